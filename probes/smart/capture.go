@@ -7,8 +7,8 @@ import (
 	"strings"
 )
 
-// capture is what smartctl --json says of one disk, as far as it is used. What a disk does not have is
-// absent, and nil here.
+// capture holds the used parts of smartctl --json for one disk. Values that a disk lacks are absent there,
+// and nil here.
 type capture struct {
 	Smartctl struct {
 		ExitStatus int `json:"exit_status"`
@@ -70,7 +70,7 @@ type capture struct {
 	} `json:"scsi_error_counter_log"`
 }
 
-// selfStatus is what the disk says of itself as a whole.
+// selfStatus is the disk's overall self-assessment.
 type selfStatus struct {
 	Passed *bool `json:"passed"`
 }
@@ -90,7 +90,7 @@ type logCount struct {
 	Errors *float64 `json:"error_count_total"`
 }
 
-// attribute is one of ATA's SMART attributes.
+// attribute is an ATA SMART attribute.
 type attribute struct {
 	ID         int     `json:"id"`
 	Name       string  `json:"name"`
@@ -127,12 +127,12 @@ type nvmeHealth struct {
 // Bits of smartctl's exit status (smartctl(8), EXIT STATUS).
 const (
 	bitCommandLine = 1 << 0
-	bitOpen        = 1 << 1 // or, with -n, the disk sleeps
-	bitFailing     = 1 << 3 // the disk itself says that it fails
+	bitOpen        = 1 << 1 // or, with -n, the disk is asleep
+	bitFailing     = 1 << 3 // the disk predicts its own failure
 	bitPrefail     = 1 << 4 // a prefailure attribute is at or below its threshold
 )
 
-// parseCapture reads smartctl's JSON. A value of another type than expected costs itself only.
+// parseCapture parses smartctl's JSON. A value of an unexpected type is skipped; the rest is kept.
 func parseCapture(b []byte) (*capture, error) {
 	c := new(capture)
 	if err := lenient(json.Unmarshal(b, c)); err != nil {
@@ -144,13 +144,13 @@ func parseCapture(b []byte) (*capture, error) {
 	return c, nil
 }
 
-// scannedBlindly is the type that smartctl --scan gives on Linux to each disk that the kernel drives as a SCSI disk. It has not
-// opened the disk and does not know better: a SATA disk behind libata or a SAS controller is one of these, too, and read as
+// scannedBlindly is the type that smartctl --scan reports on Linux for every disk that the kernel drives as a SCSI disk. The
+// scan does not open disks, so the type is a guess: a SATA disk behind libata or a SAS controller gets it too, and read as
 // this type it has neither model nor attributes (smartctl(8), --scan and -d auto).
 const scannedBlindly = "scsi"
 
-// parseScan reads the JSON of smartctl --scan. Entries that are no devices are left out. Where the type is a guess it is left
-// out, so that smartctl finds it when it reads the disk.
+// parseScan parses the JSON of smartctl --scan. It skips entries that are not devices. It drops a guessed type, so that smartctl
+// detects the type when it reads the disk.
 func parseScan(b []byte) ([]Device, error) {
 	var scan struct {
 		Devices []struct {
@@ -173,7 +173,7 @@ func parseScan(b []byte) ([]Device, error) {
 	return found, nil
 }
 
-// lenient lets values of a wrong type pass: encoding/json reads the rest.
+// lenient ignores errors about values of a wrong type: encoding/json reads the rest.
 func lenient(err error) error {
 	var wrong *json.UnmarshalTypeError
 	if errors.As(err, &wrong) && wrong.Field != "" {
@@ -182,7 +182,7 @@ func lenient(err error) error {
 	return err
 }
 
-// said is what smartctl says of a failure, in one line.
+// said returns smartctl's messages about a failure, in one line.
 func (c *capture) said() string {
 	var all []string
 	for _, m := range c.Smartctl.Messages {
@@ -192,13 +192,13 @@ func (c *capture) said() string {
 	return strings.ToValidUTF8(text[:min(len(text), 300)], "")
 }
 
-// asleep reports whether smartctl left the disk alone because it sleeps.
+// asleep reports whether smartctl skipped the disk because it is asleep.
 func (c *capture) asleep() bool {
 	said := strings.ToUpper(c.said())
 	return c.Smartctl.ExitStatus&bitOpen != 0 && (strings.Contains(said, "STANDBY") || strings.Contains(said, "SLEEP"))
 }
 
-// label is the value of the label device, as smartctl_exporter has it: sda, nvme0, or for members of a
+// label returns the value of the label device, as in smartctl_exporter: sda, nvme0, or for members of a
 // controller bus_0_megaraid_disk_01.
 func (c *capture) label(d Device) string {
 	name := strings.TrimPrefix(d.Device, "/dev/")

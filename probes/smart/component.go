@@ -7,7 +7,7 @@ import (
 	"hwsagent/probes/hw"
 )
 
-// passed is what the disk says of itself as a whole, and whether it says anything.
+// passed returns the disk's overall self-assessment; known is false if it has none.
 func (c *capture) passed() (passed, known bool) {
 	if c.Status == nil || c.Status.Passed == nil {
 		return false, false
@@ -21,10 +21,10 @@ const (
 	warnTemperature = 1 << 1
 	warnReliability = 1 << 2 // too many media errors
 	warnReadOnly    = 1 << 3
-	warnBackup      = 1 << 4 // the volatile memory's backup failed
+	warnBackup      = 1 << 4 // the backup of the volatile memory failed
 )
 
-// status is how the disk is. A disk that says that it fails still works: that is its prediction.
+// status returns the disk's status. A disk that predicts its failure still works, so the status is predictive.
 func (c *capture) status() hw.Status {
 	passed, known := c.passed()
 	if c.NVMe != nil && c.NVMe.Warning != nil {
@@ -52,7 +52,7 @@ func (c *capture) status() hw.Status {
 	return hw.Unknown
 }
 
-// wwn is the World Wide Name; "" if it is not known.
+// wwn returns the World Wide Name; "" if unknown.
 func (c *capture) wwn() string {
 	if c.WWN != nil && c.WWN.NAA < 16 && c.WWN.OUI < 1<<24 && c.WWN.ID < 1<<36 {
 		return fmt.Sprintf("%016x", c.WWN.NAA<<60|c.WWN.OUI<<36|c.WWN.ID)
@@ -60,13 +60,13 @@ func (c *capture) wwn() string {
 	return c.LogicalUnit
 }
 
-// watched are the ATA attributes whose raw values go before most failures: sectors that were replaced, errors
-// that were not corrected, sectors that wait to be replaced or cannot be read.
+// watched are the ATA attributes whose raw values rise before most failures: reallocated sectors, uncorrected
+// errors, sectors that are pending reallocation or unreadable.
 var watched = map[int]string{
 	5: "reallocated_sectors", 187: "reported_uncorrectable", 197: "pending_sectors", 198: "offline_uncorrectable",
 }
 
-// component is the disk in the words of package hw.
+// component converts the disk to a report of package hw.
 func (c *capture) component(device string) hw.Report {
 	kind, model, firmware := "ssd", c.ModelName, c.Firmware
 	if firmware == "" {
@@ -84,7 +84,7 @@ func (c *capture) component(device string) hw.Report {
 		hw.Vendor, c.Vendor, hw.Model, model, hw.Serial, c.Serial, hw.Firmware, firmware, hw.DiskType, kind, hw.Device, device}}}
 	wwn := c.wwn()
 	if kind == "nvme" {
-		wwn = "" // that of a namespace; host names the disk by its serial number
+		wwn = "" // it is a namespace's; probe host identifies the disk by its serial number
 	}
 	if p.ID = hw.DiskID(wwn, model, c.Serial); p.ID == "" {
 		p.ID = "disk:" + device
@@ -131,7 +131,7 @@ func (c *capture) readings(p *hw.Report) {
 	}
 }
 
-// limit is the first of these temperatures that is set.
+// limit returns the first of these temperatures that is set.
 func (c *capture) limit(names ...string) (float64, bool) {
 	for _, name := range names {
 		if v, ok := c.Temperature[name].(float64); ok && v > 0 {
@@ -141,7 +141,7 @@ func (c *capture) limit(names ...string) (float64, bool) {
 	return 0, false
 }
 
-// still is the component without what moves: what is known of a disk that sleeps.
+// still reduces a component to its constant readings, for a disk that is asleep.
 func still(p hw.Report) hw.Report {
 	all := p.Readings
 	p.Readings = nil

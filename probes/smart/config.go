@@ -11,20 +11,20 @@ import (
 	"github.com/prometheus/common/model"
 )
 
-// Config is the probe's own part of an entry of probes.
+// Config is the probe's part of an entry of probes.
 type Config struct {
-	// Command is smartctl with its absolute path, behind sudo for one: [/usr/bin/sudo, -n, /usr/sbin/smartctl];
-	// default [/usr/sbin/smartctl]. There is no shell.
+	// Command runs smartctl, given with its absolute path, optionally behind sudo: [/usr/bin/sudo, -n, /usr/sbin/smartctl];
+	// default [/usr/sbin/smartctl]. It is run without a shell.
 	Command []string `yaml:"command,omitempty"`
-	// Devices are the disks to read; without any, all that smartctl --scan names.
+	// Devices are the disks to read; if empty, all that smartctl --scan reports.
 	Devices []Device `yaml:"devices,omitempty"`
-	// Scan says whether --scan is asked although Devices are given.
+	// Scan runs --scan even if Devices are given.
 	Scan bool `yaml:"scan,omitempty"`
-	// Exclude is a regular expression (RE2, not anchored) of devices to leave out, by path.
+	// Exclude is a regular expression (RE2, not anchored); devices whose path matches are skipped.
 	Exclude string `yaml:"exclude,omitempty"`
-	// NVMe says how NVMe disks are read: smartctl (the default), or ioctl, which is by commands of the agent itself, without smartctl.
+	// NVMe selects how NVMe disks are read: smartctl (the default), or ioctl, by the agent's own commands without smartctl.
 	NVMe string `yaml:"nvme,omitempty"`
-	// ReadTimeout is how long one disk may take; default 30s.
+	// ReadTimeout bounds the reading of one disk; default 30s.
 	ReadTimeout model.Duration `yaml:"read_timeout,omitempty"`
 }
 
@@ -37,13 +37,13 @@ const (
 // Device is a disk.
 type Device struct {
 	Device string `yaml:"device"`         // the path, such as /dev/sda
-	Type   string `yaml:"type,omitempty"` // for smartctl -d, such as sat or megaraid,3; default: what smartctl finds
+	Type   string `yaml:"type,omitempty"` // for smartctl -d, such as sat or megaraid,3; default: smartctl detects it
 }
 
-// key tells devices apart: members of a controller have one path.
+// key identifies a device: members of a controller share a path.
 func (d Device) key() string { return d.Device + " " + d.Type }
 
-// deviceType is what smartctl -d takes, so that no word of a configuration or of a scan is taken for an option.
+// deviceType matches arguments of smartctl -d, so that no word of a configuration or scan can act as an option.
 var deviceType = regexp.MustCompile(`^[A-Za-z0-9][A-Za-z0-9,+/._:-]*$`)
 
 func (d Device) check() error {
@@ -56,7 +56,7 @@ func (d Device) check() error {
 	return nil
 }
 
-// Validate reports every mistake at once, joined, each beginning with its key.
+// Validate reports all errors at once, joined, each beginning with its key.
 func (c *Config) Validate() error {
 	var errs []error
 	if len(c.Command) > 0 && !filepath.IsAbs(c.Command[0]) {
@@ -84,7 +84,7 @@ func (c *Config) Validate() error {
 	return errors.Join(errs...)
 }
 
-// command and limit are Command and ReadTimeout or their defaults.
+// command returns Command or its default.
 func (c *Config) command() []string {
 	if len(c.Command) == 0 {
 		return []string{"/usr/sbin/smartctl"}

@@ -14,38 +14,38 @@ import (
 	"time"
 )
 
-// Admin commands of NVMe (NVM Express, base specification 2.0, figure 138), their arguments, and the bytes that they return.
+// Admin commands of NVMe (NVM Express, base specification 2.0, figure 138), their arguments, and the sizes of their answers.
 const (
 	getLogPage   = 0x02
 	identify     = 0x06
 	logHealth    = 0x02       // log identifier SMART / Health Information (figure 202)
 	controller   = 0x01       // CNS: the controller (figure 274)
-	everywhere   = 0xffffffff // the namespace ID for the controller as a whole
+	everywhere   = 0xffffffff // the namespace ID that means the whole controller
 	healthSize   = 512
 	identifySize = 4096
 )
 
-// adminCommand is a read-only command to a controller; what it returns goes to data.
+// adminCommand is a read-only command to a controller, which fills data.
 type adminCommand struct {
 	opcode    byte
 	namespace uint32
 	dword10   uint32
 	data      []byte
-	patience  time.Duration // after which the kernel gives it up
+	patience  time.Duration // the kernel's timeout for the command
 }
 
-// nvmeDoor sends admin commands to the controller of that name, as in nvme0.
+// nvmeDoor sends admin commands to the named controller, such as nvme0.
 type nvmeDoor func(name string, commands ...*adminCommand) error
 
-// nvmeName is the name of a controller; those of namespaces and partitions have more behind the number.
+// nvmeName matches the name of a controller; names of namespaces and partitions continue behind the number.
 var nvmeName = regexp.MustCompile(`^nvme[0-9]{1,6}$`)
 
-// isNVMe reports whether smartctl would read the device as an NVMe disk: by its path, or by its type.
+// isNVMe reports whether smartctl would read the device as an NVMe disk, judging by its path or type.
 func (d Device) isNVMe() bool {
 	return d.Type == "nvme" || d.Type == "" && strings.HasPrefix(d.Device, "/dev/nvme")
 }
 
-// controllers are the NVMe controllers of this machine, as devices.
+// controllers returns the NVMe controllers of this machine as devices.
 func controllers(class string) ([]Device, error) {
 	entries, err := os.ReadDir(class)
 	if errors.Is(err, fs.ErrNotExist) {
@@ -63,7 +63,7 @@ func controllers(class string) ([]Device, error) {
 	return found, nil
 }
 
-// readNVMe asks a controller who and how it is, by two commands that change nothing.
+// readNVMe reads a controller's identity and health, by two commands that change nothing.
 func (p *Probe) readNVMe(d Device) (*capture, error) {
 	name := filepath.Base(d.Device)
 	if !nvmeName.MatchString(name) {
@@ -79,7 +79,7 @@ func (p *Probe) readNVMe(d Device) (*capture, error) {
 	return parseNVMe(name, who, health)
 }
 
-// explainNVMe says what a refusal means, and what to do.
+// explainNVMe adds the meaning of a refusal and the remedy.
 func explainNVMe(err error) error {
 	if errors.Is(err, fs.ErrPermission) {
 		return fmt.Errorf("%w; NVMe commands need the capability CAP_SYS_ADMIN and the right to read the device: docs/probes/smart.md has the drop-in that gives them", err)
@@ -87,7 +87,7 @@ func explainNVMe(err error) error {
 	return err
 }
 
-// parseNVMe reads the two answers into the form that smartctl's JSON has, too.
+// parseNVMe converts the two answers to the form of smartctl's JSON.
 func parseNVMe(name string, who, health []byte) (*capture, error) {
 	if len(who) < identifySize || len(health) < healthSize {
 		return nil, fmt.Errorf("%s: the controller's answers have %d and %d bytes, want %d and %d", name, len(who), len(health), identifySize, healthSize)
@@ -104,7 +104,7 @@ func parseNVMe(name string, who, health []byte) (*capture, error) {
 		name string
 		at   []byte
 	}{{"current", health[1:]}, {"op_limit_max", who[266:]}, {"critical_limit_max", who[268:]}} {
-		if kelvin := binary.LittleEndian.Uint16(t.at); kelvin != 0 { // 0: it is not reported
+		if kelvin := binary.LittleEndian.Uint16(t.at); kelvin != 0 { // 0 means not reported
 			c.Temperature[t.name] = float64(int(kelvin) - 273)
 		}
 	}
@@ -121,12 +121,12 @@ func parseNVMe(name string, who, health []byte) (*capture, error) {
 	return c, nil
 }
 
-// wide is a number of 16 bytes, as near as a float64 can be.
+// wide reads a number of 16 bytes, rounded to a float64.
 func wide(b []byte) float64 {
 	return float64(binary.LittleEndian.Uint64(b)) + math.Ldexp(float64(binary.LittleEndian.Uint64(b[8:])), 64)
 }
 
-// ascii is a text that is filled up with blanks or zeros. A byte that is no printable ASCII becomes a question mark.
+// ascii decodes a text padded with blanks or zeros. It replaces other than printable ASCII with question marks.
 func ascii(b []byte) string {
 	text := []byte(strings.Trim(string(b), " \x00"))
 	for i, c := range text {
@@ -137,7 +137,7 @@ func ascii(b []byte) string {
 	return string(text)
 }
 
-// own are the devices that the probe asks itself; others are those for smartctl.
+// own splits the devices into those that the probe reads itself and the others, for smartctl.
 func (p *Probe) own(found []Device) (own, others []Device, err error) {
 	if p.config.NVMe != nvmeIoctl {
 		return nil, found, nil
@@ -160,7 +160,7 @@ func (p *Probe) own(found []Device) (own, others []Device, err error) {
 	return slices.Compact(own), others, nil
 }
 
-// controllerOf is the controller's name in that of a namespace: nvme0 of nvme0n1.
+// controllerOf returns the controller in the name of a namespace: nvme0 of nvme0n1.
 func controllerOf(name string) string {
 	digits := strings.TrimPrefix(name, "nvme")
 	end := strings.IndexFunc(digits, func(r rune) bool { return r < '0' || r > '9' })

@@ -28,8 +28,8 @@ type nvmePassthru struct {
 // adminIoctl is NVME_IOCTL_ADMIN_CMD: _IOWR('N', 0x41, struct nvme_passthru_cmd), with the bits of asm-generic/ioctl.h.
 const adminIoctl = 3<<30 | uint(unsafe.Sizeof(nvmePassthru{}))<<16 | 'N'<<8 | 0x41
 
-// openNVMe opens the controller; where its file may not be read, its first namespace, which often belongs to the group disk and takes the
-// same commands.
+// openNVMe opens the controller or, without permission for that, its first namespace, which often belongs to the group disk and
+// accepts the same commands.
 func openNVMe(dir, name string) (*os.File, error) {
 	f, err := os.Open(filepath.Join(dir, name))
 	if !errors.Is(err, fs.ErrPermission) {
@@ -41,7 +41,7 @@ func openNVMe(dir, name string) (*os.File, error) {
 	return nil, err
 }
 
-// askNVMe is the [nvmeDoor] of this machine: one open file, and one ioctl for each command. It blocks until the kernel answers.
+// askNVMe is the [nvmeDoor] of this machine. It opens the device once, and uses one ioctl per command. It blocks until the kernel answers.
 func askNVMe(name string, commands ...*adminCommand) error {
 	f, err := openNVMe("/dev", name)
 	if err != nil {
@@ -56,15 +56,15 @@ func askNVMe(name string, commands ...*adminCommand) error {
 	return nil
 }
 
-// nvmeStatus is a status other than 0 in which a controller ended a command (figure 92).
+// nvmeStatus is the nonzero status of a failed command (figure 92).
 type nvmeStatus int
 
 func (s nvmeStatus) Error() string {
 	return fmt.Sprintf("the controller refuses it with type %d, status %#02x", int(s)>>8&7, int(s)&0xff)
 }
 
-// leastTimeout is the kernel's own for admin commands (nvme_core.admin_timeout). When a command's time is over, the kernel does not give up the
-// command but resets the controller: a disk that formats or sanitizes may be late.
+// leastTimeout is the kernel's default for admin commands (nvme_core.admin_timeout). After a timeout the kernel does not just abort
+// the command but resets the controller, and a disk that formats or sanitizes may be slow.
 const leastTimeout = time.Minute
 
 // send sends one command.

@@ -4,7 +4,7 @@ package smart
 
 import "errors"
 
-// askNVMe is there on Linux only.
+// askNVMe works on Linux only.
 func askNVMe(string, ...*adminCommand) error {
 	return errors.New("this system has no NVMe commands: set nvme: smartctl")
 }

@@ -20,13 +20,13 @@ import (
 )
 
 const (
-	atOnce = 2 // disks that are asked at a time: their controllers have other work
-	// turnTime is how long a disk keeps the next one waiting. A disk that answers later is still waited for, beside
-	// the others: at most atOnce*read_timeout/turnTime disks are asked at a time.
+	atOnce = 2 // disks read at a time: their controllers have other work
+	// turnTime is how long a disk keeps the next one waiting. The probe goes on waiting for a slower disk, in parallel
+	// with the others: at most atOnce*read_timeout/turnTime disks are read at a time.
 	turnTime   = time.Second
-	maxDevices = 1024    // that a scan may name
+	maxDevices = 1024    // in a scan
 	maxOutput  = 4 << 20 // bytes of JSON for one disk
-	// grace is how long a process that was killed may take to end, before its disk counts as one that hangs.
+	// grace is how long a killed process may take to end before its disk counts as hanging.
 	grace = time.Second
 )
 
@@ -39,20 +39,20 @@ type Probe struct {
 	smartctl tape.Run
 
 	door  nvmeDoor // to NVMe controllers, for nvme: ioctl
-	class string   // the directory in which the kernel lists them
+	class string   // the kernel's directory of them
 
-	known   map[string]hw.Report  // what disks were when they were awake, by key
+	known   map[string]hw.Report  // the last report of each disk while awake, by key
 	flights *exec.Flights[answer] // of smartctl or commands, by key
 }
 
-// answer is what became of one reading of a disk.
+// answer is the result of reading a disk.
 type answer struct {
 	capture *capture
-	own     bool // by a command of the probe itself; else by smartctl
+	own     bool // read by the probe itself, not by smartctl
 	err     error
 }
 
-// New makes the probe; nothing is run before the first round. The guard contains the panics of the
+// New makes the probe; it runs nothing before the first round. The guard contains the panics of the
 // goroutines that run smartctl; it may be nil.
 func New(c Config, guard *panics.Guard) (*Probe, error) {
 	if err := c.Validate(); err != nil {
@@ -66,7 +66,7 @@ func New(c Config, guard *panics.Guard) (*Probe, error) {
 	return p, nil
 }
 
-// Collect finds the disks and reads each. A disk that cannot be read costs its own series.
+// Collect finds the disks and reads each. A disk that cannot be read loses only its own series.
 func (p *Probe) Collect(ctx context.Context, r *probes.Round) error {
 	own, others, err := p.devices(ctx)
 	if err != nil {
@@ -79,7 +79,7 @@ func (p *Probe) Collect(ctx context.Context, r *probes.Round) error {
 	maps.DeleteFunc(p.known, func(key string, _ hw.Report) bool {
 		return !slices.ContainsFunc(devices, func(d Device) bool { return d.key() == key })
 	})
-	met := make(map[string]bool) // IDs: one disk may be seen behind two paths
+	met := make(map[string]bool) // IDs; one disk may have two paths
 	for i, d := range devices {
 		if answers[i].err != nil {
 			errs = append(errs, fmt.Errorf("%s: %w", strings.TrimSpace(d.key()), answers[i].err))
@@ -93,7 +93,7 @@ func (p *Probe) Collect(ctx context.Context, r *probes.Round) error {
 	return errors.Join(errs...)
 }
 
-// devices are the disks to read: those that the probe asks itself, and those for smartctl; configured ones, and those of a scan.
+// devices returns the disks to read, configured or scanned: those for the probe itself, and those for smartctl.
 func (p *Probe) devices(ctx context.Context) (own, others []Device, err error) {
 	found := slices.Clone(p.config.Devices)
 	if len(found) == 0 || p.config.Scan {
@@ -115,7 +115,7 @@ func (p *Probe) devices(ctx context.Context) (own, others []Device, err error) {
 	return slices.DeleteFunc(own, unwanted), slices.DeleteFunc(others, unwanted), err
 }
 
-// scan is what smartctl finds. Where NVMe disks are read without it and it is not installed, it finds none.
+// scan returns the devices that smartctl finds. It returns none if smartctl is not installed and NVMe disks are read without it.
 func (p *Probe) scan(ctx context.Context) ([]Device, error) {
 	out, err := p.smartctl(ctx, "--scan", "--json=c")
 	switch {
@@ -127,15 +127,15 @@ func (p *Probe) scan(ctx context.Context) ([]Device, error) {
 	return parseScan(out)
 }
 
-// run runs smartctl. The output is there also when the exit status is not 0.
+// run runs smartctl. It returns the output even if the exit status is not 0.
 func (p *Probe) run(ctx context.Context, args ...string) ([]byte, error) {
 	command := append(append([]string(nil), p.config.command()...), args...)
 	return exec.Run(ctx, &exec.Config{Command: command, MaxOutput: maxOutput}, p.guard)
 }
 
-// ask reads the devices, atOnce in each turnTime, the first of them by commands of the probe itself, and returns the answers in their
-// order. A disk whose smartctl does not even end when it is killed, or whose command does not come back, is given up with its own
-// time, and left alone in later rounds until it does.
+// ask reads the devices, atOnce in each turnTime, the first own of them by the probe itself, and returns the answers in the order of
+// devices. A disk whose smartctl survives its kill, or whose command does not return, is given up when its own time is over, and
+// skipped in later rounds until the call has returned.
 func (p *Probe) ask(ctx context.Context, devices []Device, own int) []answer {
 	out := make([]answer, len(devices))
 	given := make([]chan time.Time, len(devices)) // closed when a disk is given up
@@ -171,9 +171,9 @@ func (p *Probe) ask(ctx context.Context, devices []Device, own int) []answer {
 	return out
 }
 
-// turn reads a disk when one of the slots is free, or gives it up with ctx. The slot is free again when the disk has
-// answered or turnTime is over, so that disks that hang cost the others at most turnTime each. It calls giveUp if the
-// read has not come back although its time, and grace, are over.
+// turn reads a disk when a slot is free, or gives up with ctx. The slot becomes free when the disk has answered or
+// turnTime is over, so that a hanging disk delays the others by at most turnTime. turn calls giveUp if the read has not
+// returned when its time and grace are over.
 func (p *Probe) turn(ctx context.Context, slots chan struct{}, giveUp func(), read func(context.Context) answer) answer {
 	select {
 	case slots <- struct{}{}:
@@ -192,8 +192,8 @@ func (p *Probe) turn(ctx context.Context, slots chan struct{}, giveUp func(), re
 	return read(ctx)
 }
 
-// patience is how long one disk may take: read_timeout, and at most half of what is left of the round, so that a disk
-// that hangs is given up before the round is.
+// patience is how long one disk may take: read_timeout, but at most half of the rest of the round, so that a hanging
+// disk is given up before the round ends.
 func (p *Probe) patience(ctx context.Context) time.Duration {
 	limit := p.config.limit()
 	if end, ok := ctx.Deadline(); ok {
@@ -202,7 +202,7 @@ func (p *Probe) patience(ctx context.Context) time.Duration {
 	return limit
 }
 
-// read asks one disk by smartctl.
+// read reads one disk by smartctl.
 func (p *Probe) read(ctx context.Context, d Device) answer {
 	args := []string{"--json=c", "--nocheck=standby", "--info", "--health", "--attributes", "--log=error", "--log=selftest", "--tolerance=verypermissive"}
 	if d.Type != "" {
@@ -223,13 +223,13 @@ func (p *Probe) read(ctx context.Context, d Device) answer {
 	return answer{capture: c}
 }
 
-// readOwn asks an NVMe disk without smartctl. The kernel bounds how long each command takes.
+// readOwn reads an NVMe disk without smartctl. The kernel bounds the time of each command.
 func (p *Probe) readOwn(_ context.Context, d Device) answer {
 	c, err := p.readNVMe(d)
 	return answer{capture: c, err: err, own: true}
 }
 
-// refusal says why smartctl could not ask the disk, and what to do.
+// refusal explains why smartctl could not read the disk, with the remedy.
 func refusal(c *capture) error {
 	said := c.said()
 	if said == "" {
@@ -242,7 +242,7 @@ func refusal(c *capture) error {
 	return fmt.Errorf("smartctl refuses: %s%s", said, hint)
 }
 
-// add adds the samples of one disk. Of one that sleeps, those that do not move.
+// add adds the samples of one disk, and for a sleeping disk its last constant ones.
 func (p *Probe) add(r *probes.Round, d Device, a answer, met map[string]bool) {
 	c := a.capture
 	w := writer{families: p.families, round: r, device: strings.ToValidUTF8(c.label(d), "\uFFFD")}

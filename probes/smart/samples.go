@@ -9,7 +9,7 @@ import (
 	"hwsagent/probes"
 )
 
-// families are those of smartctl_exporter. The help is ours.
+// families are those of smartctl_exporter. The help texts are this project's.
 type families map[string]*probes.Family
 
 func newFamilies() families {
@@ -57,8 +57,8 @@ func newFamilies() families {
 	return f
 }
 
-// dataUnit is the unit of an NVMe disk's counts of data: a thousand blocks of 512 bytes, whatever its own
-// blocks are (NVM Express, base specification 2.0, figure 207).
+// dataUnit is the unit of an NVMe disk's data counters: a thousand blocks of 512 bytes, regardless of its
+// block size (NVM Express, base specification 2.0, figure 207).
 const dataUnit = 512_000
 
 // writer adds the samples of one disk.
@@ -68,7 +68,7 @@ type writer struct {
 	device string
 }
 
-// add adds a value if there is one.
+// add adds a value unless it is nil.
 func (w *writer) add(name string, v *float64, labels ...string) {
 	if v != nil {
 		w.round.Add(w.families[name], *v, append([]string{"device", w.device}, labels...)...)

@@ -11,27 +11,27 @@ import (
 	"hwsagent/probes/tape"
 )
 
-// Record reads all disks once, as Collect does, and keeps what smartctl was asked and printed, and what NVMe controllers answered.
-// The tape ends with it: what a disk that was given up says later is not on it.
+// Record reads all disks once, as Collect does, and records smartctl's arguments and output, and the answers of NVMe controllers.
+// It then ends the tape, so that later answers of a disk that was given up are not recorded.
 func (p *Probe) Record(ctx context.Context, t *tape.Tape) error {
 	defer t.End()
-	recording := *p // p itself does not change: a disk that is given up still uses it
+	recording := *p // p itself does not change: a disk that was given up still uses it
 	recording.smartctl, recording.door = t.Record(p.smartctl), taped(p.door, t)
 	return recording.Collect(ctx, probes.NewRound(0))
 }
 
-// nvmeAsk begins the question of a command to a controller; smartctl's arguments begin with a hyphen.
+// nvmeAsk prefixes the question of a command to a controller; smartctl's arguments begin with a hyphen.
 const nvmeAsk = "nvme "
 
-// ask is the command as a question of a recording.
+// ask returns the command as a question of a recording.
 func (c *adminCommand) ask(name string) string {
 	return fmt.Sprintf("%s%s %#02x %#x %#x", nvmeAsk, name, c.opcode, c.namespace, c.dword10)
 }
 
-// nvmeFailed begins the status of a command that failed.
+// nvmeFailed prefixes the status of a failed command.
 const nvmeFailed = "error: "
 
-// taped is a door whose answers are kept.
+// taped returns a door that records the answers.
 func taped(door nvmeDoor, t *tape.Tape) nvmeDoor {
 	return func(name string, commands ...*adminCommand) error {
 		err := door(name, commands...)
@@ -46,7 +46,7 @@ func taped(door nvmeDoor, t *tape.Tape) nvmeDoor {
 	}
 }
 
-// played is a door that answers from a recording.
+// played returns a door that answers from a recording.
 func played(from *tape.Player) nvmeDoor {
 	return func(name string, commands ...*adminCommand) error {
 		for _, c := range commands {
@@ -63,7 +63,7 @@ func played(from *tape.Player) nvmeDoor {
 	}
 }
 
-// Redact learns what tells whose disks they are.
+// Redact learns the data that identifies the owner of the disks.
 func (*Probe) Redact(t *tape.Tape, r *tape.Redactor) {
 	for i := range t.Exchanges {
 		e := &t.Exchanges[i]
@@ -76,8 +76,8 @@ func (*Probe) Redact(t *tape.Tape, r *tape.Redactor) {
 	}
 }
 
-// redactController takes out of Identify Controller (figure 275) the serial number, the FRU's identifier, the subsystem's name, which has
-// the serial number again, and what belongs to the maker.
+// redactController removes from Identify Controller (figure 275) the serial number, the FRU identifier, the subsystem's name, which
+// repeats the serial number, and the vendor-specific part.
 func redactController(who []byte, r *tape.Redactor) {
 	serial := bytes.TrimRight(who[4:24], " \x00")
 	r.Learn(tape.Serials, string(serial))
@@ -87,7 +87,7 @@ func redactController(who []byte, r *tape.Redactor) {
 	clear(who[3072:])
 }
 
-// identity is the kind of a value of smartctl's JSON.
+// identity returns the kind of a value in smartctl's JSON.
 func identity(parent, key string) string {
 	switch key {
 	case "serial_number", "logical_unit_id", "nguid", "uuid", "ext_id":
@@ -105,7 +105,7 @@ func identity(parent, key string) string {
 	return ""
 }
 
-// Replay is a probe that reads the machine of a recording.
+// Replay returns a probe that reads a recorded machine.
 func Replay(t *tape.Tape) (*Probe, error) {
 	p, err := New(Config{}, nil)
 	if err != nil {
@@ -125,7 +125,7 @@ func Replay(t *tape.Tape) (*Probe, error) {
 	return p, nil
 }
 
-// devicesOf are the disks that a recording has beside those that a scan found, and whether there is such a scan.
+// devicesOf returns the disks of a recording that its scan did not find, and whether there is such a scan.
 func devicesOf(t *tape.Tape) (found []Device, scan bool) {
 	seen := make(map[Device]bool)
 	for i := range t.Exchanges {
