@@ -8,14 +8,14 @@ import (
 	"strings"
 )
 
-// Run runs a program with arguments and returns what it printed, as hwsagent/probes/exec.Run does: with an error that wraps an
-// [exec.ExitError] the output is that of a program that ended with another status than 0.
+// Run runs a program with arguments and returns its output, like hwsagent/probes/exec.Run: an error that wraps an
+// [exec.ExitError] comes with the output of a program that ended with a nonzero status.
 type Run func(ctx context.Context, args ...string) ([]byte, error)
 
-// exited is the status of a program that ended with another status than 0, and printed what the answer has.
+// exited is the status of an answer whose program ended with a nonzero status.
 const exited = "exit"
 
-// Record is run, with what the program prints on the tape.
+// Record wraps run so that the tape gets the program's output.
 func (t *Tape) Record(run Run) Run {
 	return func(ctx context.Context, args ...string) ([]byte, error) {
 		out, err := run(ctx, args...)
@@ -32,7 +32,7 @@ func (t *Tape) Record(run Run) Run {
 	}
 }
 
-// Run answers as the program did. What it was not asked fails.
+// Run answers from the tape. A question that is not on the tape fails.
 func (p *Player) Run() Run {
 	return func(_ context.Context, args ...string) ([]byte, error) {
 		ask := strings.Join(args, " ")

@@ -1,6 +1,6 @@
-// Package tape keeps what a probe asked and what it was answered, so that a machine or device can be read again elsewhere.
+// Package tape records the questions of a probe and the answers, so that a machine or device can be read again elsewhere.
 //
-// A probe writes on a [Tape] while it reads, a [Redactor] replaces what tells whose the hardware is, and a [Player] answers
-// a probe from the tape. What a question looks like is the probe's own affair: the arguments of a program, the path of a
-// resource, the bytes of a command, the path of a file.
+// A probe writes to a [Tape] while it reads, a [Redactor] replaces data that identifies the owner of the hardware, and a
+// [Player] answers a probe from the tape. Each probe defines the form of its questions: the arguments of a program, the path
+// of a resource, the bytes of a command, the path of a file.
 package tape

@@ -5,11 +5,11 @@ import (
 	"encoding/json"
 )
 
-// minNumber is the least length of a number that is learned: a shorter one may mean anything.
+// minNumber is the minimum length of a learned number: a shorter one may mean anything.
 const minNumber = 8
 
-// LearnJSON learns the texts and long numbers of a JSON value whose key identity gives a kind for; parent is the key of the object
-// that has the key. Lists pass their key on. What is no JSON has nothing to learn.
+// LearnJSON learns the texts and long numbers of a JSON value for whose keys identity returns a kind; parent is the key of the
+// enclosing object. Items of a list have the key of the list. LearnJSON learns nothing from invalid JSON.
 func (r *Redactor) LearnJSON(text []byte, identity func(parent, key string) (kind string)) {
 	var walk func(parent, key string, raw json.RawMessage)
 	walk = func(parent, key string, raw json.RawMessage) {
@@ -38,7 +38,7 @@ func (r *Redactor) LearnJSON(text []byte, identity func(parent, key string) (kin
 				return
 			}
 			r.Learn(kind, text)
-			if written := string(raw[1 : len(raw)-1]); written != text { // with escapes: the answer has it so
+			if written := string(raw[1 : len(raw)-1]); written != text { // with escapes, as the answer has it
 				r.Learn(kind, written)
 			}
 		case first == '-' || '0' <= first && first <= '9':
@@ -48,7 +48,7 @@ func (r *Redactor) LearnJSON(text []byte, identity func(parent, key string) (kin
 		}
 	}
 	var whole json.RawMessage
-	if json.NewDecoder(bytes.NewReader(text)).Decode(&whole) == nil { // what follows it is none of its business
+	if json.NewDecoder(bytes.NewReader(text)).Decode(&whole) == nil { // ignores anything that follows
 		walk("", "", whole)
 	}
 }

@@ -12,7 +12,7 @@ import (
 	"strings"
 )
 
-// Kinds of what a recording does not keep unless it is asked to.
+// Kinds of data that a recording keeps only on request.
 const (
 	Names     = "names"     // of machines, people, places and neighbours
 	Serials   = "serials"   // serial numbers, asset tags, UUIDs and World Wide Names
@@ -20,7 +20,7 @@ const (
 	Addresses = "addresses" // IP addresses
 )
 
-// Kinds are what a recording may keep.
+// Kinds returns the kinds that a recording may keep.
 func Kinds() []string { return []string{Names, Serials, MACs, Addresses} }
 
 var (
@@ -28,36 +28,36 @@ var (
 	ipv4Text = regexp.MustCompile(`\b(?:\d{1,3}\.){3}\d{1,3}\b`)
 	ipv6Text = regexp.MustCompile(`[0-9A-Fa-f]{0,4}(?::[0-9A-Fa-f]{0,4}){2,7}`)
 	uuidText = regexp.MustCompile(`\b[0-9A-Fa-f]{8}-(?:[0-9A-Fa-f]{4}-){3}[0-9A-Fa-f]{12}\b`)
-	// longMACText is a hardware address with more parts than an IPv6 address can have, such as the 20 bytes of InfiniBand.
+	// longMACText matches a hardware address with more parts than an IPv6 address can have, such as the 20 bytes of InfiniBand.
 	longMACText = regexp.MustCompile(`\b(?:[0-9A-Fa-f]{2}[:-]){8,}[0-9A-Fa-f]{2}\b`)
-	// serialText is a whole value that looks like a serial number: one word of capitals and digits, with
-	// several of both. A model has a hyphen, a space or fewer digits more often than not.
+	// serialText matches a whole value that may be a serial number: one word of capitals and digits. Value also requires
+	// several of both. Most models have a hyphen, a space or fewer digits.
 	serialText = regexp.MustCompile(`^[A-Z0-9]{8,24}$`)
 	mailText   = regexp.MustCompile(`[\w.+-]+@[\w-]+(?:\.[\w-]+)+`)
-	// versionText finds a word for a version at the end of the text before four numbers. Up to 24 characters, a separator and
+	// versionText matches a word for a version at the end of the text before four numbers. Up to 24 characters, a separator and
 	// four more may stand between the word and the numbers.
 	versionText = regexp.MustCompile(`(?i)(?:version|firmware|revision|release|bios|driver)[^\n:=,]{0,24}[:=]?[^\n:=,]{0,4}$`)
 )
 
-// Lengths of words that are replaced wherever they occur. Shorter ones than minWord are part of other words; one that is shorter
-// than minInside, or has no digits or no letters, is replaced only where no letter or digit stands beside it.
+// Words of at least minWord bytes are replaced; shorter ones occur in other words. A word shorter than minInside, or without
+// digits or letters, is replaced only where no letter or digit is adjacent.
 const (
 	minWord   = 4
 	minInside = 8
 )
 
-// nothings are words that makers and programs write where they have no name or number.
+// nothings are placeholders of vendors and programs for a missing name or number.
 var nothings = []string{"none", "null", "unknown", "n/a", "[n/a]", "not specified", "not available", "not applicable", "default string", "system serial number",
 	"to be filled by o.e.m.", "0123456789", "123456789", "empty", "invalid", "localhost", "true", "false", "enabled", "disabled"}
 
-// Redactor replaces what tells whose hardware it is. The same text gets the same stand-in within a recording, and another
-// one in the next. It is for one goroutine.
+// Redactor replaces data that identifies the owner of the hardware. A text has the same stand-in throughout a recording, and a
+// different one in the next. It is for one goroutine.
 type Redactor struct {
 	keep    []string
 	key     []byte
 	words   []word // longest first
 	known   map[string]bool
-	replace *regexp.Regexp // any of the words, in any case of letters; nil: none, or not made yet
+	replace *regexp.Regexp // matches any of the words, ignoring case; nil: no words, or not compiled yet
 	count   map[string]int
 	left    int
 }
@@ -67,7 +67,7 @@ type word struct {
 	account    bool // see [Redactor.LearnAccount]
 }
 
-// NewRedactor is one that keeps these kinds. A kind that there is not is an error.
+// NewRedactor returns a redactor that keeps these kinds. An unknown kind is an error.
 func NewRedactor(keep []string) (*Redactor, error) {
 	for _, k := range keep {
 		if !slices.Contains(Kinds(), k) {
@@ -77,11 +77,11 @@ func NewRedactor(keep []string) (*Redactor, error) {
 	return &Redactor{keep: keep, key: []byte(rand.Text()), known: map[string]bool{}, count: map[string]int{}}, nil
 }
 
-// Keeps reports whether what is of that kind stays.
+// Keeps reports whether data of that kind is kept.
 func (r *Redactor) Keeps(kind string) bool { return slices.Contains(r.keep, kind) }
 
-// Learn makes the redactor replace a text wherever it occurs, in any case of letters, unless its kind is kept. It does not learn a
-// text of fewer than four characters, and a word that stands for none.
+// Learn makes the redactor replace a text wherever it occurs, ignoring case, unless its kind is kept. It ignores texts of fewer
+// than four characters and placeholders for missing values.
 func (r *Redactor) Learn(kind, text string) {
 	lower := strings.ToLower(strings.TrimSpace(text))
 	if r.Keeps(kind) || slices.Contains(nothings, lower) || strings.Trim(lower, "0 .:-") == "" {
@@ -90,13 +90,13 @@ func (r *Redactor) Learn(kind, text string) {
 	r.LearnSecret(kind, text)
 }
 
-// LearnSecret is Learn for what is replaced in any case. The text is counted as of that kind.
+// LearnSecret is Learn for a text that must be replaced even if its kind is kept. It counts as of that kind.
 func (r *Redactor) LearnSecret(kind, text string) {
 	r.learn(word{text: text, kind: kind})
 }
 
-// LearnAccount is LearnSecret for the name of an account. It stays in paths: an account may be called as a part of a
-// path is that every service of its kind has, and a recording without that part could not be read.
+// LearnAccount is LearnSecret for the name of an account. The name stays in paths: an account may be named like a part of
+// a path that every service of its kind has, and a recording without that part would be unusable.
 func (r *Redactor) LearnAccount(name string) { r.learn(word{text: name, kind: Names, account: true}) }
 
 func (r *Redactor) learn(w word) {
@@ -108,27 +108,27 @@ func (r *Redactor) learn(w word) {
 	r.replace = nil
 }
 
-// LeaveOut counts something that is not kept at all.
+// LeaveOut counts a piece of data that is omitted from the recording.
 func (r *Redactor) LeaveOut() { r.left++ }
 
-// LeftOut is how often LeaveOut was called.
+// LeftOut returns the number of calls of LeaveOut.
 func (r *Redactor) LeftOut() int { return r.left }
 
-// Replaced is how many texts were replaced, by kind.
+// Replaced returns the number of replaced texts, by kind.
 func (r *Redactor) Replaced() map[string]int { return r.count }
 
-// Tape replaces texts in questions and answers. Answers that are no text stay as they are: the probe knows what they mean.
+// Tape replaces texts in questions and answers. It leaves binary answers alone: their probe redacts them.
 func (r *Redactor) Tape(t *Tape) {
 	for i := range t.Exchanges {
 		e := &t.Exchanges[i]
 		e.Ask, e.Status = r.Text(e.Ask), r.Text(e.Status)
-		if text := string(e.Answer); e.Status != Bytes && (t.Type != "ipmi" || isText(text)) { // whose bytes its probe knows
+		if text := string(e.Answer); e.Status != Bytes && (t.Type != "ipmi" || isText(text)) { // their probe redacts binary answers
 			e.Answer = []byte(r.Text(text))
 		}
 	}
 }
 
-// Value is Text, and replaces also a whole value that looks like a serial number.
+// Value is Text, but also replaces a whole value that looks like a serial number.
 func (r *Redactor) Value(s string) string {
 	s = r.Text(s)
 	if !r.Keeps(Serials) && serialText.MatchString(s) && capitals(s) >= 2 && len(s)-capitals(s) >= 4 {
@@ -137,7 +137,7 @@ func (r *Redactor) Value(s string) string {
 	return s
 }
 
-// Text replaces the words that were learned, and what looks like an address, a UUID or a mail address.
+// Text replaces learned words, and texts that look like an address, a UUID or a mail address.
 func (r *Redactor) Text(s string) string {
 	s = r.Words(s)
 	if !r.Keeps(Serials) {
@@ -150,7 +150,7 @@ func (r *Redactor) Text(s string) string {
 	return s
 }
 
-// addresses replaces hardware and IP addresses. Long hardware addresses come first, as a part of one looks like an IPv6 address.
+// addresses replaces hardware and IP addresses. Long hardware addresses come first, as parts of them look like IPv6 addresses.
 func (r *Redactor) addresses(s string) string {
 	var out strings.Builder
 	at := 0
@@ -177,7 +177,7 @@ func (r *Redactor) shortAddresses(s string) string {
 	return s
 }
 
-// Words replaces the words that were learned.
+// Words replaces learned words.
 func (r *Redactor) Words(s string) string {
 	if len(r.words) == 0 {
 		return s
@@ -210,7 +210,7 @@ func (r *Redactor) Words(s string) string {
 	return out.String()
 }
 
-// mixed reports whether a text has letters and digits.
+// mixed reports whether a text has both letters and digits.
 func mixed(s string) bool {
 	return strings.ContainsAny(s, "0123456789") && strings.Trim(s, "0123456789") != ""
 }
@@ -228,13 +228,13 @@ func (r *Redactor) wordOf(text string) word {
 	return word{text: text, kind: Names}
 }
 
-// inPath reports whether what stands at a place of s is a part of an absolute path, also of one whose slashes JSON escapes.
+// inPath reports whether the text at an offset of s is part of an absolute path, including one whose slashes JSON escapes.
 func inPath(s string, at int) bool {
 	begin := strings.LastIndexAny(s[:at], " \t\r\n\"'<>") + 1
 	return strings.HasPrefix(strings.TrimPrefix(s[begin:at], `\`), "/")
 }
 
-// MAC is a hardware address in bytes that stands in for b, administered locally (IEEE 802).
+// MAC returns a stand-in for the hardware address b, marked as locally administered (IEEE 802).
 func (r *Redactor) MAC(b []byte) []byte {
 	if len(b) == 0 || r.Keeps(MACs) {
 		return b
@@ -243,8 +243,8 @@ func (r *Redactor) MAC(b []byte) []byte {
 	return append([]byte{2}, r.hash(b)[:len(b)-1]...)
 }
 
-// addresses4 replaces IP addresses of version 4. Four numbers of which the first is below 10 are more often a version or a part of an object
-// identifier: they stay where a word for a version stands before them, or where more numbers stand beside them.
+// addresses4 replaces IPv4 addresses. Four numbers of which the first is below 10 are more often a version or a part of an object
+// identifier: they stay if a word for a version precedes them, or if more numbers adjoin.
 func (r *Redactor) addresses4(s string) string {
 	var out strings.Builder
 	at := 0
@@ -261,7 +261,7 @@ func (r *Redactor) addresses4(s string) string {
 	return out.String()
 }
 
-// numbered reports whether the numbers in s from one place to another go on before or behind.
+// numbered reports whether more numbers adjoin s[from:to].
 func numbered(s string, from, to int) bool {
 	return from > 0 && s[from-1] == '.' || to+1 < len(s) && s[to] == '.' && s[to+1] >= '0' && s[to+1] <= '9'
 }
@@ -275,7 +275,7 @@ func (r *Redactor) addressText(s string) string {
 	return r.Address(s)
 }
 
-// Address is an address of the ranges for documentation (RFC 5737, 3849) that stands in for s.
+// Address returns a stand-in for s from the ranges for documentation (RFC 5737, 3849).
 func (r *Redactor) Address(s string) string {
 	a, err := netip.ParseAddr(s)
 	if err != nil || a.IsUnspecified() || a.IsLoopback() || a.Is4() && a.As4()[0] == 255 || r.Keeps(Addresses) {
@@ -289,8 +289,8 @@ func (r *Redactor) Address(s string) string {
 	return fmt.Sprintf("2001:db8::%x%02x", h[0], h[1])
 }
 
-// Shape replaces letters by letters and digits by digits, so that what reads the text still can; 0 stays, so that a number
-// keeps its length. The stand-in does not depend on the case of letters, but has it.
+// Shape replaces letters by letters and digits by digits, so that the text can still be parsed; 0 stays, so that a number
+// keeps its length. The stand-in follows the case of b, but otherwise does not depend on it.
 func (r *Redactor) Shape(kind string, b []byte) []byte {
 	r.count[kind]++
 	h := r.hash([]byte(strings.ToLower(string(b))))

@@ -12,7 +12,7 @@ import (
 	"unicode/utf8"
 )
 
-// Bounds of a tape; the largest that is known, of a server with 128 processors, has 9,000 exchanges of 2 MiB.
+// Bounds of a tape; the largest known, of a server with 128 processors, has 9,000 exchanges of 2 MiB.
 const (
 	MaxExchanges = 100_000
 	MaxBytes     = 64 << 20 // of questions and answers together
@@ -22,21 +22,21 @@ const (
 // magic begins the first line of a file: the format's name and version, then the type of the probe.
 const magic = "hwsagent-recording 1 "
 
-// OK is the status of an answer that is as it should be.
+// OK is the status of a successful answer.
 const OK = "ok"
 
-// Bytes is the status of an answer that is as it should be and no text. The probe that asked takes out of it what tells whose
-// the hardware is.
+// Bytes is the status of a successful binary answer. The probe that asked removes from it the data that identifies the
+// owner of the hardware.
 const Bytes = "bytes"
 
 // Exchange is a question and its answer.
 type Exchange struct {
 	Ask    string
-	Status string // OK, or a word of the probe's own: an exit status, an HTTP status, file, link
+	Status string // OK, or defined by the probe: an exit status, an HTTP status, file, link
 	Answer []byte
 }
 
-// Tape is the exchanges with one machine or device, in order. Add may be called concurrently; everything else not.
+// Tape is the exchanges with one machine or device, in order. Only Add may be called concurrently.
 type Tape struct {
 	Type      string // of the probe
 	Exchanges []Exchange
@@ -47,11 +47,11 @@ type Tape struct {
 	ended bool
 }
 
-// New is an empty tape for a probe of that type.
+// New returns an empty tape for a probe of that type.
 func New(probeType string) *Tape { return &Tape{Type: probeType} }
 
-// Add keeps an exchange, with a copy of the answer; beyond the bounds it does not, which [Tape.Full] tells, nor after
-// [Tape.End].
+// Add records an exchange, with a copy of the answer. Beyond the bounds it drops the exchange, see [Tape.Full], as it does
+// after [Tape.End].
 func (t *Tape) Add(ask, status string, answer []byte) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
@@ -66,32 +66,32 @@ func (t *Tape) Add(ask, status string, answer []byte) {
 	t.full = true
 }
 
-// End ends the recording: an exchange that is added later is not kept. A program or a disk that the probe has given up may
-// answer at any time, also while the tape is redacted and written.
+// End ends the recording: later exchanges are dropped. A program or disk that the probe has given up may answer at any
+// time, even while the tape is redacted and written.
 func (t *Tape) End() {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	t.ended = true
 }
 
-// Full reports whether an exchange was not kept because of the bounds.
+// Full reports whether an exchange was dropped because of the bounds.
 func (t *Tape) Full() bool {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	return t.full
 }
 
-// Write writes the tape as text that a person can read through: after a first line with the type, for each exchange
+// Write writes the tape as readable text: after a first line with the type, for each exchange
 //
 //	> the question
 //	= the status, unless it is ok
 //	|a line of the answer
 //	\the last line, without an end of line
 //
-// An answer that is no text stands in lines that begin with # and have hexadecimal digits.
+// A binary answer is written in lines that begin with # and have hexadecimal digits.
 func (t *Tape) Write(w io.Writer) error {
 	out := bufio.NewWriter(w)
-	fmt.Fprintf(out, "%s%s\n", magic, t.Type) // Flush has the error, of all lines
+	fmt.Fprintf(out, "%s%s\n", magic, t.Type) // Flush returns the error of any line
 	for _, e := range t.Exchanges {
 		fmt.Fprintf(out, "> %s\n", line(e.Ask))
 		if e.Status != OK {
@@ -102,7 +102,7 @@ func (t *Tape) Write(w io.Writer) error {
 	return out.Flush()
 }
 
-// line is a text without control characters as it is; another one is quoted, as is one that looks quoted.
+// line returns a text without control characters as it is; other texts, and those that look quoted, are quoted.
 func line(s string) string {
 	if isText(s) && !strings.ContainsAny(s, "\n\r") && !strings.HasPrefix(s, `"`) {
 		return s
@@ -127,15 +127,15 @@ func writeAnswer(out *bufio.Writer, b []byte) {
 	}
 }
 
-// isText reports whether s is UTF-8 without control characters, but for ends of lines and tabs.
+// isText reports whether s is UTF-8 without control characters, except line feeds and tabs.
 func isText(s string) bool {
 	return utf8.ValidString(s) && !strings.ContainsFunc(s, func(r rune) bool { return (r < ' ' && r != '\n' && r != '\t') || r == 0x7f })
 }
 
-// Is reports whether a file's beginning is that of a tape.
+// Is reports whether a file begins like a tape.
 func Is(beginning []byte) bool { return strings.HasPrefix(string(beginning), magic) }
 
-// Read reads what [Tape.Write] wrote. The error names the line.
+// Read parses the output of [Tape.Write]. An error names the line.
 func Read(r io.Reader) (*Tape, error) {
 	in := bufio.NewScanner(io.LimitReader(r, 4*MaxBytes))
 	in.Buffer(nil, maxLine)
@@ -154,7 +154,7 @@ func Read(r io.Reader) (*Tape, error) {
 	return t, nil
 }
 
-// take takes over one line of a file.
+// take parses one line of a file.
 func (t *Tape) take(text string) error {
 	if text == "" {
 		return errors.New("is empty")
@@ -205,10 +205,10 @@ func unline(s string) (string, error) {
 // Player answers from a tape. It is safe for concurrent use.
 type Player struct {
 	mu    sync.Mutex
-	byAsk map[string][]Exchange // the answers that each question still has; the last one is given again and again
+	byAsk map[string][]Exchange // the remaining answers to each question; the last one is repeated
 }
 
-// Player plays t from its beginning. t must not change any more.
+// Player plays t from its beginning. t must not change afterwards.
 func (t *Tape) Player() *Player {
 	p := &Player{byAsk: make(map[string][]Exchange)}
 	for _, e := range t.Exchanges {
@@ -217,8 +217,8 @@ func (t *Tape) Player() *Player {
 	return p
 }
 
-// Next is the answer to a question: where it was asked several times, the answers come in their order and the last one for
-// ever. ok is false for what was never asked.
+// Next returns the answer to a question: for a repeated question the answers in their order, then the last one
+// forever. ok is false for a question that is not on the tape.
 func (p *Player) Next(ask string) (e Exchange, ok bool) {
 	p.mu.Lock()
 	defer p.mu.Unlock()

@@ -1,4 +1,4 @@
-// Package tapetest takes a recording through a file, as a person who gives it away would.
+// Package tapetest sends a recording through a file, as its user would.
 package tapetest
 
 import (
@@ -14,12 +14,12 @@ import (
 	"hwsagent/probes/tape"
 )
 
-// Redacter is a probe that knows what in its recordings tells whose the hardware is.
+// Redacter is a probe that can redact its recordings.
 type Redacter interface {
 	Redact(t *tape.Tape, r *tape.Redactor)
 }
 
-// File redacts the tape but for the kinds to keep, writes it and reads it again.
+// File redacts the tape except for the kinds to keep, writes it and reads it back.
 func File(t testing.TB, from *tape.Tape, p Redacter, keep ...string) (read *tape.Tape, text string) {
 	t.Helper()
 	if from.Full() || len(from.Exchanges) == 0 {
@@ -41,7 +41,8 @@ func File(t testing.TB, from *tape.Tape, p Redacter, keep ...string) (read *tape
 	return read, b.String()
 }
 
-// Lines are the samples of a round but for the times that reading took and what the prefixes name, in order; without labels, as the names and values alone, if bare.
+// Lines returns the samples of a round in order, without durations of reading and series with the given prefixes; if bare,
+// only names and values, without labels.
 func Lines(r *probes.Round, bare bool, without ...string) []string {
 	var all []string
 	for _, s := range r.Samples() {
@@ -79,19 +80,19 @@ type Recorder interface {
 	Record(ctx context.Context, t *tape.Tape) error
 }
 
-// Case is hardware of which a recording is made and read again.
+// Case is hardware to record and replay.
 type Case struct {
 	Type    string
 	New     func() Recorder // a probe that reads the hardware
 	Replay  func(*tape.Tape) (probes.Probe, error)
 	Partial bool     // a part of the hardware fails
-	Without []string // prefixes of series that are no part of a recording
-	IDs     []string // that are in a recording only if it keeps everything
-	Secrets []string // that are in none
+	Without []string // prefixes of series that are not recorded
+	IDs     []string // present only in a recording that keeps everything
+	Secrets []string // present in no recording
 }
 
-// Check makes a recording that keeps everything, and one that does not: read elsewhere they give the same series; the second
-// one but for labels, which have stand-ins.
+// Check makes one recording that keeps everything and one that does not: replayed, both give the same series, the second with
+// stand-ins in labels.
 func (c Case) Check(t *testing.T) {
 	t.Helper()
 	whole := Collect(t, c.New())
