@@ -24,53 +24,53 @@ import (
 // maxAddresses bounds a search: a /16.
 const maxAddresses = 1 << 16
 
-// workers is how many addresses are asked at a time; the rate bounds them, too.
+// workers is the number of addresses asked at a time; the rate limits them, too.
 const workers = 256
 
-// Search says where and how to look for devices.
+// Search configures a search for devices.
 type Search struct {
 	Ranges  []string    // CIDR, or single addresses
 	Port    uint16      // of SNMP
-	Logins  []snmp.Auth // tried in this order, each once for a device at most
-	Rate    float64     // requests per second in all
+	Logins  []snmp.Auth // tried in this order, each at most once per device
+	Rate    float64     // requests per second in total
 	Timeout time.Duration
 	Logger  *slog.Logger
-	// Progress, if set, hears now and then how many addresses were asked and how many answered. Its calls
+	// Progress, if set, is called now and then with the addresses asked, all addresses, and devices found. Calls
 	// do not overlap.
 	Progress func(asked, all, found int)
 }
 
-// Found is what a search found.
+// Found is the result of a search.
 type Found struct {
 	Asked   int          `json:"asked"` // addresses
 	Devices []Discovered `json:"devices"`
-	// Refused are addresses at which SNMP answers, but to none of the logins.
+	// Refused are addresses at which SNMP answers but rejects every login.
 	Refused []Refusal `json:"refused"`
 }
 
 // Discovered is a device that answered.
 type Discovered struct {
 	Target      string `json:"target"`
-	Login       int    `json:"login"` // number in the search's list, from 0
+	Login       int    `json:"login"` // index in the search's list, from 0
 	Name        string `json:"name"`
 	ObjectID    string `json:"object_id"`
 	Description string `json:"description"`
 }
 
-// Refusal is an address that answers and refuses the login.
+// Refusal is an address that answers but rejects the login.
 type Refusal struct {
 	Target string `json:"target"`
 	Why    string `json:"why"`
 }
 
-// Discover asks each address of the ranges what it is. Until one answers, each login is tried once; nothing
-// is sent again, so that no device counts two failures for one secret. A lost packet may so hide a device.
+// Discover asks each address of the ranges for its identity. It tries each login once until one succeeds, and never
+// resends, so that no device counts two failures for one secret. So a lost packet may hide a device.
 func Discover(ctx context.Context, s Search) (Found, error) {
 	targets, err := addresses(s.Ranges, s.Port)
 	if err != nil {
 		return Found{}, err
 	}
-	for i := range s.Logins { // a mistake in a login is reported before anything is sent
+	for i := range s.Logins { // report an invalid login before anything is sent
 		w, err := snmp.NewWalker(config(targets[0], s.Logins[i], s.Timeout, 0), nil, s.Logger)
 		if err != nil {
 			return Found{}, fmt.Errorf("login %d: %w", i+1, err)
@@ -129,7 +129,7 @@ func (s *Search) ask(ctx context.Context, target string, pace *devices.Pace) (*D
 		}
 		w, err := snmp.NewWalker(config(target, auth, s.Timeout, 0), pace, s.Logger)
 		if err != nil {
-			return nil, &Refusal{target, err.Error()} // seen before anything was sent
+			return nil, &Refusal{target, err.Error()} // detected before anything was sent
 		}
 		vars, err := w.Identify(ctx)
 		w.Close()
@@ -140,14 +140,14 @@ func (s *Search) ask(ctx context.Context, target string, pace *devices.Pace) (*D
 		switch snmp.Reason(err) {
 		case devices.Login, devices.Protocol:
 			refusal = &Refusal{target, err.Error()}
-		case devices.Refused, devices.NoRoute: // no other login helps
+		case devices.Refused, devices.NoRoute: // another login would not help
 			return nil, refusal
 		}
 	}
 	return nil, refusal
 }
 
-// addresses are the targets of the ranges, without the network's and the broadcast address of IPv4.
+// addresses returns the targets of the ranges, without the network and broadcast addresses of IPv4.
 func addresses(ranges []string, port uint16) ([]string, error) {
 	var all []string
 	seen := map[netip.Addr]bool{}
@@ -183,8 +183,8 @@ func addresses(ranges []string, port uint16) ([]string, error) {
 	return all, nil
 }
 
-// Write prints what was found as entries of a configuration, one for each login. Secrets that were given in
-// place are not printed.
+// Write prints the devices as entries of a configuration, one for each login. It omits secrets that were given
+// inline.
 func (f *Found) Write(w io.Writer, logins []snmp.Auth) error {
 	var b strings.Builder
 	fmt.Fprintf(&b, "# %s asked, %s, %s every login\n", counted(f.Asked, "address", "addresses"),
@@ -213,7 +213,7 @@ func (f *Found) Write(w io.Writer, logins []snmp.Auth) error {
 	return err
 }
 
-// writeLogin writes the key auth of an entry; nothing for the login that an entry without it has.
+// writeLogin writes the key auth of an entry; it writes nothing for the default login.
 func writeLogin(b *strings.Builder, auth snmp.Auth) error {
 	login, err := yaml.Dump(auth)
 	if err != nil {
@@ -229,10 +229,10 @@ func writeLogin(b *strings.Builder, auth snmp.Auth) error {
 	return nil
 }
 
-// suggested are the modules that any device may have something for.
+// suggested are modules that may apply to any device.
 const suggested = "system, if_mib, hardware"
 
-// counted is a number with its noun.
+// counted formats a number with its noun.
 func counted(n int, one, many string) string {
 	if n == 1 {
 		return "1 " + one
@@ -240,7 +240,7 @@ func counted(n int, one, many string) string {
 	return fmt.Sprintf("%d %s", n, many)
 }
 
-// oneLine is a text for a comment: what a device says may have line ends.
+// oneLine prepares a text for a comment: texts of a device may contain line ends.
 func oneLine(s string) string {
 	s = strings.Join(strings.FieldsFunc(s, func(r rune) bool { return r < ' ' || r == 0x7f || r == 0x85 || r == 0x2028 || r == 0x2029 }), " ")
 	if r := []rune(s); len(r) > 100 {

@@ -1,3 +1,3 @@
-// Package snmptool has the commands of hwsagent snmp: they look at devices for a person, and change
-// nothing, neither there nor in a configuration.
+// Package snmptool implements the commands of hwsagent snmp: they examine devices for a person, and change
+// neither devices nor configurations.
 package snmptool

@@ -16,11 +16,11 @@ import (
 // Imported is the result of an import that was written to a directory.
 type Imported struct {
 	Directory string `json:"directory"`
-	Removed   int    `json:"removed"` // files of an earlier import that this one no longer makes
+	Removed   int    `json:"removed"` // files of an earlier import that are obsolete
 	*imports.Result
 }
 
-// Import makes definitions of the profiles below one directory, or of the LibreNMS in it, and writes them to another directory,
+// Import converts the profiles below one directory, or the LibreNMS in it, to definitions, and writes them to another directory,
 // for snmp_definitions. mibs is a folder of MIBs for profiles, or "".
 func Import(profiles, librenms, mibs, to string) (done Imported, err error) {
 	done.Directory = to
@@ -43,14 +43,14 @@ func Import(profiles, librenms, mibs, to string) (done Imported, err error) {
 	if done.Removed, err = replace(to, prefix, done.Texts()); err != nil {
 		return done, err
 	}
-	if _, err := library.Load(to); err != nil { // with the user's own
+	if _, err := library.Load(to); err != nil { // including the user's own
 		return done, fmt.Errorf("the definitions in %s cannot be read: %w", to, err)
 	}
 	return done, nil
 }
 
-// replace writes files, and removes those of the same prefix that an earlier import made. It touches no file that
-// an import did not make, and none at all before each new one is on the disk and loads.
+// replace writes files, and removes obsolete files of an earlier import with the same prefix. It touches only files that
+// an import wrote, and none before all new ones are on disk and load.
 func replace(dir, prefix string, texts []imports.Text) (removed int, err error) {
 	entries, err := os.ReadDir(dir)
 	if err != nil {
@@ -96,13 +96,13 @@ func isImported(file string) (bool, error) {
 		return false, fmt.Errorf("read a definition of an earlier import: %w", err)
 	}
 	if !info.Mode().IsRegular() {
-		return false, fmt.Errorf("%s is not a file; move it, or name another directory", file) // to read a pipe may never end
+		return false, fmt.Errorf("%s is not a file; move it, or name another directory", file) // reading a pipe may block forever
 	}
 	f, err := os.Open(file) // #nosec G304 -- in the user's directory
 	if err != nil {
 		return false, fmt.Errorf("read a definition of an earlier import: %w", err)
 	}
-	defer func() { _ = f.Close() }() // it was only read
+	defer func() { _ = f.Close() }() // opened for reading only
 	head := make([]byte, len(imports.Mark))
 	n, err := io.ReadFull(f, head)
 	if err != nil && !errors.Is(err, io.ErrUnexpectedEOF) && !errors.Is(err, io.EOF) {
@@ -111,7 +111,7 @@ func isImported(file string) (bool, error) {
 	return bytes.Equal(head[:n], []byte(imports.Mark)), nil
 }
 
-// place writes files into a directory of their own first, whose name no agent reads, and moves each when all are there and load.
+// place first writes the files to a temporary directory that no agent reads, and moves them once all are there and load.
 func place(dir string, texts []imports.Text) (err error) {
 	part, err := os.MkdirTemp(dir, ".import-")
 	if err != nil {
@@ -134,7 +134,7 @@ func place(dir string, texts []imports.Text) (err error) {
 	return nil
 }
 
-// Write prints what was made for a person.
+// Write prints the result for a person.
 func (done *Imported) Write(w io.Writer) error {
 	if err := done.Result.Write(w, done.Directory); err != nil {
 		return err

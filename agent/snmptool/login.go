@@ -11,8 +11,8 @@ import (
 	"hwsagent/probes/snmp"
 )
 
-// Login reads a login in the words of the configuration: {community_file: FILE}, {version: 3, …}. An empty text is the login of a
-// probe without auth: version 2 with the community public.
+// Login parses a login in the syntax of the configuration: {community_file: FILE}, {version: 3, …}. An empty text is the login of
+// a probe without auth: version 2 with the community public.
 func Login(text string) (snmp.Auth, error) {
 	var a snmp.Auth
 	if strings.TrimSpace(text) == "" {
@@ -24,7 +24,7 @@ func Login(text string) (snmp.Auth, error) {
 	return a, nil
 }
 
-// config is how a command reads one device: a packet is sent at most retries+1 times.
+// config returns the configuration to read one device; a packet is sent at most retries+1 times.
 func config(target string, auth snmp.Auth, timeout time.Duration, retries int) snmp.Config {
 	return snmp.Config{Target: target, Auth: auth, PacketTimeout: model.Duration(timeout), Retries: new(retries)}
 }

@@ -13,13 +13,13 @@ import (
 	"hwsagent/probes/snmp/recording"
 )
 
-// played is a probe that reads the hardware of a recording through an agent on loopback.
+// played is a probe that reads recorded hardware through an agent on loopback.
 type played struct {
 	probe *snmp.Probe
 	agent *recording.Agent
 }
 
-// Play is a probe of the hardware of a recorded device; definitions are directories of definitions of hardware beside those of the agent.
+// Play returns a probe of a recorded device; definitions are directories of definitions of hardware in addition to the agent's.
 func Play(file string, definitions []string, logger *slog.Logger) (interface {
 	probes.Probe
 	probes.Closer
@@ -29,7 +29,7 @@ func Play(file string, definitions []string, logger *slog.Logger) (interface {
 		return nil, fmt.Errorf("open the recording: %w", err)
 	}
 	rec, _, err := recording.Parse(f)
-	_ = f.Close() // it was only read
+	_ = f.Close() // opened for reading only
 	if err != nil {
 		return nil, err
 	}
@@ -52,5 +52,5 @@ func Play(file string, definitions []string, logger *slog.Logger) (interface {
 // Collect implements [probes.Probe].
 func (p *played) Collect(ctx context.Context, r *probes.Round) error { return p.probe.Collect(ctx, r) }
 
-// Close ends the agent and the probe.
+// Close closes the probe and the agent.
 func (p *played) Close() error { return errors.Join(p.probe.Close(), p.agent.Close()) }

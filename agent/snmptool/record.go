@@ -13,13 +13,13 @@ import (
 	"hwsagent/probes/tape"
 )
 
-// Options are what the commands about one device share.
+// Options are shared by the commands about one device.
 type Options struct {
 	Target  string
 	Auth    snmp.Auth
 	Timeout time.Duration // of one packet
 	Retries int
-	// Definitions are directories of definitions of hardware beside those of the agent.
+	// Definitions are directories of definitions of hardware in addition to the agent's.
 	Definitions []string
 	Logger      *slog.Logger
 }
@@ -28,19 +28,19 @@ func (o *Options) walker() (*snmp.Walker, error) {
 	return snmp.NewWalker(config(o.Target, o.Auth, o.Timeout, o.Retries), nil, o.Logger)
 }
 
-// Object is a variable for a person.
+// Object is a variable in readable form.
 type Object struct {
 	OID   string `json:"oid"`
-	Name  string `json:"name"` // the OID where no built-in module knows it
+	Name  string `json:"name"` // the OID if no built-in module names it
 	Type  string `json:"type"`
 	Value string `json:"value"`
 }
 
-// ErrName means that what should be an OID or the name of an object is neither. Nothing was sent.
+// ErrName means that the argument is neither an OID nor the name of an object. Nothing was sent.
 var ErrName = errors.New("it is no OID, and no built-in module has an object of that name; give a number, such as 1.3.6.1.2.1.1, or a name, such as ifDescr")
 
-// Walk reads what is below root, an OID or the name of an object that a built-in module knows. What was read before an
-// error is returned with it.
+// Walk reads the subtree of root, an OID or the name of an object that a built-in module knows. With an error it returns
+// the part read so far.
 func Walk(ctx context.Context, o Options, root string) ([]Object, error) {
 	names := snmp.NewNames()
 	at, ok := names.Root(root)
@@ -61,18 +61,18 @@ func Walk(ctx context.Context, o Options, root string) ([]Object, error) {
 	return all, err
 }
 
-// Recorded says what a recording holds and what it does not.
+// Recorded describes a recording and its omissions.
 type Recorded struct {
 	File      string         `json:"file"`
 	Variables int            `json:"variables"`
-	LeftOut   int            `json:"left_out"` // variables of trees that are not kept
+	LeftOut   int            `json:"left_out"` // variables of excluded trees
 	Replaced  map[string]int `json:"replaced"` // texts, by kind
 	Problem   string         `json:"problem,omitempty"`
 }
 
-// Record walks all of a device and writes it to file, which must not exist, in snmpsim's format, without what tells
-// whose device it is, as words says. Of a walk that fails in its
-// midst, what was read is written, and Problem says so.
+// Record walks a whole device and writes it to file, which must not exist, in snmpsim's format. words removes the data that
+// identifies the owner of the device. If the walk fails midway, Record writes the part read so far, and Problem has the
+// error.
 func Record(ctx context.Context, c snmp.Config, file string, words *tape.Redactor, logger *slog.Logger) (Recorded, error) {
 	done := Recorded{File: file, Replaced: map[string]int{}}
 	w, err := snmp.NewWalker(c, nil, logger)
@@ -82,7 +82,7 @@ func Record(ctx context.Context, c snmp.Config, file string, words *tape.Redacto
 	defer w.Close()
 	vars, err := w.Walk(ctx, "1.3.6.1")
 	if err == nil {
-		var more []snmp.Variable // LLDP lies in IEEE's tree
+		var more []snmp.Variable // LLDP is in IEEE's tree
 		more, err = w.Walk(ctx, "1.0.8802")
 		vars = append(more, vars...)
 	}
@@ -113,7 +113,7 @@ func (done *Recorded) write(r redactor, vars []snmp.Variable) (err error) {
 			continue
 		}
 		if text, ok := line(r.value(v)); ok {
-			fmt.Fprintln(out, text) // Flush has the error
+			fmt.Fprintln(out, text) // Flush returns the error
 			done.Variables++
 		}
 	}

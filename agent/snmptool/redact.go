@@ -11,8 +11,8 @@ import (
 	"hwsagent/probes/tape"
 )
 
-// secretTrees are left out of every recording: they hold communities, users and their keys' changes,
-// who is allowed what, and where notifications go (RFC 3584, 3414, 3415, 3413).
+// secretTrees are omitted from every recording: they hold communities, users and their key changes,
+// access rights, and destinations of notifications (RFC 3584, 3414, 3415, 3413).
 var secretTrees = []string{"1.3.6.1.6.3.18", "1.3.6.1.6.3.15.1.2", "1.3.6.1.6.3.16", "1.3.6.1.6.3.12", "1.3.6.1.6.3.13"}
 
 // addressTrees have addresses in their indexes: those of IP, of ARP and neighbours, routes, TCP and UDP (RFC 4293,
@@ -23,24 +23,24 @@ var addressTrees = []string{
 	"1.3.6.1.2.1.17.4.3", "1.3.6.1.2.1.17.7.1.2", "1.3.6.1.2.1.55", "1.0.8802.1.1.2.1.3.8", "1.0.8802.1.1.2.1.4.2", "1.3.6.1.4.1.9.9.23.1.2.2",
 }
 
-// programTrees hold what runs on a computer and with which parameters (RFC 2790): they are no hardware, and
+// programTrees hold the programs of a computer and their parameters (RFC 2790): they are not hardware, and
 // parameters may be secrets.
 var programTrees = []string{"1.3.6.1.2.1.25.4", "1.3.6.1.2.1.25.5", "1.3.6.1.2.1.25.6"}
 
-// nameTrees are objects with names that people gave: sysContact, sysName, sysLocation, ifAlias, aliases of
+// nameTrees hold names given by people: sysContact, sysName, sysLocation, ifAlias, aliases of
 // ENTITY-MIB, and the neighbours of LLDP and CDP.
 var nameTrees = []string{
 	"1.3.6.1.2.1.1.4", "1.3.6.1.2.1.1.5", "1.3.6.1.2.1.1.6", "1.3.6.1.2.1.31.1.1.1.18", "1.3.6.1.2.1.47.1.1.1.1.14",
 	"1.0.8802.1.1.2.1.3.3", "1.0.8802.1.1.2.1.4.1.1", "1.3.6.1.4.1.9.9.23.1.2.1", "1.3.6.1.4.1.9.2.1.3",
 }
 
-// serialTrees are serial numbers and asset tags: entPhysicalSerialNum, entPhysicalAssetID, prtGeneralSerialNumber.
+// serialTrees hold serial numbers and asset tags: entPhysicalSerialNum, entPhysicalAssetID, prtGeneralSerialNumber.
 var serialTrees = []string{"1.3.6.1.2.1.47.1.1.1.1.11", "1.3.6.1.2.1.47.1.1.1.1.15", "1.3.6.1.2.1.43.5.1.1.17"}
 
-// redactor replaces what tells whose device it is.
+// redactor replaces data that identifies the owner of a device.
 type redactor struct{ *tape.Redactor }
 
-// learn collects words that are replaced wherever they occur.
+// learn collects words to replace wherever they occur.
 func (r redactor) learn(vars []snmp.Variable, secrets ...string) {
 	for _, s := range secrets {
 		if s != "public" {
@@ -63,10 +63,10 @@ func (r redactor) learn(vars []snmp.Variable, secrets ...string) {
 	}
 }
 
-// unameText is how a Unix machine describes itself: the system, the host's name, which need not be sysName, and the release.
+// unameText matches the self-description of a Unix machine: the system, the host's name, which may differ from sysName, and the release.
 var unameText = regexp.MustCompile(`^(?:Linux|FreeBSD|NetBSD|OpenBSD|DragonFly|Darwin|SunOS) (\S+) [0-9]\S* `)
 
-// learnName collects a name, and of host.example.net also the host.
+// learnName learns a name, and of host.example.net also the host.
 func (r redactor) learnName(name string) {
 	r.Learn(tape.Names, name)
 	if host, _, found := strings.Cut(name, "."); found {
@@ -74,7 +74,7 @@ func (r redactor) learnName(name string) {
 	}
 }
 
-// left reports whether the object is left out of the recording.
+// left reports whether the object is omitted from the recording.
 func (r redactor) left(oid string) bool {
 	out := within(oid, secretTrees) || within(oid, programTrees) || !r.Keeps(tape.Addresses) && within(oid, addressTrees)
 	if out {
@@ -83,7 +83,7 @@ func (r redactor) left(oid string) bool {
 	return out
 }
 
-// value is v as it may be kept.
+// value returns v in redacted form.
 func (r redactor) value(v snmp.Variable) snmp.Variable {
 	switch x := v.Value.(type) {
 	case []byte:
@@ -112,7 +112,7 @@ func (r redactor) octets(oid string, b []byte) []byte {
 	return []byte(r.Words(string(b)))
 }
 
-// within reports whether the object is one of the trees or below it.
+// within reports whether the object is a root of the trees or below one.
 func within(oid string, trees []string) bool {
 	return slices.ContainsFunc(trees, func(t string) bool { return oid == t || strings.HasPrefix(oid, t+".") })
 }

@@ -13,8 +13,8 @@ import (
 	"hwsagent/probes/snmp"
 )
 
-// line is a variable in snmpsim's format: OID|TAG|VALUE, the tag being the number of the ASN.1 type, with x where
-// the value is in hexadecimal digits. ok is false for what the format has no form of.
+// line formats a variable for snmpsim: OID|TAG|VALUE. The tag is the number of the ASN.1 type, with x if the value is in
+// hexadecimal digits. ok is false if the format cannot express the variable.
 func line(v snmp.Variable) (text string, ok bool) {
 	tag, value := fmt.Sprint(int(v.Type)), ""
 	switch x := v.Value.(type) {

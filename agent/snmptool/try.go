@@ -17,17 +17,17 @@ import (
 	"hwsagent/probes/snmp/recording"
 )
 
-// Tested is what the modules make of a recording.
+// Tested is the result of reading a recording with modules.
 type Tested struct {
 	File      string         `json:"file"`
 	Variables int            `json:"variables"`
-	Notes     []string       `json:"notes,omitempty"` // lines that are no variable
+	Notes     []string       `json:"notes,omitempty"` // lines that are not variables
 	Modules   []TestedModule `json:"modules"`
-	Read      int            `json:"read"`   // variables that a module reads
-	Unread    []Unread       `json:"unread"` // the others, by where they belong, most first
+	Read      int            `json:"read"`   // variables read by a module
+	Unread    []Unread       `json:"unread"` // the others, by owner, most first
 }
 
-// TestedModule is what one module makes of it.
+// TestedModule is the result of one module.
 type TestedModule struct {
 	Name    string         `json:"name"`
 	Samples int            `json:"samples"`
@@ -35,7 +35,7 @@ type TestedModule struct {
 	Error   string         `json:"error,omitempty"`
 }
 
-// Unread is how many variables of one vendor or standard no module reads.
+// Unread counts the variables of one vendor or standard that no module reads.
 type Unread struct {
 	Below      string `json:"below"`      // OID
 	Enterprise int    `json:"enterprise"` // IANA's number of the vendor; 0 for standards
@@ -43,11 +43,11 @@ type Unread struct {
 	Example    string `json:"example"` // the first OID
 }
 
-// tryWithin bounds what one module may take with a recording on this machine.
+// tryWithin bounds the reading of a recording by one module on this machine.
 const tryWithin = time.Minute
 
-// Test reads a recording with each of the modules, all built-in ones if none is named; definitions are directories of
-// definitions of hardware beside those of the agent.
+// Test reads a recording with each of the modules, or with all built-in ones if none is named; definitions are directories of
+// definitions of hardware in addition to the agent's.
 func Test(ctx context.Context, file string, modules, definitions []string, logger *slog.Logger) (Tested, error) {
 	done := Tested{File: file}
 	if len(modules) == 0 {
@@ -58,7 +58,7 @@ func Test(ctx context.Context, file string, modules, definitions []string, logge
 		return done, fmt.Errorf("open the recording: %w", err)
 	}
 	rec, notes, err := recording.Parse(f)
-	_ = f.Close() // it was only read
+	_ = f.Close() // opened for reading only
 	if err != nil {
 		return done, err
 	}
@@ -125,7 +125,7 @@ func try(ctx context.Context, target, module string, definitions []string, read 
 	return done, nil
 }
 
-// owner is the subtree that an object belongs to: a vendor's, below 1.3.6.1.4.1, or that of a standard.
+// owner returns the subtree that an object belongs to: a vendor's, below 1.3.6.1.4.1, or a standard's.
 func owner(oid string) (below string, enterprise int) {
 	const vendors = "1.3.6.1.4.1."
 	if rest, ok := strings.CutPrefix(oid, vendors); ok {
@@ -141,7 +141,7 @@ func owner(oid string) (below string, enterprise int) {
 	return strings.Join(parts[:min(depth, len(parts))], "."), 0
 }
 
-// Modules are the names of the modules that come with the agent.
+// Modules returns the names of the built-in modules.
 func Modules() []string { return snmp.Modules() }
 
 // Write prints the result for a person.
