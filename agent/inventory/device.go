@@ -9,16 +9,16 @@ import (
 	"hwsagent/probes"
 )
 
-// Device is what a device over SNMP says that it is (the group system of RFC 3418), and what the library of hardware recognises it as.
+// Device is a device's self-description over SNMP (the group system of RFC 3418), and how the library of hardware classifies it.
 type Device struct {
 	Name        string `json:"name,omitempty"`        // sysName
 	Description string `json:"description,omitempty"` // sysDescr
 	ObjectID    string `json:"object_id,omitempty"`   // sysObjectID
 	Vendor      string `json:"vendor,omitempty"`      // "" where only standards apply
-	Family      string `json:"family,omitempty"`      // "" where only the vendor is certain
+	Family      string `json:"family,omitempty"`      // "" where only the vendor is known
 }
 
-// deviceOf is the device that the samples tell of, nil if they tell of none.
+// deviceOf returns the device that the samples describe, or nil.
 func deviceOf(samples []probes.Sample) *Device {
 	var d Device
 	for _, s := range samples {
@@ -44,7 +44,7 @@ func deviceOf(samples []probes.Sample) *Device {
 	return &d
 }
 
-// writeDevice prints what the device is, and without components how to find out what it has.
+// writeDevice prints the device's description and, if it has no components, how to find out more about it.
 func (inv *Inventory) writeDevice(b *strings.Builder) {
 	d := inv.Device
 	if d == nil {

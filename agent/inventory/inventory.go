@@ -1,5 +1,5 @@
-// Package inventory shows hardware to a person: the components of a machine or device as a tree, each with its state, as the hw_*
-// samples of a probe tell.
+// Package inventory shows hardware to a person: the components of a machine or device as a tree, each with its state, from the
+// hw_* samples of a probe.
 package inventory
 
 import (
@@ -13,36 +13,36 @@ import (
 	"hwsagent/probes"
 )
 
-// Component is a part of a machine or device, as its hw_* samples tell.
+// Component is a part of a machine or device, built from its hw_* samples.
 type Component struct {
 	ID     string            `json:"id"`
 	Name   string            `json:"name"`
 	Type   string            `json:"type,omitempty"`
-	State  string            `json:"state,omitempty"` // "" where the device tells none
+	State  string            `json:"state,omitempty"` // "" if the device reports none
 	Parent string            `json:"parent,omitempty"`
 	Facts  map[string]string `json:"facts,omitempty"`  // vendor, model, serial_number, …
-	Values map[string]string `json:"values,omitempty"` // by metric, with what tells several apart
+	Values map[string]string `json:"values,omitempty"` // by metric and the labels that distinguish several values
 }
 
-// Inventory is the hardware that one probe sees.
+// Inventory is the hardware that one probe reads.
 type Inventory struct {
-	Name       string       `json:"name"` // of the probe, or of the file that was read
+	Name       string       `json:"name"` // of the probe, or of the file read
 	Type       string       `json:"type"` // of the probe
 	Target     string       `json:"target,omitempty"`
 	Device     *Device      `json:"device,omitempty"` // over SNMP
 	Components []*Component `json:"components"`       // by type, name and id; never null
 	// Machine has the values of the whole machine, by metric; empty for most probes.
 	Machine map[string]string `json:"machine,omitempty"`
-	Problem string            `json:"problem,omitempty"` // why not all could be read, or nothing
+	Problem string            `json:"problem,omitempty"` // why not everything could be read; "" if it could
 }
 
-// Add puts the hw_* samples of a round together, which have the names of the OpenTelemetry conventions.
+// Add builds the inventory from the hw_* samples of a round, which have the names of the OpenTelemetry conventions.
 func (inv *Inventory) Add(r *probes.Round) {
 	inv.Components, inv.Machine = components(r.Samples())
 	inv.Device = deviceOf(r.Samples())
 }
 
-// components puts the samples of each component together.
+// components groups the samples by component.
 func components(samples []probes.Sample) (all []*Component, machine map[string]string) {
 	byID, machine := map[string]*Component{}, map[string]string{}
 	for _, s := range samples {
@@ -92,7 +92,7 @@ func components(samples []probes.Sample) (all []*Component, machine map[string]s
 	return all, machine
 }
 
-// joined is the state of a component that is in both: a warning beside ok counts alone.
+// joined combines two states of a component: ok is dropped beside a warning.
 func joined(state, further string) string {
 	if state == "" || state == "ok" {
 		return further
@@ -100,7 +100,7 @@ func joined(state, further string) string {
 	return state + "+" + further
 }
 
-// valueName is a metric with the labels that tell its values of one component apart.
+// valueName returns a metric with the labels that distinguish its values within one component.
 func valueName(metric string, labels []string) string {
 	for i := 0; i+1 < len(labels); i += 2 {
 		switch labels[i] {
@@ -116,7 +116,7 @@ func valueName(metric string, labels []string) string {
 
 func number(v float64) string { return strconv.FormatFloat(v, 'g', -1, 64) }
 
-// Write prints the components as a tree, each below the one that it is in.
+// Write prints the components as a tree, each below its parent.
 func (inv *Inventory) Write(w io.Writer) error {
 	known := map[string]bool{}
 	below := map[string][]*Component{}
@@ -146,7 +146,7 @@ func (inv *Inventory) Write(w io.Writer) error {
 		}
 	}
 	write("", "  ")
-	for _, c := range inv.Components { // of a circle of parents
+	for _, c := range inv.Components { // left over from a cycle of parents
 		if !written[c.ID] {
 			written[c.ID] = true
 			b.WriteString("  " + c.line() + "\n")
@@ -163,7 +163,7 @@ func (inv *Inventory) Write(w io.Writer) error {
 	return err
 }
 
-// counts says how many components there are, and how many are in each state.
+// counts describes the number of components, in all and per state.
 func counts(all []*Component) string {
 	states := map[string]int{}
 	for _, c := range all {
@@ -185,7 +185,7 @@ func counts(all []*Component) string {
 	return text
 }
 
-// line is the component in one line: state, type, name, model, values.
+// line formats the component in one line: state, type, name, model, values.
 func (c *Component) line() string {
 	parts := []string{fmt.Sprintf("%-9s", cmp.Or(c.State, "-")), cmp.Or(c.Type, "sensor"), strconv.Quote(cmp.Or(c.Name, c.ID))}
 	for _, fact := range []string{"vendor", "model", "serial_number", "firmware_version"} {
@@ -196,7 +196,7 @@ func (c *Component) line() string {
 	return strings.TrimRight(strings.Join(append(parts, texts(c.Values)...), " "), " ")
 }
 
-// texts are names and values, in order.
+// texts returns names and values, in order.
 func texts(values map[string]string) []string {
 	var all []string
 	for name, v := range values {
@@ -206,7 +206,7 @@ func texts(values map[string]string) []string {
 	return all
 }
 
-// oneLine shows a text of a device or an error in one line: control characters become blanks.
+// oneLine puts a text of a device or an error on one line: control characters become blanks.
 func oneLine(s string) string {
 	return strings.Join(strings.FieldsFunc(s, func(r rune) bool { return r < ' ' || r == 0x7f }), " ")
 }
