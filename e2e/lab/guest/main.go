@@ -1,8 +1,8 @@
 //go:build linux
 
-// Command guest is the first process of the laboratory's machine: it mounts the kernel's file systems, loads the modules that
-// /etc/lab/modules lists in that order, brings the networks up, and then runs what the test asks for over HTTP, on port 8080.
-// It trusts everybody who reaches that port; only the test does. It never ends, as the first process must not.
+// Command guest is the first process of the laboratory's machine: it mounts the kernel's file systems, loads the modules in
+// the order of /etc/lab/modules, brings up the networks, and then runs programs on request over HTTP, on port 8080. It
+// trusts all clients of that port; only the test reaches it. It never ends, as the first process must not.
 package main
 
 import (
@@ -32,7 +32,7 @@ func main() {
 	select {}
 }
 
-// boot prepares the machine. What fails ends the boot with the reason: a laboratory that lacks a part would compare less.
+// boot prepares the machine. A failure ends the boot with the reason: a laboratory that lacks a part would compare less.
 func boot() error {
 	for _, m := range [][3]string{
 		{"proc", "/proc", "proc"}, {"sysfs", "/sys", "sysfs"}, {"devtmpfs", "/dev", "devtmpfs"},
@@ -58,7 +58,7 @@ func boot() error {
 	return nil
 }
 
-// loadModules loads the modules that a file lists: a line has the path of one and its parameters.
+// loadModules loads the modules listed in a file: each line has a path and the parameters.
 func loadModules(list string) error {
 	text, err := os.ReadFile(list)
 	if err != nil {
@@ -82,12 +82,12 @@ func loadModules(list string) error {
 // request is a program to run.
 type request struct {
 	Args []string
-	// Seconds is how long it may take; 0: it runs on, and its output goes to the file Log.
+	// Seconds bounds the run; 0: the program keeps running, and its output goes to the file Log.
 	Seconds int
 	Log     string
 }
 
-// answer is what came of it.
+// answer is the result of a request.
 type answer struct {
 	Stdout, Stderr string
 	Code           int    // the exit status; -1: it was killed, or did not start
@@ -95,8 +95,8 @@ type answer struct {
 	From, To       int64  // when it began and ended, by this machine's clock, in milliseconds since 1970
 }
 
-// runner starts programs. It waits for each itself, so that the children of others, which become the first process's, are
-// the only ones that stay unreaped; they are few.
+// runner starts programs and waits for each. Only orphans of other processes, which the first process inherits, stay
+// unreaped; they are few.
 type runner struct{ mu sync.Mutex }
 
 func (r *runner) serve(w http.ResponseWriter, req *http.Request) {
