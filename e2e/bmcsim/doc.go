@@ -1,7 +1,7 @@
 // Package bmcsim simulates management controllers (BMCs) that speak IPMI 2.0 over the network: RMCP+ with the cipher suites 17
 // and 3, a sensor data record (SDR) repository, sensors with limits and with states, inventories (FRU), an event log (SEL), the
-// chassis, and power by DCMI. Hundreds run in one process, each at an address of its own, and each may misbehave by a [Fault]. A [Line] is one inside
-// a virtual machine, which its kernel reaches as it reaches any controller.
+// chassis, and power by DCMI. Hundreds run in one process, each at its own address, and each may misbehave by a [Fault]. A [Line]
+// is one inside a virtual machine, which that machine's kernel reaches like any controller.
 //
 // It knows nothing of the agent: it was written from the specification, and ipmitool reads it in a test. Sections, tables and
 // figures in comments are those of the Intelligent Platform Management Interface Specification, second generation, v2.0,

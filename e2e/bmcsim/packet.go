@@ -6,7 +6,7 @@ import (
 	"crypto/cipher"
 	"crypto/hmac"
 	"crypto/rand"
-	"crypto/sha1" // #nosec G505 -- cipher suite 3 has nothing else
+	"crypto/sha1" // #nosec G505 -- cipher suite 3 allows nothing else
 	"crypto/sha256"
 	"encoding/binary"
 	"hash"
