@@ -17,7 +17,7 @@ const (
 	authPriv     = "authPriv"
 )
 
-// maxCommunity is what the length octet of gosnmp's encoder can hold.
+// maxCommunity is the most that the length octet of gosnmp's encoder can hold.
 const maxCommunity = 127
 
 var securityLevels = map[string]gosnmp.SnmpV3MsgFlags{
@@ -26,13 +26,13 @@ var securityLevels = map[string]gosnmp.SnmpV3MsgFlags{
 	authPriv:     gosnmp.AuthPriv,
 }
 
-// authProtocols are those of RFC 3414 (MD5, SHA) and RFC 7860 (SHA-2).
+// authProtocols are the protocols of RFC 3414 (MD5, SHA) and RFC 7860 (SHA-2).
 var authProtocols = map[string]gosnmp.SnmpV3AuthProtocol{
 	"MD5": gosnmp.MD5, "SHA": gosnmp.SHA, "SHA224": gosnmp.SHA224,
 	"SHA256": gosnmp.SHA256, "SHA384": gosnmp.SHA384, "SHA512": gosnmp.SHA512,
 }
 
-// privProtocols are those of RFC 3414 (DES) and RFC 3826 (AES) and the two unstandardised
+// privProtocols are the protocols of RFC 3414 (DES) and RFC 3826 (AES), and the two unstandardised
 // ways to lengthen a key for AES-192 and -256: Blumenthal's and, ending in C, Cisco's
 // (Reeder's). They differ only where the hash is shorter than the key.
 var privProtocols = map[string]gosnmp.SnmpV3PrivProtocol{
@@ -67,7 +67,7 @@ func (a *Auth) securityLevel() string {
 	return noAuthNoPriv
 }
 
-// UnmarshalYAML reads a login, or the name of one of a file.
+// UnmarshalYAML reads a login, or the name of a login in a file.
 func (a *Auth) UnmarshalYAML(n *yaml.Node) error {
 	if n.Kind == yaml.ScalarNode && n.ShortTag() != "!!null" {
 		*a = Auth{Name: n.Value}
@@ -77,7 +77,7 @@ func (a *Auth) UnmarshalYAML(n *yaml.Node) error {
 	return n.Load((*plain)(a), yaml.WithKnownFields())
 }
 
-// MarshalYAML writes what UnmarshalYAML reads.
+// MarshalYAML writes the form that UnmarshalYAML reads.
 func (a Auth) MarshalYAML() (any, error) {
 	if a.Name != "" {
 		return a.Name, nil
@@ -123,9 +123,9 @@ func (a *Auth) load() (s secrets, err error) {
 	return s, nil
 }
 
-// apply puts version and credentials into g. The security parameters are new ones:
-// they also hold the engine ID and clock that were learnt from a device, which must
-// not outlive a connection (a device with a new engine ID is never heard again).
+// apply puts version and credentials into g, with new security parameters: these also hold
+// the engine ID and clock learned from a device, which must not outlive a connection (answers
+// of a device with a new engine ID would be ignored).
 func (a *Auth) apply(g *gosnmp.GoSNMP, s secrets) {
 	switch a.version() {
 	case 1:

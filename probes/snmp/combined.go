@@ -6,9 +6,9 @@ import (
 	"strings"
 )
 
-// combined are the types of a value whose own type stands before it: in an index as its
-// first arc, and for a column in the column before. InetAddress is of RFC 4001 section 3,
-// LldpPortId of IEEE 802.1AB (LldpPortIdSubtype).
+// combined are types of values whose actual type precedes the value: in an index as its first
+// arc, for a column in the preceding column. InetAddress is from RFC 4001 section 3, LldpPortId
+// from IEEE 802.1AB (LldpPortIdSubtype).
 var combined = map[metricType]map[int]metricType{
 	typeInetAddress:            {1: typeInetAddressIPv4, 2: typeInetAddressIPv6},
 	typeInetAddressMissingSize: {1: typeInetAddressIPv4, 2: typeInetAddressIPv6},
@@ -18,9 +18,9 @@ var combined = map[metricType]map[int]metricType{
 	},
 }
 
-// takeCombined cuts an index off o that begins with its type, and then, but for an
-// InetAddressMissingSize, has its length. What the type does not name is written in hex with
-// type and length.
+// takeCombined cuts an index off o that begins with its type, followed by its length except
+// for an InetAddressMissingSize. A value of an unknown type is written in hex, with type and
+// length.
 func takeCombined(t metricType, o oid) (arcs oid, text string, rest oid) {
 	n := 2
 	if t == typeInetAddressMissingSize {
@@ -44,8 +44,8 @@ func takeCombined(t metricType, o oid) (arcs oid, text string, rest oid) {
 
 func join(a, b oid) oid { return append(append(make(oid, 0, len(a)+len(b)), a...), b...) }
 
-// innerType is the type of a value of column, in the row that rest names, by the column
-// before it. ok is false where that column has no such row or an unknown type.
+// innerType returns the type of a value of column, in the row given by rest, from the
+// preceding column. ok is false if that column lacks the row or has an unknown type.
 func (h *harvest) innerType(t metricType, column, rest oid) (inner metricType, ok bool) {
 	if len(column) == 0 || column[len(column)-1] == 0 {
 		return t, false

@@ -18,31 +18,30 @@ import (
 	"hwsagent/redact"
 )
 
-// Config is one device to read. The zero value of every key but Target and Modules is
-// usable. It is plain data: nothing is resolved or opened before [New].
+// Config describes one device to read. The zero value of every key but Target is usable. It
+// is plain data: [New] resolves names and opens files.
 type Config struct {
-	// Target is [udp:|tcp:]host[:port]; UDP and port 161 when they are left out.
+	// Target is [udp:|tcp:]host[:port]; UDP and port 161 by default.
 	Target string `yaml:"target"`
 	Auth   Auth   `yaml:"auth,omitempty"`
 	// ConfigFiles are files in the format of snmp_exporter's snmp.yml, or patterns of
-	// filepath.Glob. [New] reads them. Of two modules or logins of one name the later file's
-	// counts, and a module of a file hides the built-in one.
+	// filepath.Glob. [New] reads them. If two files have a module or login of the same name, the
+	// later file wins, and a module of a file hides the built-in one.
 	ConfigFiles []string `yaml:"config_files,omitempty"`
-	// Modules are read in this order; see [Modules] for the names of the built-in ones. Without any they are
+	// Modules are read in this order; see [Modules] for the names of the built-in ones. The default is
 	// [DefaultModules].
 	Modules []string `yaml:"modules,omitempty"`
-	// Definitions are directories of definitions of hardware (*.yaml), which the module hardware reads after its own; one of the
-	// same name takes the place of an own one.
+	// Definitions are directories of definitions of hardware (*.yaml), which the module hardware reads in addition to the
+	// built-in ones; a definition replaces a built-in one of the same name.
 	Definitions []string `yaml:"snmp_definitions,omitempty"`
-	// MaxRepetitions is how many variables one GETBULK asks for, 1 to 255; 0 means what a
-	// module of a file says, or else [DefaultMaxRepetitions]. More than about 30 no longer fits an Ethernet frame.
+	// MaxRepetitions is how many variables one GETBULK asks for, 1 to 255; 0 means the value of
+	// the module's file, or else [DefaultMaxRepetitions]. More than about 30 do not fit an Ethernet frame.
 	MaxRepetitions int `yaml:"max_repetitions,omitempty"`
-	// Retries is how often a packet is sent again; nil means what a
-	// module of a file says, or else [DefaultRetries].
+	// Retries is how often a packet is sent again; nil means the value of the module's file, or
+	// else [DefaultRetries].
 	Retries *int `yaml:"retries,omitempty"`
-	// PacketTimeout is how long one answer may take; 0 means what a module of a file
-	// says, or else [DefaultPacketTimeout].
-	// The probe's own timeout bounds the whole round.
+	// PacketTimeout bounds the wait for one answer; 0 means the value of the module's file, or
+	// else [DefaultPacketTimeout]. The probe's own timeout bounds the whole round.
 	PacketTimeout model.Duration `yaml:"packet_timeout,omitempty"`
 }
 
@@ -53,10 +52,10 @@ const (
 	DefaultPacketTimeout  = 5 * time.Second
 )
 
-// DefaultModules are read where a configuration names none: what the device is, and its hardware.
+// DefaultModules returns the modules read if a configuration names none: the device's identity and its hardware.
 func DefaultModules() []string { return []string{"system", hardwareModule} }
 
-// modules are those that are read.
+// modules returns the modules to read.
 func (c *Config) modules() []string {
 	if len(c.Modules) == 0 {
 		return DefaultModules()
@@ -67,10 +66,10 @@ func (c *Config) modules() []string {
 // maxRepetitions is the most variables that one GETBULK asks for.
 const maxRepetitions = 255
 
-// Auth is how to log in, spelled as in the auths section of an snmp.yml. A secret is
-// given in place or in a file, which is read again before each round.
+// Auth is a login, spelled as in the auths section of an snmp.yml. A secret is given inline or
+// in a file, which is read again before each round.
 type Auth struct {
-	// Name refers to a login of ConfigFiles; nothing else is set then. It is written in the
+	// Name refers to a login of ConfigFiles; all other fields are then empty. It is written in
 	// place of the mapping: auth: NAME.
 	Name string `yaml:"-"`
 	// Version is 1, 2 (v2c; the default) or 3.
@@ -79,12 +78,12 @@ type Auth struct {
 	CommunityFile string        `yaml:"community_file,omitempty"`
 
 	Username string `yaml:"username,omitempty"` // v3 from here on
-	// SecurityLevel is noAuthNoPriv, authNoPriv or authPriv; when empty it follows
-	// from the passwords that are there.
+	// SecurityLevel is noAuthNoPriv, authNoPriv or authPriv; if empty, it follows from the given
+	// passwords.
 	SecurityLevel string `yaml:"security_level,omitempty"`
 	// AuthProtocol is MD5 (the default), SHA, SHA224, SHA256, SHA384 or SHA512.
 	AuthProtocol     string        `yaml:"auth_protocol,omitempty"`
-	AuthPassword     config.Secret `yaml:"password,omitempty"` // snmp.yml's own word
+	AuthPassword     config.Secret `yaml:"password,omitempty"` // named as in snmp.yml
 	AuthPasswordFile string        `yaml:"password_file,omitempty"`
 	// PrivProtocol is DES (the default), AES, AES192, AES192C, AES256 or AES256C.
 	PrivProtocol     string        `yaml:"priv_protocol,omitempty"`
@@ -93,14 +92,14 @@ type Auth struct {
 	ContextName      string        `yaml:"context_name,omitempty"`
 }
 
-// CheckTarget judges the form of a target.
+// CheckTarget checks the form of a target.
 func (c *Config) CheckTarget(target string) error {
 	_, err := parseTarget(target)
 	return err
 }
 
-// ForDevice is the configuration of one device of a list: a *Config with its target, and with the
-// words of the device in the paths of its secrets.
+// ForDevice returns the configuration of one device of a list: a *Config with the device's target,
+// and with the words of the device inserted into the paths of its secrets.
 func (c *Config) ForDevice(d devices.Device) (any, error) {
 	one := *c
 	one.Target = d.Target
@@ -113,16 +112,16 @@ func (c *Config) ForDevice(d devices.Device) (any, error) {
 	return &one, nil
 }
 
-// FieldError is a mistake in one key of a [Config].
+// FieldError is an error in one key of a [Config].
 type FieldError struct {
 	Key     string // dotted, below the probe's entry: auth.username
-	Message string // what is wrong and what to do
+	Message string // the error, and the remedy
 }
 
-// Error gives key and message.
+// Error returns key and message.
 func (e *FieldError) Error() string { return e.Key + ": " + e.Message }
 
-// Validate reports every mistake at once, joined, each a [*FieldError].
+// Validate reports all errors at once, joined, each a [*FieldError].
 func (c *Config) Validate() error {
 	var v mistakes
 	if _, err := parseTarget(c.Target); err != nil {
@@ -269,7 +268,7 @@ func (a *Auth) version() int {
 	return a.Version
 }
 
-// own reports whether the login stands in the configuration itself, not in a file of modules.
+// own reports whether the configuration itself holds the login, rather than a file of modules.
 func (a *Auth) own() bool { return a.Name == "" && *a != (Auth{}) }
 
 // endpoint is a parsed target.

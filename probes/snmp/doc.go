@@ -1,14 +1,13 @@
 // Package snmp reads devices over SNMP v1, v2c and v3 and turns tables into metrics.
 //
-// A [Probe] keeps one connection to one device. Each round it first asks for
-// sysUpTime, which tells a dead device from a slow walk by one packet, and then reads
-// its modules one after the other. A module is a table of our own, or one of a file in
-// the format of snmp_exporter's snmp.yml. It says which
-// subtrees to walk and what each object becomes: the model has the words of
-// snmp_exporter's snmp.yml (walk, get, metrics, indexes, lookups, enum_values), so
-// names and labels are the ones that its dashboards use. On top of that the modules
-// for sensors give every reading in base units under the names of the OpenTelemetry
-// hardware conventions (hw_temperature_celsius and so on).
+// A [Probe] keeps one connection to one device. Each round it first asks for sysUpTime, so that
+// one packet distinguishes a dead device from a slow walk, and then reads its modules one after
+// the other. A module is a table of this package, or comes from a file in the format of
+// snmp_exporter's snmp.yml. It lists the subtrees to walk and the metric for each object. The
+// model uses the vocabulary of snmp.yml (walk, get, metrics, indexes, lookups, enum_values), so
+// names and labels are those that snmp_exporter's dashboards use. In addition, the modules for
+// sensors give every reading in base units under the names of the OpenTelemetry hardware
+// conventions (hw_temperature_celsius and so on).
 //
-// A module that fails costs only its own series.
+// A failing module loses only its own series.
 package snmp

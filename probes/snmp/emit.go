@@ -11,14 +11,14 @@ import (
 	"hwsagent/probes"
 )
 
-// emitter turns what a module read into samples of a round. It is kept between rounds
-// for the families that only a device tells.
+// emitter turns the variables of a module into samples of a round. It is kept between rounds
+// for the families that become known only from the device.
 type emitter struct {
 	module  *compiled
 	derived map[string]*probes.Family // of module.derive and extracts, by name
 	round   *probes.Round             // of the running call
 	pairs   []string                  // scratch
-	// device, if set, reads in place of the module's lists.
+	// device, if set, is read instead of the module's lists.
 	device *libraryReader
 }
 
@@ -30,10 +30,10 @@ func newEmitter(m *compiled) *emitter {
 	return e
 }
 
-// family is what the samples of a metric have in common.
+// family returns the family of a metric's samples.
 func (m *metric) family() probes.Family {
 	f := probes.Family{Name: m.name, Help: m.help, Type: model.MetricTypeGauge}
-	if !strings.HasSuffix(f.Help, m.oid) { // as the generator of snmp.yml ends it
+	if !strings.HasSuffix(f.Help, m.oid) { // suffix as written by the generator of snmp.yml
 		f.Help += " - " + m.oid
 	}
 	switch m.typ {
@@ -45,14 +45,14 @@ func (m *metric) family() probes.Family {
 	return f
 }
 
-// emit adds everything in h to r.
+// emit adds the samples of h to r.
 func (e *emitter) emit(h *harvest, r *probes.Round) {
 	e.round = r
 	defer func() { e.round = nil }()
 	for i := range h.vars {
 		v := &h.vars[i]
 		if !h.counts(i) {
-			continue // the device gave it again later
+			continue // a later variable has the same OID
 		}
 		if m, rest := e.module.tree.find(v.oid); m != nil {
 			e.sample(h, m, rest, v)
@@ -115,8 +115,8 @@ func (e *emitter) text(h *harvest, m *compiledMetric, rest oid, v *variable, ls 
 	e.round.Add(&m.family, m.scaled(1), e.pairs...)
 }
 
-// extract adds, for each suffix, the number that the first rule finds that matches and finds
-// one.
+// extract adds, for each suffix, the number from the first rule that matches and yields a
+// number.
 func (e *emitter) extract(m *compiledMetric, text string, pairs []string) {
 	for _, x := range m.extracts {
 		for _, rule := range x.rules {
@@ -133,8 +133,8 @@ func (e *emitter) extract(m *compiledMetric, text string, pairs []string) {
 	}
 }
 
-// states adds one series for each name of the enumeration, 1 where on says so. more are
-// numbers that may have no name.
+// states adds one series for each name of the enumeration, 1 if on reports its number, else 0.
+// more are additional numbers, perhaps without a name.
 func (e *emitter) states(f *probes.Family, m *compiledMetric, pairs []string, on func(int) bool, more ...int) {
 	numbers := append(slices.Collect(maps.Keys(m.enumValues)), more...)
 	slices.Sort(numbers)
@@ -154,8 +154,8 @@ func (e *emitter) states(f *probes.Family, m *compiledMetric, pairs []string, on
 	}
 }
 
-// bit is the bit of that number in a value of the type BITS, the first one being the
-// highest of the first octet: RFC 2578 section 7.1.4.
+// bit returns bit n of a value of the type BITS, where bit 0 is the highest bit of the first
+// octet: RFC 2578 section 7.1.4.
 func bit(b []byte, n int) bool {
 	return n >= 0 && n < 8*len(b) && b[n/8]&(0x80>>(n%8)) != 0
 }
@@ -167,8 +167,8 @@ func (m *metric) scaled(v float64) float64 {
 	return v + m.offset
 }
 
-// row is labels, made once for all columns that have the same. What is appended to it has memory of its
-// own.
+// row returns the labels of a row, built once for all columns that share them. Appending to the result does not
+// change the shared labels.
 func (h *harvest) row(m *compiledMetric, rest oid) labelSet {
 	rows := h.named[m.shape]
 	var room [4 * 32]byte
@@ -189,8 +189,8 @@ func (h *harvest) row(m *compiledMetric, rest oid) labelSet {
 	return ls
 }
 
-// labels are those of one row: its index, then the lookups in order, as one may use
-// what an earlier one found.
+// labels builds the labels of one row: its index, then the lookups in order, as a lookup may
+// use the result of an earlier one.
 func (h *harvest) labels(m *compiledMetric, rest oid) labelSet {
 	n := len(m.indexes) + len(m.lookups)
 	ls := labelSet{pairs: h.pairs.take(2 * n), arcs: h.parts.take(n)}
@@ -231,7 +231,7 @@ func (h *harvest) labels(m *compiledMetric, rest oid) labelSet {
 	return ls
 }
 
-// gauge adds a sample of a metric that no table lists.
+// gauge adds a sample of a metric that is in no table.
 func (e *emitter) gauge(name, help string, v float64, labels ...string) {
 	f := e.derived[name]
 	if f == nil {

@@ -14,7 +14,7 @@ import (
 	"hwsagent/probes/devices"
 )
 
-// usmStats are the counters of RFC 3414 section 5 that a Report names, encoded: 1.3.6.1.6.3.15.1.1.
+// usmStats is the encoded parent of the counters in a Report (RFC 3414 section 5): 1.3.6.1.6.3.15.1.1.
 var usmStats = []byte{0x2b, 6, 1, 6, 3, 15, 1, 1}
 
 // Last arcs below usmStats.
@@ -27,9 +27,9 @@ const (
 	decryptionErrors     = 6
 )
 
-// report is the arc of the counter that the latest answer reports, 0 if it is no
-// Report. Reports about credentials are sent unauthenticated and in clear, so they can
-// be read when gosnmp refuses them.
+// report returns the arc of the counter that the latest answer reports, 0 if it is not a
+// Report. Reports about credentials are unauthenticated and in clear, so they can be read
+// even if gosnmp rejects them.
 func (t *tap) report() byte {
 	if t == nil {
 		return 0
@@ -41,7 +41,7 @@ func (t *tap) report() byte {
 	return t.last[i+len(usmStats)]
 }
 
-// explain turns a fault into words for the person who has to repair it.
+// explain turns a fault into a message for the person who has to repair it.
 func (s *session) explain(ctx context.Context, err error, packets int, took time.Duration) error {
 	if cause := ctx.Err(); errors.Is(cause, context.Canceled) {
 		return cause
@@ -68,7 +68,7 @@ func (s *session) explain(ctx context.Context, err error, packets int, took time
 	return fmt.Errorf("ask %s: %w", s.endpoint, err)
 }
 
-// silentReason is why there is no answer: a device that answers without a login refuses it.
+// silentReason returns why there is no answer: a device that answers without a login rejects the login.
 func (s *session) silentReason() devices.Reason {
 	if s.auth.version() == 3 && s.met {
 		return devices.Login
@@ -76,7 +76,7 @@ func (s *session) silentReason() devices.Reason {
 	return devices.NoAnswer
 }
 
-// silence says what a missing answer may mean.
+// silence explains the possible causes of a missing answer.
 func (s *session) silence() string {
 	const down = "the device is down, a firewall drops the packets, or it does not allow this address"
 	if s.auth.version() != 3 {

@@ -6,10 +6,10 @@ import (
 )
 
 // Series of the OpenTelemetry hardware conventions (status: development, as of their
-// version 1.44), and a few of the same make for what they leave out.
+// version 1.44), and a few similar ones that the conventions lack.
 
-// quantity is what a sensor measures: the series that it feeds and the hw_type that its
-// state is filed under.
+// quantity is the kind of value that a sensor measures: the series of its values, and the
+// hw_type of its state.
 type quantity struct {
 	series, hwType, help string
 	factor               float64 // to the series' unit; 0 means 1
@@ -26,7 +26,7 @@ var (
 	airflow     = quantity{series: "hw_airflow_cubic_meters_per_minute", hwType: "airflow", help: "Air flow in cubic metres per minute."}
 )
 
-// entityQuantities are the values of EntitySensorDataType (RFC 3433) that have a unit.
+// entityQuantities maps the values of EntitySensorDataType (RFC 3433) that have a unit.
 var entityQuantities = map[int64]quantity{
 	3: voltage, 4: voltage, 5: current, 6: power, 7: frequency, 8: temperature, 9: humidity, 10: fanSpeed, 11: airflow,
 }
@@ -34,25 +34,25 @@ var entityQuantities = map[int64]quantity{
 // Values of EntitySensorStatus (RFC 3433).
 const (
 	sensorOK             = 1
-	sensorUnavailable    = 2 // the device has no value of the sensor just now
+	sensorUnavailable    = 2 // the device has no value of the sensor now
 	sensorNonoperational = 3
 )
 
-// hwStates are the states of hw_status: each is a series, 1 for the current one.
+// hwStates are the states of hw_status: one series each, 1 for the current state.
 var hwStates = []string{"degraded", "failed", "needs_cleaning", "ok", "predicted_failure", "unknown"}
 
-// sensor is one reading to file under hw_ names.
+// sensor is one reading for the hw_ series.
 type sensor struct {
 	quantity
 	arc      uint32 // its row
 	name     string // for people
 	value    float64
 	hasValue bool
-	state    string // one of hwStates, or "" where the source tells no states
+	state    string // one of hwStates, or "" if the source reports no states
 }
 
-// deriveEntitySensors gives each sensor's value in its unit: every row has its own
-// scale and precision.
+// deriveEntitySensors converts each sensor's value to its unit: every row has its own scale
+// and precision.
 func deriveEntitySensors(h *harvest, e *emitter) {
 	entry := mustOID(entitySensorEntry)
 	cell := func(column, row uint32) (int64, bool) {
@@ -83,7 +83,7 @@ func deriveEntitySensors(h *harvest, e *emitter) {
 			}
 		case sensorNonoperational:
 			s.state = "failed"
-		default: // sensorUnavailable, or a number that RFC 3433 does not have
+		default: // sensorUnavailable, or a number not in RFC 3433
 			s.state = "unknown"
 		}
 		sensors = append(sensors, s)
@@ -91,20 +91,20 @@ func deriveEntitySensors(h *harvest, e *emitter) {
 	e.hardware("entity", sensors)
 }
 
-// fixedPoint is raw in units, by RFC 3433: the scale is a power of 1000 with 9 for 1, and
-// a positive precision counts decimal places. A negative one counts reliable digits.
+// fixedPoint converts raw to units, by RFC 3433: the scale is a power of 1000 with 9 for 1, and
+// a positive precision is a number of decimal places. A negative one counts significant digits.
 func fixedPoint(raw, scale, precision int64) float64 {
 	exp := 3 * (min(max(scale, 1), 17) - 9)
 	if precision > 0 {
 		exp -= min(precision, 9)
 	}
-	if exp < 0 { // dividing rounds once: 235 / 10 is 23.5
+	if exp < 0 { // division rounds once: 235 / 10 is 23.5
 		return float64(raw) / math.Pow10(int(-exp))
 	}
 	return float64(raw) * math.Pow10(int(exp))
 }
 
-// deriveLMSensors gives temperatures, fans and voltages in their units. The table has no
+// deriveLMSensors converts temperatures, fan speeds and voltages to their units. The table has no
 // states.
 func deriveLMSensors(h *harvest, e *emitter) {
 	for _, t := range []struct {
@@ -130,9 +130,9 @@ func deriveLMSensors(h *harvest, e *emitter) {
 	}
 }
 
-// hardware files sensors of one source. hw_id has to survive a restart of the device, which
-// may give rows new numbers, so it is made of the name; only sensors that share a name
-// get their row's number on top.
+// hardware adds the sensors of one source. hw_id has to survive a restart of the device, which may
+// renumber rows, so it is made of the name; only sensors that share a name also get their row's
+// number.
 func (e *emitter) hardware(source string, sensors []sensor) {
 	named := make(map[string]int)
 	for _, s := range sensors {
@@ -164,7 +164,7 @@ func (e *emitter) hardware(source string, sensors []sensor) {
 	}
 }
 
-// lookup is the variable at o, or nil.
+// lookup returns the variable at o, or nil.
 func (h *harvest) lookup(o oid) *variable {
 	if i, ok := h.place(o); ok {
 		return &h.vars[i]
@@ -179,12 +179,12 @@ func (h *harvest) integer(o oid) (int64, bool) {
 	return 0, false
 }
 
-// rows are the indexes of a column whose index is one number.
+// rows returns the indexes of a column whose index is one number.
 func (h *harvest) rows(column oid) (rows []uint32) {
 	for i := range h.vars {
 		if o := h.vars[i].oid; len(o) == len(column)+1 && o.hasPrefix(column) {
 			if !h.counts(i) {
-				continue // the device gave it again later
+				continue // a later variable has the same OID
 			}
 			rows = append(rows, o[len(column)])
 		}
@@ -192,7 +192,7 @@ func (h *harvest) rows(column oid) (rows []uint32) {
 	return rows
 }
 
-// name is the first text that one of the columns has for the row.
+// name returns the first text in the row of any of the columns.
 func (h *harvest) name(row uint32, columns ...string) string {
 	for _, c := range columns {
 		if v := h.lookup(append(mustOID(c), row)); v != nil {

@@ -6,27 +6,27 @@ import (
 	"slices"
 )
 
-// Bounds of what one module may read in a round, against agents that never end a
-// table. The largest table seen in the wild had 51,000 variables.
+// Bounds of the data that one module may read in a round, against agents whose tables never
+// end. The largest table seen in the wild had 51,000 variables.
 const (
 	maxVariables = 200_000
 	maxBytes     = 32 << 20
 )
 
-// harvest is what one module read. [newHarvest] makes one.
+// harvest holds the variables that one module read. [newHarvest] makes one.
 type harvest struct {
 	vars []variable
-	// byOID is the place in vars by the key of the OID; the last one of an OID counts. It is nil while the
-	// OIDs increase, as they do in nearly every round: a search in vars then needs no key per variable.
+	// byOID maps the key of an OID to its index in vars; the last variable of an OID wins. It is nil while the
+	// OIDs increase, as in nearly every round: a search in vars then needs no key per variable.
 	byOID map[string]int
 	bytes int
-	// named are the labels of the rows of tables, by [compiledMetric.shape] and the key of the index:
-	// a table's columns share them. emit fills it.
+	// named caches the labels of table rows, by [compiledMetric.shape] and the key of the index:
+	// the columns of a table share them. emit fills it.
 	named map[int]map[string]labelSet
-	// Limits, set apart from the constants by tests only.
+	// Limits; only tests change them.
 	maxVars, maxBytes int
 
-	// Memory of what vars and named refer to.
+	// Memory that vars and named refer to.
 	arcs   arena[uint32]
 	octets arena[byte]
 	pairs  arena[string]
@@ -35,7 +35,7 @@ type harvest struct {
 
 func newHarvest() *harvest { return &harvest{maxVars: maxVariables, maxBytes: maxBytes} }
 
-// reset makes h an empty harvest that keeps its memory. What it held is not valid any more.
+// reset empties h but keeps its memory. Earlier contents become invalid.
 func (h *harvest) reset() {
 	clear(h.vars)
 	h.vars, h.byOID, h.bytes = h.vars[:0], nil, 0
@@ -49,7 +49,7 @@ func (h *harvest) reset() {
 	h.parts.reset()
 }
 
-// place is where in vars the variable at o is.
+// place returns the index in vars of the variable at o.
 func (h *harvest) place(o oid) (int, bool) {
 	if h.byOID == nil {
 		return slices.BinarySearchFunc(h.vars, o, func(v variable, o oid) int { return v.oid.compare(o) })
@@ -90,15 +90,15 @@ func (h *harvest) add(v variable) error {
 	return nil
 }
 
-// arena is memory for many small slices that end together. The zero value is ready for use.
+// arena is memory for many small slices with the same lifetime. The zero value is ready for use.
 type arena[T any] struct{ free []T }
 
-// arenaStep is how many things an arena makes room for at least.
+// arenaStep is the minimum number of elements that an arena allocates.
 const arenaStep = 512
 
-// take gives room for n things, of zero length.
+// take returns a slice of length zero with room for n elements.
 func (a *arena[T]) take(n int) []T {
-	if cap(a.free)-len(a.free) < n { // the slices that were given keep the memory before
+	if cap(a.free)-len(a.free) < n { // the slices handed out keep the earlier memory alive
 		a.free = make([]T, 0, max(n, 2*cap(a.free), arenaStep))
 	}
 	at := len(a.free)
@@ -106,7 +106,7 @@ func (a *arena[T]) take(n int) []T {
 	return a.free[at : at : at+n]
 }
 
-// copy is a copy of s.
+// copy returns a copy of s.
 func (a *arena[T]) copy(s []T) []T {
 	if len(s) == 0 {
 		return nil
@@ -114,7 +114,7 @@ func (a *arena[T]) copy(s []T) []T {
 	return append(a.take(len(s)), s...)
 }
 
-// reset takes all back that was given since the memory last grew.
+// reset reclaims all slices handed out since the memory last grew.
 func (a *arena[T]) reset() {
 	clear(a.free)
 	a.free = a.free[:0]

@@ -6,20 +6,20 @@ import (
 	"strings"
 )
 
-// maxHinted bounds the text that a hint makes of a value, in bytes. A hint may repeat for
+// maxHinted bounds the text that a hint produces from a value, in bytes. A hint may repeat for
 // every byte, and a value may have 64 KiB.
 const maxHinted = 64 << 10
 
 // hintSpec is one octet-format specification of a DISPLAY-HINT: RFC 2579 section 3.1.
 type hintSpec struct {
-	repeat     bool // "*": the first octet says how often the specification applies
+	repeat     bool // "*": the first octet is the number of applications
 	length     int  // octets of one application
 	format     byte // d, x, o, a or t
 	separator  byte // after each application, 0 for none
 	terminator byte // after the last repetition, 0 for none
 }
 
-// parseHint reads a hint; ok is false if it is not a list of such specifications.
+// parseHint parses a hint; ok is false if it is not a list of specifications.
 func parseHint(hint string) (specs []hintSpec, ok bool) {
 	for hint != "" {
 		var s hintSpec
@@ -44,7 +44,7 @@ func parseHint(hint string) (specs []hintSpec, ok bool) {
 	return specs, len(specs) > 0
 }
 
-// hintChar takes a separator or terminator, which is anything but what begins a
+// hintChar takes a separator or terminator, which is any character that does not begin a
 // specification.
 func hintChar(hint string) (c byte, rest string) {
 	if hint == "" || hint[0] == '*' || hint[0] >= '0' && hint[0] <= '9' {
@@ -53,8 +53,8 @@ func hintChar(hint string) (c byte, rest string) {
 	return hint[0], hint[1:]
 }
 
-// applyHint writes a value by its hint. ok is false where the hint cannot be applied; the
-// value is then written as its type has it.
+// applyHint formats a value by its hint. ok is false if the hint cannot be applied; the value
+// is then formatted by its type.
 func applyHint(hint string, value []byte) (text string, ok bool) {
 	specs, ok := parseHint(hint)
 	if !ok || len(value) == 0 {
@@ -64,7 +64,7 @@ func applyHint(hint string, value []byte) (text string, ok bool) {
 	for i := 0; len(value) > 0; i++ {
 		s := specs[min(i, len(specs)-1)] // the last one repeats
 		if s.length == 0 && !s.repeat && i >= len(specs)-1 {
-			return "", false // it would take nothing, for ever
+			return "", false // it would consume nothing, forever
 		}
 		if value, ok = s.apply(&b, value); !ok || b.Len() > maxHinted {
 			return "", false
@@ -73,7 +73,7 @@ func applyHint(hint string, value []byte) (text string, ok bool) {
 	return strings.ToValidUTF8(b.String(), "\uFFFD"), true
 }
 
-// apply writes what one specification takes off value.
+// apply formats the part of value that one specification consumes.
 func (s hintSpec) apply(b *strings.Builder, value []byte) (rest []byte, ok bool) {
 	times := 1
 	if s.repeat {

@@ -1,7 +1,7 @@
 package snmp
 
 // ianaIfTypeNames is the registry behind ifType (IANAifType-MIB), in the order of its
-// numbers from 1 on; a "-" is a number without a name.
+// numbers from 1 on; "-" marks a number without a name.
 const ianaIfTypeNames = `
 other regular1822 hdh1822 ddnX25 rfc877x25 ethernetCsmacd iso88023Csmacd iso88024TokenBus
 iso88025TokenRing iso88026Man starLan proteon10Mbit proteon80Mbit hyperchannel fddi lapb sdlc

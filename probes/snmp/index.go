@@ -8,8 +8,8 @@ import (
 	"strings"
 )
 
-// splitIndex turns the index part of an OID into labels, by RFC 2578 section 7.7. Too
-// short an index is read as if zeros followed: some agents drop them.
+// splitIndex turns the index part of an OID into labels, by RFC 2578 section 7.7. It pads an
+// index that is too short with zeros: some agents drop them.
 func splitIndex(rest oid, indexes []index, into *labelSet) {
 	for i := range indexes {
 		var arcs oid
@@ -19,7 +19,7 @@ func splitIndex(rest oid, indexes []index, into *labelSet) {
 	}
 }
 
-// take cuts one index off o: its numbers, its text, and what is left.
+// take cuts one index off o, and returns its numbers, its text, and the rest.
 func (x *index) take(o oid) (arcs oid, text string, rest oid) {
 	switch x.typ {
 	case typeOctetString, typeDisplayString:
@@ -33,7 +33,7 @@ func (x *index) take(o oid) (arcs oid, text string, rest oid) {
 		default:
 			var length oid
 			length, rest = cut(o, 1)
-			// A length that goes beyond the OID is a broken agent's: take what is there.
+			// A length beyond the OID comes from a broken agent: take the available part.
 			content, rest = cut(rest, min(int(length[0]), len(rest)))
 			arcs = append(append(make(oid, 0, len(content)+1), length...), content...)
 		}
@@ -58,7 +58,7 @@ func (x *index) take(o oid) (arcs oid, text string, rest oid) {
 	}
 }
 
-// cut splits o after n arcs, filling up with zeros.
+// cut splits o after n arcs, padding with zeros.
 func cut(o oid, n int) (head, rest oid) {
 	if len(o) >= n {
 		return o[:n:n], o[n:]
@@ -84,7 +84,7 @@ func oidOf(b []byte) oid {
 	return o
 }
 
-// stringOf is the text of bytes by type; it is always valid UTF-8. Bytes that should be a
+// stringOf converts bytes to text by type; the result is valid UTF-8. Bytes of a type that is a
 // number or an address are read as the arcs of an index of that type.
 func stringOf(t metricType, b []byte) string {
 	switch t {
@@ -106,8 +106,8 @@ func octets(b []byte) string {
 	return "0x" + strings.ToUpper(hex.EncodeToString(b))
 }
 
-// physAddress writes a MAC address. Where there is none, as for a loopback, it is
-// all zeros, as snmp_exporter has it; a longer one (InfiniBand) keeps its length.
+// physAddress formats a MAC address. An empty one, as of a loopback, becomes all zeros, as in
+// snmp_exporter; a longer one (InfiniBand) keeps its length.
 func physAddress(b []byte) string {
 	if len(b) < 6 {
 		b = append(bytes.Clone(b), make([]byte, 6-len(b))...)

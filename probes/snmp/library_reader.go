@@ -13,27 +13,27 @@ import (
 	"hwsagent/probes/snmp/library"
 )
 
-// hardwareModule is the module that has no list of objects: the device says what it is, and the library
-// of definitions says what such a device has.
+// hardwareModule is the module without a list of objects: the library of definitions lists the
+// objects for the kind of device.
 const hardwareModule = "hardware"
 
-// patience is for how many rounds a table that the device does not have is not asked for.
+// patience is for how many rounds a table that the device lacks is not requested.
 const patience = 20
 
 // libraryReader reads the hardware of one device.
 type libraryReader struct {
 	library *library.Library
 	id      library.Identity // of the last round
-	device  *library.Device  // nil until it was recognised
+	device  *library.Device  // nil until recognised
 	tables  []library.Table
-	absent  []int // by table, how many rounds it is left out
+	absent  []int // by table, the number of rounds to skip
 	last    library.Result
 }
 
 var deviceInfo = probes.Family{Name: "snmp_device_info", Help: "What the library of hardware recognises the device as; always 1.", Type: model.MetricTypeGauge}
 
-// read adds the device's hardware to the round. A table that cannot be read is left out and named in the
-// error; the others are told.
+// read adds the device's hardware to the round. A table that cannot be read is skipped and named in the
+// error; the others are reported.
 func (l *libraryReader) read(ctx context.Context, s *session, r *probes.Round) error {
 	if err := l.recognise(ctx, s); err != nil {
 		return err
@@ -48,7 +48,7 @@ func (l *libraryReader) read(ctx context.Context, s *session, r *probes.Round) e
 		before := len(h.vars)
 		if err := l.table(ctx, s, &l.tables[i], h); err != nil {
 			if over(ctx) != nil || isTimeout(err) || errors.Is(err, errTooMuch) {
-				return err // the device as a whole: a part of its components would look like all of them
+				return err // concerns the whole device: some of its components would look like all of them
 			}
 			errs = append(errs, err)
 		} else if len(h.vars) == before {
@@ -63,7 +63,7 @@ func (l *libraryReader) read(ctx context.Context, s *session, r *probes.Round) e
 	return errors.Join(errs...)
 }
 
-// recognise asks the device what it is; the definitions are looked up again when the answer changes.
+// recognise asks the device for its identity, and looks the definitions up again if the answer has changed.
 func (l *libraryReader) recognise(ctx context.Context, s *session) error {
 	h := newHarvest()
 	if err := s.get(ctx, []string{SysDescr, SysObjectID}, h); err != nil {
@@ -92,7 +92,7 @@ func (l *libraryReader) recognise(ctx context.Context, s *session) error {
 	return nil
 }
 
-// has asks by GETNEXT whether the device has an object below the first roots; n is how many it asked about.
+// has asks by GETNEXT whether the device has an object below the first roots; n is the number of roots asked about.
 func (s *session) has(ctx context.Context, roots []library.OID, present map[string]string) (n int, err error) {
 	n = min(len(roots), s.bulk, gosnmp.MaxOids)
 	if s.auth.version() == 1 {
@@ -111,7 +111,7 @@ func (s *session) has(ctx context.Context, roots []library.OID, present map[stri
 	case (p.Error == gosnmp.TooBig || p.Error == gosnmp.GenErr) && n > 1:
 		s.shrink(n/2, p.Error.String())
 		return 0, nil
-	case p.Error != gosnmp.NoError: // it has none, or cannot say
+	case p.Error != gosnmp.NoError: // the device has none, or cannot tell
 		return n, nil
 	}
 	for i, v := range s.room.variables(p) {
@@ -122,7 +122,7 @@ func (s *session) has(ctx context.Context, roots []library.OID, present map[stri
 	return n, nil
 }
 
-// table reads one table. Without a value in it, names and conditions are of no use.
+// table reads one table. Without any value it skips names and conditions.
 func (l *libraryReader) table(ctx context.Context, s *session, t *library.Table, h *harvest) error {
 	if err := s.get(ctx, t.Gets, h); err != nil {
 		return err
@@ -139,7 +139,7 @@ func (l *libraryReader) table(ctx context.Context, s *session, t *library.Table,
 	return nil
 }
 
-// variables are what was read, for the library.
+// variables converts a harvest for the library.
 func variables(h *harvest) []library.Variable {
 	all := make([]library.Variable, 0, len(h.vars))
 	for i := range h.vars {

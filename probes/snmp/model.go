@@ -9,36 +9,36 @@ import (
 	"hwsagent/probes/snmp/library"
 )
 
-// The model has the structure and the words of snmp_exporter's snmp.yml, so that the
-// loader for such files has only to fill these types.
+// The model has the structure and the vocabulary of snmp_exporter's snmp.yml, so that the
+// loader of such files only has to fill these types.
 
-// module says what to read and what to make of it.
+// module lists the objects to read and the metrics to make of them.
 type module struct {
 	walk    []string // roots of subtrees
 	get     []string // single objects
 	metrics []metric
 	filters []filter
 	params  walkParams
-	// derive, if set, turns what was read into further samples: what a table cannot
-	// say, such as a scale that differs from row to row.
+	// derive, if set, makes further samples that a table cannot express, for example with a
+	// scale that differs from row to row.
 	derive func(*harvest, *emitter)
 }
 
-// walkParams are how a module wants to be read. What the probe's own configuration says
-// goes first, the defaults of [Config] last.
+// walkParams are a module's preferences for reading. The probe's own configuration takes
+// precedence; the defaults of [Config] come last.
 type walkParams struct {
-	maxRepetitions int // 0: not said
+	maxRepetitions int // 0: unset
 	retries        *int
-	timeout        time.Duration // of one packet; 0: not said
-	// nonIncreasing takes a table whose OIDs are out of order, from broken agents.
+	timeout        time.Duration // of one packet; 0: unset
+	// nonIncreasing accepts a table whose OIDs are out of order, from broken agents.
 	nonIncreasing bool
-	// unconnected takes answers from any address, for devices that answer from another
-	// than they are asked at.
+	// unconnected accepts answers from any address, for devices that answer from another
+	// address than the one asked.
 	unconnected bool
 }
 
-// filter reads only some rows of the targets: those whose value in the column oid matches
-// one of values. It compares the last arc of the row's index only, as snmp_exporter does.
+// filter restricts the targets to rows whose value in the column oid matches one of values.
+// It compares only the last arc of the row's index, as snmp_exporter does.
 type filter struct {
 	oid     string
 	targets []string
@@ -56,12 +56,12 @@ type metric struct {
 	enumValues  map[int]string
 	scale       float64 // value × scale + offset; 0 means 1
 	offset      float64
-	extracts    []extract // numbers found in the text, in place of the text
-	timePattern string    // of ParseDateAndTime, as strptime(3) has it
+	extracts    []extract // numbers found in the text, replacing it
+	timePattern string    // of ParseDateAndTime, in the syntax of strptime(3)
 	displayHint string    // of OctetString: RFC 2579 section 3.1
 }
 
-// extract makes the metric name+suffix of the first rule that matches a text.
+// extract makes the metric name+suffix from the first rule that matches a text.
 type extract struct {
 	suffix string
 	rules  []extractRule
@@ -73,7 +73,7 @@ type extractRule struct {
 	value string
 }
 
-// metricType is how a value becomes samples.
+// metricType is the way in which a value becomes samples.
 type metricType string
 
 // Types of metrics, indexes and lookups, as snmp.yml names them.
@@ -86,7 +86,7 @@ const (
 	typeDateAndTime    metricType = "DateAndTime"
 	typeEnumAsInfo     metricType = "EnumAsInfo"
 	typeEnumAsStateSet metricType = "EnumAsStateSet"
-	// typeInteger32 is our own: a Gauge32 that means a signed number. LM-SENSORS-MIB
+	// typeInteger32 is not in snmp.yml: a Gauge32 that holds a signed number. LM-SENSORS-MIB
 	// declares temperatures so.
 	typeInteger32 metricType = "Integer32"
 
@@ -98,7 +98,7 @@ const (
 	typeInetAddressIPv4  metricType = "InetAddressIPv4"
 	typeInetAddressIPv6  metricType = "InetAddressIPv6"
 
-	// The type of these stands in the column before; see combined.
+	// The actual type of these is in the preceding column; see combined.
 	typeInetAddress            metricType = "InetAddress"
 	typeInetAddressMissingSize metricType = "InetAddressMissingSize"
 	typeLldpPortID             metricType = "LldpPortId"
@@ -108,13 +108,13 @@ const (
 type index struct {
 	labelname  string
 	typ        metricType
-	fixedSize  int  // bytes of a string that has no length before it
-	implied    bool // the string takes the rest: IMPLIED in the MIB
+	fixedSize  int  // bytes of a string without a length before it
+	implied    bool // the string extends to the end: IMPLIED in the MIB
 	enumValues map[int]string
 }
 
-// lookup sets the label labelname to the value of another column in the row that the
-// given labels name. Without labels it removes labelname.
+// lookup sets the label labelname to the value of another column, in the row that the given
+// labels identify. Without labels it removes labelname.
 type lookup struct {
 	labels      []string
 	labelname   string
@@ -124,7 +124,7 @@ type lookup struct {
 	displayHint string
 }
 
-// compiled is a module ready for use. It is never changed: several devices share it.
+// compiled is a module ready for use. It is immutable: several devices share it.
 type compiled struct {
 	name    string
 	walk    []oid
@@ -142,7 +142,7 @@ type compiledMetric struct {
 	at         oid
 	lookupOIDs []oid
 	family     probes.Family
-	// shape is equal for two metrics of a module whose indexes and lookups are the same.
+	// shape is equal for metrics of a module with the same indexes and lookups.
 	shape int
 }
 
@@ -152,8 +152,8 @@ type node struct {
 	metric   *compiledMetric
 }
 
-// find is the metric that holds o, and the rest of o, which is the index. Where
-// metrics are nested the outermost one counts.
+// find returns the metric that contains o, and the rest of o, which is the index. Of nested
+// metrics the outermost wins.
 func (n *node) find(o oid) (*compiledMetric, oid) {
 	for i, arc := range o {
 		if n = n.children[arc]; n == nil {
@@ -179,8 +179,8 @@ func (n *node) add(o oid, m *compiledMetric) {
 	n.metric = m
 }
 
-// compile parses a module's OIDs. It panics on a bad one: modules are tables of this
-// package, which a test compiles, or come from a file whose OIDs were checked.
+// compile parses a module's OIDs. It panics on a bad one: modules are tables of this package,
+// which a test compiles, or come from a file whose OIDs were checked.
 func compile(name string, m module) *compiled {
 	c := &compiled{
 		name: name, get: m.get, filters: m.filters, params: m.params, derive: m.derive,
@@ -210,11 +210,11 @@ func compile(name string, m module) *compiled {
 	return c
 }
 
-// labelSet are names and values under construction; a name occurs once.
+// labelSet holds names and values under construction; names are unique.
 type labelSet struct {
 	pairs []string
-	// arcs are the index numbers that each label came from, by which lookups find
-	// their row; aligned with the pairs.
+	// arcs are the index numbers from which each label was made, by which lookups find their
+	// row; aligned with the pairs.
 	arcs []oid
 }
 

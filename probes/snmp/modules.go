@@ -5,8 +5,8 @@ import (
 	"slices"
 )
 
-// builtin are the modules that come with the agent. Their OIDs, types and enumerations
-// are those of the RFCs named at each table.
+// builtin are the built-in modules. Their OIDs, types and enumerations are those of the RFCs
+// named at each table.
 var builtin = map[string]module{
 	"system":         systemModule,
 	"if_mib":         ifModule,
@@ -15,7 +15,7 @@ var builtin = map[string]module{
 	"ucd_lmsensors":  lmSensorsModule,
 }
 
-// Modules are the names of the built-in modules, sorted.
+// Modules returns the names of the built-in modules, sorted.
 func Modules() []string {
 	return slices.Sorted(slices.Values(append(slices.Collect(maps.Keys(builtin)), hardwareModule)))
 }
@@ -37,7 +37,7 @@ func table(entry string, indexes []index, lookups []lookup, columns ...column) [
 	return ms
 }
 
-// withEnum gives the metric of that name an enumeration.
+// withEnum sets the enumeration of the metric of that name.
 func withEnum(ms []metric, name string, enum map[int]string) []metric {
 	for i := range ms {
 		if ms[i].name == name {

@@ -2,8 +2,8 @@ package snmp
 
 import "slices"
 
-// hostModule is HOST-RESOURCES-MIB (RFC 2790): the groups hrSystem, hrStorage and
-// hrDevice. What is installed and what runs (hrSWInstalled, hrSWRun) is inventory.
+// hostModule is HOST-RESOURCES-MIB (RFC 2790): the groups hrSystem, hrStorage and hrDevice.
+// It leaves out installed and running software (hrSWInstalled, hrSWRun), which is inventory.
 var hostModule = module{
 	walk: []string{"1.3.6.1.2.1.25.1", "1.3.6.1.2.1.25.2", "1.3.6.1.2.1.25.3"},
 	metrics: slices.Concat(
@@ -79,7 +79,7 @@ var (
 	fsIndexes        = []index{{labelname: "hrFSIndex", typ: typeGauge}}
 )
 
-// oneIfTrue makes a TruthValue (RFC 2579: 1 true, 2 false) 1 or 0.
+// oneIfTrue maps a TruthValue (RFC 2579: 1 true, 2 false) to 1 or 0.
 func oneIfTrue(ms []metric, name string) []metric {
 	for i := range ms {
 		if ms[i].name == name {

@@ -66,7 +66,7 @@ var (
 	}
 )
 
-// numbered gives the words of s the numbers from 1 on; "-" leaves a number out.
+// numbered numbers the words of s from 1 on; "-" skips a number.
 func numbered(s string) map[int]string {
 	m := make(map[int]string)
 	for i, w := range strings.Fields(s) {

@@ -3,8 +3,8 @@ package snmp
 import "slices"
 
 // entityModule is ENTITY-SENSOR-MIB (RFC 3433), whose sensors are named by ENTITY-MIB
-// (RFC 6933). The entPhySensor series are as the device gives them; see
-// deriveEntitySensors for values in units.
+// (RFC 6933). The entPhySensor series have the device's raw values; see deriveEntitySensors
+// for values in units.
 var entityModule = module{
 	walk: []string{entitySensorEntry, entPhysicalDescr, entPhysicalName},
 	metrics: table(entitySensorEntry, []index{{labelname: "entPhysicalIndex", typ: typeGauge}},

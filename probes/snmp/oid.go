@@ -13,7 +13,7 @@ type oid []uint32
 // maxArcs is the greatest length of an object identifier: RFC 2578 section 3.5.
 const maxArcs = 128
 
-// parseOID reads a dotted OID, with or without a leading dot.
+// parseOID parses a dotted OID, with or without a leading dot.
 func parseOID(s string) (oid, error) {
 	s = strings.TrimPrefix(s, ".")
 	n := strings.Count(s, ".") + 1
@@ -23,7 +23,7 @@ func parseOID(s string) (oid, error) {
 	return appendOID(make(oid, 0, n), s)
 }
 
-// appendOID is parseOID into memory with room for maxArcs, or for as many arcs as s has.
+// appendOID is parseOID into existing memory with room for maxArcs, or for as many arcs as s has.
 func appendOID(o oid, s string) (oid, error) {
 	s = strings.TrimPrefix(s, ".")
 	for part := range strings.SplitSeq(s, ".") {
@@ -39,7 +39,7 @@ func appendOID(o oid, s string) (oid, error) {
 	return o, nil
 }
 
-// mustOID is for the tables of this package.
+// mustOID parses the OIDs in the tables of this package.
 func mustOID(s string) oid {
 	o, err := parseOID(s)
 	if err != nil {
@@ -59,13 +59,13 @@ func (o oid) String() string {
 	return string(b)
 }
 
-// key is a compact form for maps.
+// key returns a compact form for maps.
 func (o oid) key() string {
-	var room [4 * 32]byte // of most OIDs
+	var room [4 * 32]byte // enough for most OIDs
 	return string(o.appendKey(room[:0]))
 }
 
-// appendKey appends the key to b, for a question to a map that allocates nothing.
+// appendKey appends the key to b, for a map look-up without allocation.
 func (o oid) appendKey(b []byte) []byte {
 	for _, v := range o {
 		b = append(b, byte(v>>24), byte(v>>16), byte(v>>8), byte(v))

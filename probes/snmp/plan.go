@@ -13,19 +13,19 @@ import (
 	"hwsagent/probes/snmp/library"
 )
 
-// defaultAuth is the login that snmp_exporter takes where a request names none.
+// defaultAuth is the login that snmp_exporter uses if a request names none.
 const defaultAuth = "public_v2"
 
-// plan is what a configuration comes to once its files are read.
+// plan is a configuration with its files read.
 type plan struct {
 	auth    Auth
 	modules []*compiled
 	notes   []*Note
-	version string // a digest of the lines that were read from files; empty without files
+	version string // a digest of the lines read from files; empty without files
 }
 
-// Examine reads the files of c and tells what is to know about them: what has no effect, and
-// what differs from snmp_exporter with the same files. The error is that of [New].
+// Examine reads the files of c and reports settings without effect, and differences to
+// snmp_exporter with the same files. The error is that of [New].
 func (c *Config) Examine() ([]*Note, error) {
 	p, err := newPlan(c)
 	if err != nil {
@@ -34,10 +34,10 @@ func (c *Config) Examine() ([]*Note, error) {
 	return p.notes, nil
 }
 
-// newPlan reads the files that c names and looks its modules and login up.
+// newPlan reads the files that c names and looks up its modules and login.
 func newPlan(c *Config) (*plan, error) { return planWith(c, library.Load) }
 
-// planWith is newPlan with a library of hardware that load gives.
+// planWith is newPlan with load for the library of hardware.
 func planWith(c *Config, load func(dirs ...string) (*library.Library, error)) (*plan, error) {
 	files, err := readFiles(c)
 	if err != nil {
@@ -91,13 +91,13 @@ func planWith(c *Config, load func(dirs ...string) (*library.Library, error)) (*
 	return p, nil
 }
 
-// with is a note about the same place.
+// with returns a note about the same place.
 func (n Note) with(text, try string) *Note {
 	n.Text, n.Try = text, try
 	return &n
 }
 
-// module is the module of that name in the last file that has it, nil if none has.
+// module returns the module of that name in the last file that has it, or nil.
 func (p *plan) module(files []*ymlFile, name string) (m *ymlModule) {
 	for _, f := range files {
 		next := f.modules[name]
@@ -112,7 +112,7 @@ func (p *plan) module(files []*ymlFile, name string) (m *ymlModule) {
 	return m
 }
 
-// login finds the login that c refers to, or the one that the files imply where c has none.
+// login finds the login that c refers to or, if c has none, the one that the files imply.
 func (p *plan) login(c *Config, files []*ymlFile, modules []*ymlModule) error {
 	var known []string
 	var a *ymlAuth
@@ -158,12 +158,12 @@ func severe(n *Note) *Note {
 	return n
 }
 
-// secret reports whether the login has a secret: a community that everybody knows is none.
+// secret reports whether the login has a secret: a well-known community is not one.
 func (a *Auth) secret() bool {
 	return a.AuthPassword != "" || a.PrivPassword != "" || a.Community != "" && a.Community != "public"
 }
 
-// loginOfModules is the login that modules of the old format have; nil if they have none.
+// loginOfModules returns the login of modules of the old format; nil if they have none.
 func loginOfModules(modules []*ymlModule) (a *ymlAuth, err error) {
 	for _, m := range modules {
 		switch {
@@ -178,7 +178,7 @@ func loginOfModules(modules []*ymlModule) (a *ymlAuth, err error) {
 	return a, nil
 }
 
-// differences are what snmp_exporter does otherwise with a module.
+// differences returns how snmp_exporter would treat a module differently.
 func differences(c *Config, name string, m *ymlModule) (notes []*Note) {
 	say := func(format string, args ...any) {
 		notes = append(notes, m.place.with("module "+name+": "+fmt.Sprintf(format, args...), ""))
@@ -211,7 +211,7 @@ func differences(c *Config, name string, m *ymlModule) (notes []*Note) {
 	return notes
 }
 
-// unknownModule is the error for a module that neither a file nor this package has.
+// unknownModule returns the error for a module that neither a file nor this package has.
 func unknownModule(files []*ymlFile, name string) error {
 	have := Modules()
 	for _, f := range files {
@@ -229,11 +229,11 @@ func unknownModule(files []*ymlFile, name string) error {
 	return &FieldError{Key: "modules", Message: fmt.Sprintf("no module %q is built in or in a file of config_files; %s", name, hint)}
 }
 
-// maxYMLFiles bounds what patterns match.
+// maxYMLFiles bounds the files matched by patterns.
 const maxYMLFiles = 100
 
-// readFiles reads every file of c, as far as its modules are wanted. Its error has every
-// mistake.
+// readFiles reads the wanted modules of every file of c. Its error lists all errors of the
+// files.
 func readFiles(c *Config) (files []*ymlFile, err error) {
 	var errs []error
 	for i, pattern := range c.ConfigFiles {
@@ -264,7 +264,7 @@ func readFiles(c *Config) (files []*ymlFile, err error) {
 	return files, nil
 }
 
-// readBounded reads a regular file that is not larger than what is parsed.
+// readBounded reads a regular file within the size limit.
 func readBounded(path string) ([]byte, error) {
 	info, err := os.Stat(path)
 	switch {

@@ -31,23 +31,23 @@ type Probe struct {
 	rooms   *rooms
 }
 
-// Plans makes probes that share what they read of files, and the modules: those of devices that
-// differ in nothing but the target. It is for one goroutine. The zero value is ready for use.
+// Plans makes probes that share the contents of files, and the modules, if their configurations
+// differ only in the target. It is for one goroutine. The zero value is ready for use.
 type Plans struct {
-	config Config // of plan, without what differs between devices
+	config Config // of plan, without the differences between devices
 	plan   *plan
-	// libraries are those that were loaded, by their directories: parsing the definitions costs more than all else.
+	// libraries caches loaded libraries by their directories: parsing the definitions costs more than all else.
 	libraries map[string]*library.Library
 	rooms     *rooms // of all probes
 }
 
-// New checks c, reads the files of modules that it names, and makes its probe. Nothing is
-// sent before the first Collect. A nil pace is no limit.
+// New checks c, reads the files of modules that it names, and makes its probe. It sends nothing
+// before the first Collect. A nil pace means no rate limit.
 func New(c Config, pace *devices.Pace, logger *slog.Logger) (*Probe, error) {
 	return new(Plans).New(c, pace, logger)
 }
 
-// New is the function New; files that the probe made last has read are not read again.
+// New is like the function New, but does not reread files that it read for the previous probe.
 func (s *Plans) New(c Config, pace *devices.Pace, logger *slog.Logger) (*Probe, error) {
 	if err := c.Validate(); err != nil {
 		return nil, err
@@ -75,10 +75,10 @@ func (s *Plans) New(c Config, pace *devices.Pace, logger *slog.Logger) (*Probe, 
 	return p, nil
 }
 
-// of is the plan of c: the last one if it is for the same.
+// of returns the plan of c: the last plan if it is for the same configuration.
 func (s *Plans) of(c Config, logger *slog.Logger) (*plan, error) {
 	c.Target = ""
-	if c.Auth.own() { // may differ from device to device; the plan has none of it
+	if c.Auth.own() { // may differ from device to device; the plan does not depend on it
 		c.Auth = Auth{Version: c.Auth.version()}
 	}
 	if s.plan != nil && reflect.DeepEqual(s.config, c) {
@@ -97,7 +97,7 @@ func (s *Plans) of(c Config, logger *slog.Logger) (*plan, error) {
 	return p, nil
 }
 
-// library is the one with these directories.
+// library returns the library with these directories.
 func (s *Plans) library(dirs ...string) (*library.Library, error) {
 	key := strings.Join(dirs, "\x00")
 	if l := s.libraries[key]; l != nil {
@@ -114,34 +114,34 @@ func (s *Plans) library(dirs ...string) (*library.Library, error) {
 	return l, nil
 }
 
-// Version differs between two probes of one configuration whose files say different things.
+// Version differs between two probes of one configuration if the contents of its files differ.
 func (p *Probe) Version() string { return p.version }
 
-// OnRead calls f with the OID of every variable that a round takes over from the device. It is called
+// OnRead makes a round call f with the OID of every accepted variable. It must be called
 // before the first round.
 func (p *Probe) OnRead(f func(oid string)) {
 	p.session.read = func(o oid) { f(o.String()) }
 }
 
-// Close drops the connection.
+// Close closes the connection.
 func (p *Probe) Close() error {
 	p.session.close()
 	return nil
 }
 
-// sysUpTime of SNMPv2-MIB (RFC 3418): the object that every agent has.
+// sysUpTime of SNMPv2-MIB (RFC 3418): every agent has this object.
 const sysUpTime = "1.3.6.1.2.1.1.3.0"
 
-// Collect reads every module once. A device that does not answer costs one packet and
-// its retries, and once it has been silent for long one packet at growing distances; a module that fails is left out and named in the error, and the next
-// one is read.
+// Collect reads every module once. A device that does not answer costs one packet and its retries; once
+// it has been silent for long, one packet at growing intervals. A failing module is skipped and named in
+// the error.
 func (p *Probe) Collect(ctx context.Context, r *probes.Round) error {
 	clean := false
 	room := p.rooms.take()
 	p.session.room = room
 	defer func() {
 		p.session.room = nil
-		if !clean { // a panic on its way to the runner: what the socket holds is unknown
+		if !clean { // a panic is on its way to the runner: the state of the socket is unknown
 			p.session.close()
 			return
 		}
@@ -149,7 +149,7 @@ func (p *Probe) Collect(ctx context.Context, r *probes.Round) error {
 	}()
 	err := p.collect(ctx, r)
 	clean = true
-	if err != nil { // which may repeat what a device said
+	if err != nil { // which may repeat texts of a device
 		err = p.hide.Secrets().Error(err)
 	}
 	return err
@@ -183,7 +183,7 @@ func (p *Probe) collect(ctx context.Context, r *probes.Round) error {
 	return errors.Join(errs...)
 }
 
-// greet asks the device for its sysUpTime; nil stands for a device without one.
+// greet asks the device for its sysUpTime; nil means a device without one.
 func (p *Probe) greet(ctx context.Context) (*time.Duration, error) {
 	if p.session.tune(walkParams{}); p.contact.Impatient() {
 		p.session.retries = 0
@@ -204,21 +204,21 @@ func (p *Probe) greet(ctx context.Context) (*time.Duration, error) {
 	return nil, nil
 }
 
-// note takes over what came of a greeting at now.
+// note records the outcome of a greeting at now.
 func (p *Probe) note(now time.Time, err error) {
 	switch why := reasonOf(err); {
 	case err == nil:
 		p.contact.Answered(now)
-	case errors.Is(err, context.Canceled): // the agent's end says nothing about the device
-	case why == devices.Secret || why == devices.Name || why == devices.Limit: // it was not asked
+	case errors.Is(err, context.Canceled): // the agent's shutdown says nothing about the device
+	case why == devices.Secret || why == devices.Name || why == devices.Limit: // the device was not contacted
 		p.contact.Unasked(now, why)
 	default:
 		p.contact.Failed(now, why, p.hide.Secrets().Error(err))
 	}
 }
 
-// read reads one module. A module that was read only in part gives nothing: missing
-// rows would look like rows that are gone.
+// read reads one module. A module that was read only in part adds no samples: missing rows
+// would look like rows that are gone.
 func (p *Probe) read(ctx context.Context, m *emitter, r *probes.Round) error {
 	s := p.session
 	s.stats = stats{}
@@ -251,8 +251,8 @@ func (p *Probe) readInto(ctx context.Context, m *emitter, r *probes.Round) (walk
 	return walked, err
 }
 
-// What a round costs, under the names that snmp_exporter gives. They are gauges: each
-// is about one round.
+// The cost of a round, under the names of snmp_exporter. They are gauges: each describes one
+// round.
 var (
 	walkDuration   = probes.Family{Name: "snmp_scrape_walk_duration_seconds", Help: "Time the module took to read from the device.", Type: model.MetricTypeGauge, Unit: "seconds"}
 	packetsSent    = probes.Family{Name: "snmp_scrape_packets_sent", Help: "Packets sent for the module, retries included.", Type: model.MetricTypeGauge}

@@ -6,8 +6,8 @@ import (
 	"strings"
 )
 
-// readModule reads what a module asks for: its filters first, as they decide what else is
-// read, then single objects, then subtrees.
+// readModule reads the objects of a module: its filters first, since they restrict the rest,
+// then single objects, then subtrees.
 func (s *session) readModule(ctx context.Context, m *compiled, h *harvest) error {
 	order := order(m.params.nonIncreasing)
 	get, walk, err := s.filtered(ctx, m, order)
@@ -32,8 +32,8 @@ func (s *session) readModule(ctx context.Context, m *compiled, h *harvest) error
 	return nil
 }
 
-// filtered are the objects and subtrees to read once the module's filters have named rows.
-// Where several filters have one target, a row must pass them all.
+// filtered returns the objects and subtrees to read, restricted to the rows that the module's
+// filters allow. If several filters have one target, a row must pass them all.
 func (s *session) filtered(ctx context.Context, m *compiled, order order) (get []string, walk []oid, err error) {
 	get, walk = m.get, m.walk
 	rows := make(map[string][]uint32) // by target
@@ -69,7 +69,7 @@ func (s *session) filtered(ctx context.Context, m *compiled, order order) (get [
 	return get, walk, nil
 }
 
-// rows are the last arcs of what passes the filter.
+// rows returns the last arcs of the rows that pass the filter.
 func (f *filter) rows(h *harvest) (rows []uint32) {
 	for i := range h.vars {
 		v := &h.vars[i]

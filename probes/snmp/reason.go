@@ -8,7 +8,7 @@ import (
 	"hwsagent/probes/devices"
 )
 
-// reasoned is an error and why the device was not reached, in one word.
+// reasoned is an error with the reason why the device was not reached.
 type reasoned struct {
 	error
 	reason devices.Reason
@@ -17,10 +17,10 @@ type reasoned struct {
 // Unwrap returns the error.
 func (r *reasoned) Unwrap() error { return r.error }
 
-// because gives an error its reason.
+// because attaches a reason to an error.
 func because(why devices.Reason, err error) error { return &reasoned{err, why} }
 
-// reasonOf is why the device was not reached.
+// reasonOf returns why the device was not reached.
 func reasonOf(err error) devices.Reason {
 	var r *reasoned
 	switch {
@@ -34,7 +34,7 @@ func reasonOf(err error) devices.Reason {
 	return devices.Protocol
 }
 
-// connectReason is why there is no connection.
+// connectReason returns why there is no connection.
 func connectReason(err error) devices.Reason {
 	var name *net.DNSError
 	switch {

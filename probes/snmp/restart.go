@@ -11,24 +11,24 @@ import (
 // tick is the unit of TimeTicks: RFC 2578 section 7.1.8.
 const tick = 10 * time.Millisecond
 
-// uptimeRange is after how long a TimeTicks begins at 0 again: 497 days.
+// uptimeRange is the period after which TimeTicks wrap to 0: 497 days.
 const uptimeRange = tick << 32
 
-// clockSlack is by how much a device's clock may be slower than ours between two rounds, and how
-// near to the end of its range an uptime has wrapped rather than begun.
+// clockSlack is how much a device's clock may lag behind ours between two rounds, and how near
+// to the end of its range an uptime counts as wrapped rather than restarted.
 const clockSlack = time.Minute
 
-// uptimes counts restarts of a device by its sysUpTime. Strictly that is the time since its
-// agent began, which is when counters begin at 0. The zero value is of one never seen.
+// uptimes counts restarts of a device by its sysUpTime. Strictly, that is the time since its
+// agent began, which is when counters begin at 0. The zero value is for a device not seen yet.
 type uptimes struct {
 	seen     bool
-	last     time.Duration // that the device told
-	at       time.Time     // when it told it
+	last     time.Duration // uptime that the device reported
+	at       time.Time     // when the device reported it
 	restarts int           // since the probe began
 }
 
-// note takes over what the device told at now, and reports whether it has restarted since the last
-// time. An uptime that stands still is that of an agent without a clock: no restart.
+// note records the uptime reported at now, and reports whether the device has restarted since the
+// last call. A constant uptime comes from an agent without a clock, and is not a restart.
 func (u *uptimes) note(up time.Duration, now time.Time) bool {
 	since := now.Sub(u.at)
 	wrapped := u.last+since > uptimeRange-clockSlack
@@ -40,7 +40,7 @@ func (u *uptimes) note(up time.Duration, now time.Time) bool {
 	return restarted
 }
 
-// report adds the count, once there is one.
+// report adds the count once the device has been seen.
 func (u *uptimes) report(r *probes.Round) {
 	if u.seen {
 		r.Add(&deviceRestarts, float64(u.restarts))

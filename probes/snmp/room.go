@@ -10,27 +10,27 @@ import (
 	"hwsagent/probes/snmp/reply"
 )
 
-// room is memory that a round of a probe needs and the next round of any probe uses again: a round of a large device
-// would leave a megabyte of garbage otherwise. It is for one round at a time.
+// room is memory for a round of a probe that later rounds of any probe reuse: otherwise a round of a large device
+// would leave a megabyte of garbage. It is for one round at a time.
 type room struct {
-	packet  []byte // that was received last, with room for the largest
+	packet  []byte // the packet received last, with room for the largest
 	message reply.Message
-	// decoded says that message is the answer that came last, and gosnmp was given only a brief of it.
+	// decoded means that message holds the latest answer, and that gosnmp got only a brief of it.
 	decoded bool
 	answer  []variable    // see variables
-	arcs    arena[uint32] // of answer, where gosnmp decoded it
+	arcs    arena[uint32] // of answer, if gosnmp decoded it
 	text    arena[byte]   // of answer
 	harvest *harvest
 }
 
-// maxPacket is more than a datagram carries.
+// maxPacket is larger than any datagram's payload.
 const maxPacket = 1<<16 - 1
 
 func newRoom() *room {
 	return &room{packet: make([]byte, maxPacket), harvest: newHarvest()}
 }
 
-// rooms are those that no round uses at present. It is safe for concurrent use.
+// rooms holds the rooms that no round uses. It is safe for concurrent use.
 type rooms struct{ free sync.Pool } // of *room
 
 func (r *rooms) take() *room {
@@ -40,11 +40,11 @@ func (r *rooms) take() *room {
 	return newRoom()
 }
 
-// give takes back what nobody uses any more.
+// give takes back a room that is no longer in use.
 func (r *rooms) give(x *room) { r.free.Put(x) }
 
-// variables are those of an answer, in order. They are valid until the next answer comes. One without an OID has
-// one that is no OID; one whose type is Null has no value.
+// variables returns the variables of an answer, in order. They are valid until the next answer. A variable with
+// an invalid OID gets an empty one; a variable of type Null has no value.
 func (x *room) variables(p *gosnmp.SnmpPacket) []variable {
 	x.answer = x.answer[:0]
 	x.arcs.reset()
@@ -74,7 +74,7 @@ func (x *room) fromReply(r *reply.Variable) variable {
 	return v
 }
 
-// fromPDU is a variable that gosnmp has decoded.
+// fromPDU converts a variable that gosnmp has decoded.
 func (x *room) fromPDU(pdu *gosnmp.SnmpPDU) variable {
 	v := valueOf(pdu.Type, pdu.Value)
 	if o, err := appendOID(x.arcs.take(maxArcs), pdu.Name); err == nil {
@@ -83,7 +83,7 @@ func (x *room) fromPDU(pdu *gosnmp.SnmpPDU) variable {
 	return v
 }
 
-// valueOf is a value as gosnmp decodes it: int, uint, uint32, uint64, float32, float64, string (an OID or an address) or []byte.
+// valueOf converts a value of gosnmp: int, uint, uint32, uint64, float32, float64, string (an OID or an address) or []byte.
 func valueOf(typ gosnmp.Asn1BER, value any) variable {
 	v := variable{typ: typ}
 	switch n := value.(type) {

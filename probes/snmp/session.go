@@ -17,7 +17,7 @@ import (
 	"hwsagent/probes/devices"
 )
 
-// session is the kept connection to one device. It is used by one goroutine at a time.
+// session is the persistent connection to one device. It is used by one goroutine at a time.
 type session struct {
 	endpoint endpoint
 	auth     Auth
@@ -27,29 +27,29 @@ type session struct {
 
 	g   *gosnmp.GoSNMP // nil while there is no connection
 	tap *tap           // the socket of g
-	// met says that the device has told its engine ID over g: it is there, whatever
-	// happens to requests.
+	// met means that the device has sent its engine ID over g: it is there, regardless of
+	// later failures.
 	met     bool
-	secrets secrets // that g was made with
+	secrets secrets // with which g was made
 
-	// bulk is how many variables one GETBULK asks for: what the module wants, and at most
-	// learned, which only shrinks: to what the device was seen to answer after it had
-	// refused or not answered more.
+	// bulk is how many variables one GETBULK asks for: the module's preference, but at most
+	// learned. learned only decreases: to a number that the device answered after it had refused
+	// or ignored a larger one.
 	bulk, learned int
 	config        Config
-	// unconnected takes answers from any address.
+	// unconnected accepts answers from any address.
 	unconnected bool
 	pace        *devices.Pace
-	// room is of the round that runs; nil between rounds.
+	// room belongs to the current round; nil between rounds.
 	room *room
-	// renewed says that this round has used its one new connection.
+	// renewed means that this round has used its one new connection.
 	renewed bool
-	// read, if set, hears of every variable that is taken over.
+	// read, if set, is called for every accepted variable.
 	read  func(oid)
 	stats stats
 }
 
-// stats count what a module costs on the wire.
+// stats counts the packets of a module.
 type stats struct{ sent, retried, pdus int }
 
 func newSession(c *Config, log *slog.Logger) (*session, error) {
@@ -62,8 +62,8 @@ func newSession(c *Config, log *slog.Logger) (*session, error) {
 	return s, nil
 }
 
-// tune sets how packets are sent from now on: as the probe's configuration says, else as the
-// module wants it, else by default.
+// tune sets the packet parameters: from the probe's configuration, else from the module, else
+// the defaults.
 func (s *session) tune(p walkParams) {
 	c := &s.config
 	s.timeout = cmp.Or(time.Duration(c.PacketTimeout), p.timeout, DefaultPacketTimeout)
@@ -74,8 +74,8 @@ func (s *session) tune(p walkParams) {
 	}
 }
 
-// begin makes the connection ready for a round: a replaced password file retires the
-// old one.
+// begin prepares the connection for a round: it closes the old one if a password file was
+// replaced.
 func (s *session) begin(ctx context.Context) error {
 	s.renewed = false
 	now, err := s.auth.load()
@@ -96,7 +96,7 @@ func (s *session) connect(ctx context.Context) error {
 	g := &gosnmp.GoSNMP{
 		Target: s.endpoint.host, Port: s.endpoint.port, Transport: s.endpoint.network,
 		Context: ctx, Timeout: s.timeout,
-		Retries: 0, // request retries, as a retried bulk request asks for less
+		Retries: 0, // request does the retries, as a retried bulk request asks for less
 	}
 	s.auth.apply(g, s.secrets)
 	if err := g.Connect(); err != nil {
@@ -107,7 +107,7 @@ func (s *session) connect(ctx context.Context) error {
 			return fmt.Errorf("open a socket for answers from any address: %w", err)
 		}
 	}
-	// A signature covers the whole message, and a stream has no messages of its own: gosnmp reads both itself.
+	// With v3 the signature covers the whole message, and a TCP stream has no packet boundaries: gosnmp reads both itself.
 	s.tap, s.met = &tap{Conn: g.Conn, brief: s.endpoint.network == "udp" && s.auth.version() != 3}, false
 	g.Conn = s.tap
 	g.OnSent = func(*gosnmp.GoSNMP) { s.stats.sent++ }
@@ -115,7 +115,7 @@ func (s *session) connect(ctx context.Context) error {
 	return nil
 }
 
-// close drops the connection; the next round makes a new one.
+// close closes the connection; the next round makes a new one.
 func (s *session) close() {
 	if s.g == nil {
 		return
@@ -126,13 +126,13 @@ func (s *session) close() {
 	s.g, s.tap = nil, nil
 }
 
-// usm are the security parameters of a v3 connection.
+// usm returns the security parameters of a v3 connection.
 func (s *session) usm() (*gosnmp.UsmSecurityParameters, bool) {
 	p, ok := s.g.SecurityParameters.(*gosnmp.UsmSecurityParameters)
 	return p, ok
 }
 
-// send sends one request and waits for its answer, once. A canceled ctx interrupts it.
+// send sends one request once and waits for its answer. A canceled ctx interrupts it.
 func (s *session) send(ctx context.Context, do func(*gosnmp.GoSNMP) (*gosnmp.SnmpPacket, error)) (*gosnmp.SnmpPacket, error) {
 	s.g.Context = ctx
 	s.tap.room = s.room
@@ -155,11 +155,11 @@ func (s *session) send(ctx context.Context, do func(*gosnmp.GoSNMP) (*gosnmp.Snm
 
 var errNoPacket = errors.New("no packet")
 
-// request sends one request, again after a timeout and over a new connection after any
-// other fault, once a round: a device that has a new engine ID, a restarted agent
-// behind TCP, and an answer that the decoder chokes on all come to that. size is the
-// number of variables to ask for; it is halved, for this request, from the second
-// retry on, as a network that drops big answers looks just like packet loss.
+// request sends one request, again after a timeout, and once a round over a new connection
+// after any other fault: a new engine ID, a restarted agent behind TCP, and an answer that
+// the decoder cannot handle all appear as such a fault. size is the number of variables to
+// ask for. From the second retry on it is halved, for this request, as a network that drops
+// large answers looks just like packet loss.
 func (s *session) request(ctx context.Context, size int, do func(g *gosnmp.GoSNMP, size int) (*gosnmp.SnmpPacket, error)) (*gosnmp.SnmpPacket, int, error) {
 	start := time.Now()
 	for try := 0; ; {
@@ -203,11 +203,11 @@ func (s *session) request(ctx context.Context, size int, do func(g *gosnmp.GoSNM
 	}
 }
 
-// errNotAnAgent is an answer that gosnmp decodes although it is no Response-PDU, the only kind
-// that answers a request (RFC 3416 section 4.2). An echo service sends the request itself back.
+// errNotAnAgent is an answer that gosnmp decodes although it is not a Response-PDU, the only valid
+// answer to a request (RFC 3416 section 4.2). An echo service sends the request itself back.
 var errNotAnAgent = errors.New("an echo or another program listens there, not an SNMP agent")
 
-// over is why ctx has ended. The socket has ctx's deadline, too, and may see it a moment
+// over returns why ctx has ended. The socket has ctx's deadline, too, and may report it slightly
 // before ctx does.
 func over(ctx context.Context) error {
 	if d, ok := ctx.Deadline(); ok && !time.Now().Before(d) {
@@ -216,7 +216,7 @@ func over(ctx context.Context) error {
 	return ctx.Err()
 }
 
-// isTimeout tells a packet without an answer from every other fault.
+// isTimeout distinguishes a missing answer from every other fault.
 func isTimeout(err error) bool {
 	var ne net.Error
 	return errors.Is(err, gosnmp.ErrMaxRetriesExceeded) || errors.Is(err, context.DeadlineExceeded) ||
@@ -224,19 +224,19 @@ func isTimeout(err error) bool {
 		err != nil && strings.Contains(err.Error(), "i/o timeout")
 }
 
-// tap is the socket under gosnmp. It remembers the last answer, for its Report says
-// more than gosnmp's error does, and hides the end of a TCP stream, on which gosnmp
-// would connect by itself and lose the tap.
+// tap is the socket under gosnmp. It keeps the last answer, since a Report in it is more
+// informative than gosnmp's error. It hides the end of a TCP stream, after which gosnmp would
+// reconnect by itself and lose the tap.
 type tap struct {
 	net.Conn
 	last []byte // of the latest answer, cut at maxReport
-	// brief says that each read gives one whole packet, of which gosnmp need not see the variables.
+	// brief means that each read returns one whole packet, whose variables gosnmp need not see.
 	brief bool
-	room  *room // of the request that waits
+	room  *room // of the waiting request
 }
 
-// maxReport is more than a USM report takes, with an engine ID and user name of the
-// greatest length.
+// maxReport is more than a USM report takes, with an engine ID and user name of maximum
+// length.
 const maxReport = 512
 
 func (t *tap) Read(b []byte) (int, error) {
@@ -258,7 +258,7 @@ func (t *tap) Read(b []byte) (int, error) {
 	return n, err
 }
 
-// hand copies a packet to gosnmp: only a brief of it, if it could be decoded here.
+// hand copies a packet to gosnmp, or only a brief of it if it could be decoded here.
 func (t *tap) hand(b, packet []byte) int {
 	if t.room.message.Decode(packet) {
 		if brief := t.room.message.AppendBrief(b[:0]); len(brief) <= len(b) {
@@ -271,5 +271,5 @@ func (t *tap) hand(b, packet []byte) int {
 
 var errHungUp = errors.New("the device closed the connection")
 
-// interrupt ends a Read in progress and every later one.
+// interrupt makes a Read in progress and all later ones fail.
 func (t *tap) interrupt() { _ = t.Close() }

@@ -8,9 +8,9 @@ import (
 	"github.com/gosnmp/gosnmp"
 )
 
-// anyPeer is a UDP socket that sends to one address and takes answers from any, for devices
-// with several addresses that answer from another than they are asked at. Whether an answer
-// belongs to the request is decided by its request ID and, in v3, its signature.
+// anyPeer is a UDP socket that sends to one address and accepts answers from any, for devices
+// with several addresses that answer from another one. The request ID and, in v3, the
+// signature decide whether an answer belongs to the request.
 type anyPeer struct {
 	*net.UDPConn
 	to *net.UDPAddr
@@ -19,7 +19,7 @@ type anyPeer struct {
 // Write sends one packet.
 func (c *anyPeer) Write(b []byte) (int, error) { return c.WriteToUDP(b, c.to) }
 
-// Read takes one packet.
+// Read receives one packet.
 func (c *anyPeer) Read(b []byte) (int, error) {
 	n, _, err := c.ReadFromUDP(b)
 	return n, err

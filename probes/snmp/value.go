@@ -11,21 +11,21 @@ import (
 	"github.com/itchyny/timefmt-go"
 )
 
-// wrap is where 64-bit counters are made to wrap. A float64 holds every integer only up
-// to 2^53; above it a counter would move in steps and make rates jitter.
+// wrap is where 64-bit counters are made to wrap. A float64 holds every integer only up to 2^53;
+// above it a counter would advance in steps and make rates jitter.
 const wrap = 1 << 53
 
 // variable is one variable binding.
 type variable struct {
 	oid oid
 	typ gosnmp.Asn1BER
-	// bits are a number: of an Integer its two's complement, of OpaqueFloat and OpaqueDouble the bits of the float.
+	// bits is a number: an Integer in two's complement, an OpaqueFloat or OpaqueDouble as the bits of the float.
 	bits uint64
-	// octets are those of an OctetString or Opaque, and the text of an ObjectIdentifier, without a leading dot, or IPAddress.
+	// octets holds an OctetString or Opaque, or the text of an ObjectIdentifier (without a leading dot) or IPAddress.
 	octets []byte
 }
 
-// any is the value as gosnmp decodes it.
+// any returns the value as gosnmp decodes it.
 func (v *variable) any() any {
 	switch v.typ {
 	case gosnmp.Integer:
@@ -57,12 +57,12 @@ func (v *variable) has() bool {
 	return true
 }
 
-// bytes are the octets of a value that is octets; ok is false if it is not.
+// bytes returns the octets; ok is false if the value has another type.
 func (v *variable) bytes() (b []byte, ok bool) {
 	return v.octets, v.typ == gosnmp.OctetString || v.typ == gosnmp.Opaque
 }
 
-// number is a value as a float; ok is false if it is none.
+// number returns the value as a float; ok is false if it is not a number.
 func (v *variable) number(t metricType) (float64, bool) {
 	switch v.typ {
 	case gosnmp.Integer:
@@ -91,7 +91,7 @@ func unsigned(u uint64, t metricType) float64 {
 	return float64(u % wrap)
 }
 
-// integer is a whole number, for enumerations and lookup chains.
+// integer returns a whole number, for enumerations and lookup chains.
 func (v *variable) integer() (int64, bool) {
 	f, ok := v.number(typeGauge)
 	if !ok || f != math.Trunc(f) {
@@ -100,7 +100,7 @@ func (v *variable) integer() (int64, bool) {
 	return int64(f), true
 }
 
-// text is a value as a label value, by type.
+// text formats a value as a label value, by type.
 func (v *variable) text(t metricType) string {
 	switch v.typ {
 	case gosnmp.OctetString, gosnmp.Opaque:
@@ -113,14 +113,14 @@ func (v *variable) text(t metricType) string {
 		return strconv.FormatFloat(math.Float64frombits(v.bits), 'f', -1, 64)
 	case gosnmp.Integer:
 		return strconv.FormatInt(int64(v.bits), 10) // #nosec G115 -- two's complement
-	case gosnmp.Counter64: // in full: only numbers wrap
+	case gosnmp.Counter64: // in full: only sample values wrap
 		return strconv.FormatUint(v.bits, 10)
 	}
 	f, _ := v.number(t)
 	return strconv.FormatFloat(f, 'f', -1, 64)
 }
 
-// hinted is text by a DISPLAY-HINT, which counts for octets only.
+// hinted is text with a DISPLAY-HINT, which applies only to octets.
 func (v *variable) hinted(t metricType, hint string) string {
 	if b, ok := v.bytes(); ok && hint != "" && (t == typeOctetString || t == "") {
 		if text, ok := applyHint(hint, b); ok {
@@ -130,7 +130,7 @@ func (v *variable) hinted(t metricType, hint string) string {
 	return v.text(t)
 }
 
-// time is a value that tells a time, in Unix seconds; ok is false if it tells none.
+// time returns a time value in Unix seconds; ok is false if it is not one.
 func (v *variable) time(m *metric) (float64, bool) {
 	b, ok := v.bytes()
 	if m.typ == typeParseDateAndTime {
@@ -146,10 +146,10 @@ func (v *variable) time(m *metric) (float64, bool) {
 	return dateAndTime(b)
 }
 
-// ntpEpoch is how many seconds 1900 was before 1970: RFC 5905 section 6.
+// ntpEpoch is the number of seconds from 1900 to 1970: RFC 5905 section 6.
 const ntpEpoch = 2208988800
 
-// ntpTimeStamp reads the whole seconds of NtpTimeStamp (RFC 5907).
+// ntpTimeStamp returns the whole seconds of an NtpTimeStamp (RFC 5907).
 func ntpTimeStamp(b []byte) (float64, bool) {
 	if len(b) < 8 {
 		return 0, false
@@ -157,11 +157,11 @@ func ntpTimeStamp(b []byte) (float64, bool) {
 	return float64(int64(binary.BigEndian.Uint32(b)) - ntpEpoch), true
 }
 
-// maxZoneHours is the most that a clock on earth is away from UTC. RFC 2579 says 13; Kiribati has 14.
+// maxZoneHours is the largest offset of a time zone from UTC. RFC 2579 says 13; Kiribati has 14.
 const maxZoneHours = 14
 
-// dateAndTime reads the textual convention DateAndTime of RFC 2579 as Unix seconds. ok
-// is false for anything else, the all-zero value for "never" included.
+// dateAndTime parses the textual convention DateAndTime of RFC 2579 to Unix seconds. ok is
+// false for anything else, including the all-zero value for "never".
 func dateAndTime(b []byte) (float64, bool) {
 	if len(b) != 8 && len(b) != 11 {
 		return 0, false

@@ -8,9 +8,9 @@ import (
 	"github.com/gosnmp/gosnmp"
 )
 
-// get reads single objects. What the device does not have is left out.
+// get reads single objects. It omits objects that the device lacks.
 func (s *session) get(ctx context.Context, oids []string, h *harvest) error {
-	most := gosnmp.MaxOids // less after a genErr, which may be about one object or too many
+	most := gosnmp.MaxOids // reduced after a genErr, which may mean one object or too many objects
 	for len(oids) > 0 {
 		n := min(len(oids), s.bulk, most)
 		if s.auth.version() == 1 {
@@ -47,7 +47,7 @@ func (s *session) get(ctx context.Context, oids []string, h *harvest) error {
 	return nil
 }
 
-// order is what a walk demands of the OIDs that it is given.
+// order is the order of OIDs that a walk requires.
 type order bool
 
 const (
@@ -58,11 +58,11 @@ const (
 // walk reads the subtree under root by GETBULK, or by GETNEXT from v1 devices.
 func (s *session) walk(ctx context.Context, root oid, order order, h *harvest) error {
 	at := root
-	var been map[string]bool // in any order, where the walk has been
+	var been map[string]bool // the OIDs visited, if the order may be any
 	if order == anyOrder {
 		been = map[string]bool{root.key(): true}
 	}
-	most := maxRepetitions // less after a genErr: some agents mean that it is too much
+	most := maxRepetitions // reduced after a genErr: some agents mean that the answer is too large
 	for {
 		wanted := min(s.bulk, most)
 		p, size, err := s.request(ctx, wanted, func(g *gosnmp.GoSNMP, size int) (*gosnmp.SnmpPacket, error) {
@@ -110,7 +110,7 @@ func (s *session) walk(ctx context.Context, root oid, order order, h *harvest) e
 	}
 }
 
-// take adds one answer's variables and says where to go on, if there is more.
+// take adds one answer's variables and returns where to continue, if there is more.
 func (s *session) take(root, at oid, order order, vars []variable, h *harvest) (next oid, more bool, err error) {
 	for i := range vars {
 		v := &vars[i]
@@ -134,10 +134,10 @@ func (s *session) take(root, at oid, order order, vars []variable, h *harvest) (
 			return at, false, fmt.Errorf("walk %s: %w", root, err)
 		}
 	}
-	return slices.Clone(at), len(vars) > 0, nil // at is of the answer
+	return slices.Clone(at), len(vars) > 0, nil // at points into the answer
 }
 
-// keep takes over one variable.
+// keep accepts one variable.
 func (s *session) keep(h *harvest, v variable) error {
 	if s.read != nil {
 		s.read(v.oid)
@@ -146,7 +146,7 @@ func (s *session) keep(h *harvest, v variable) error {
 	return h.add(v)
 }
 
-// shrink remembers that the device takes only smaller requests.
+// shrink records that the device answers only smaller requests.
 func (s *session) shrink(to int, why string) {
 	s.log.Info("Asking for fewer variables at once from now on", "device", s.endpoint.String(),
 		"max_repetitions", to, "before", s.bulk, "reason", why)

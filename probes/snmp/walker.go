@@ -20,7 +20,7 @@ type Variable struct {
 	Value any
 }
 
-// Text is the value for a person: text where it is text, else hexadecimal digits or a number.
+// Text formats the value for a person: as text if printable, else as hexadecimal digits or a number.
 func (v *Variable) Text() string {
 	x := valueOf(v.Type, v.Value)
 	if b, ok := x.bytes(); ok && printable(b) {
@@ -39,7 +39,7 @@ func printable(b []byte) bool {
 	return true
 }
 
-// Walker reads a device for a person: commands use it. Its calls may not overlap.
+// Walker reads a device on behalf of a command. Its calls must not overlap.
 type Walker struct{ session *session }
 
 // maxWalked and maxWalkedBytes bound a walk of a whole device.
@@ -48,8 +48,8 @@ const (
 	maxWalkedBytes = 256 << 20
 )
 
-// NewWalker makes a walker of the device of c, whose modules and files do not matter. Nothing is sent
-// yet. A nil pace is no limit.
+// NewWalker makes a walker of the device of c, ignoring its modules and files. It sends nothing. A
+// nil pace means no rate limit.
 func NewWalker(c Config, pace *devices.Pace, logger *slog.Logger) (*Walker, error) {
 	var v mistakes
 	if c.Auth.Name != "" {
@@ -68,11 +68,11 @@ func NewWalker(c Config, pace *devices.Pace, logger *slog.Logger) (*Walker, erro
 	return &Walker{s}, nil
 }
 
-// Close drops the connection.
+// Close closes the connection.
 func (w *Walker) Close() { w.session.close() }
 
-// Identify asks once for sysDescr, sysObjectID and sysName. It tries the login once only, so that a
-// device that locks users after failures does not; it returns the values by OID.
+// Identify asks once for sysDescr, sysObjectID and sysName, and returns the values by OID. It tries the
+// login only once, so that a device that locks users after failures does not lock this one.
 func (w *Walker) Identify(ctx context.Context) (map[string]Variable, error) {
 	if err := w.session.begin(ctx); err != nil {
 		return nil, err
@@ -96,8 +96,8 @@ const (
 	SysName     = "1.3.6.1.2.1.1.5.0"
 )
 
-// Walk reads the subtree below root, and root itself where it is an object. What was read before an error
-// is returned with it.
+// Walk reads the subtree below root, and root itself if it is an object. With an error it returns the part
+// read so far.
 func (w *Walker) Walk(ctx context.Context, root string) ([]Variable, error) {
 	at, err := parseOID(root)
 	if err != nil {
@@ -123,13 +123,13 @@ func (h *harvest) variables() []Variable {
 	return all
 }
 
-// Reason is why a device was not reached, for an error of a [Walker].
+// Reason returns why a device was not reached, for an error of a [Walker].
 func Reason(err error) devices.Reason { return reasonOf(err) }
 
-// Names gives objects the names that the built-in modules have for them. It is for one goroutine.
+// Names maps objects to their names in the built-in modules. It is for one goroutine.
 type Names struct{ tree node }
 
-// NewNames knows the objects of the built-in modules.
+// NewNames returns the names of the built-in modules.
 func NewNames() *Names {
 	n := &Names{}
 	for _, name := range Modules() {
@@ -150,7 +150,7 @@ func NewNames() *Names {
 	return n
 }
 
-// Name is the name of an object and its index, as ifDescr.7; the OID itself where no module knows it.
+// Name returns the name of an object and its index, as ifDescr.7, or the OID if no module knows it.
 func (n *Names) Name(name string) string {
 	o, err := parseOID(name)
 	if err != nil {
@@ -163,7 +163,7 @@ func (n *Names) Name(name string) string {
 	return strings.TrimSuffix(m.name+"."+rest.String(), ".")
 }
 
-// Root is the OID that a person means: dotted, or the name of an object that a module knows.
+// Root returns the OID for a text: a dotted OID, or the name of an object that a module knows.
 func (n *Names) Root(text string) (string, bool) {
 	if o, err := parseOID(text); err == nil {
 		return o.String(), true

@@ -5,11 +5,11 @@ import (
 	"strings"
 )
 
-// highCapacity are the columns of ifXTable that are Counter64: RFC 2863 section 6.
+// highCapacity is the entry of ifXTable, which has Counter64 columns: RFC 2863 section 6.
 const highCapacity = "1.3.6.1.2.1.31.1.1.1"
 
-// wide are the metrics of m that are 64-bit counters as far as one can tell: those of ifXTable, and those with
-// HC in their name, the custom of MIBs for them. Modules do not say the size of a counter.
+// wide returns the metrics of m that are probably 64-bit counters: those of ifXTable, and those with HC in
+// their name, by the custom of MIBs. Modules do not say the size of a counter.
 func wide(m *compiled) (names []string) {
 	x := mustOID(highCapacity)
 	for i := range m.metrics {
@@ -22,7 +22,7 @@ func wide(m *compiled) (names []string) {
 	return names
 }
 
-// missingInV1 tells which counters version 1 cannot carry: RFC 3584 section 4.2.2.1.
+// missingInV1 reports the counters that version 1 cannot carry: RFC 3584 section 4.2.2.1.
 func missingInV1(modules []*compiled) (notes []*Note) {
 	for _, m := range modules {
 		if names := wide(m); len(names) > 0 {

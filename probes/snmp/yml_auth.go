@@ -7,15 +7,15 @@ import (
 	"go.yaml.in/yaml/v4"
 )
 
-// ymlAuth is a login of a file and where it stands.
+// ymlAuth is a login in a file, with its place.
 type ymlAuth struct {
 	Auth
 	place   Note
-	expands bool // a value looks like ${NAME}, which snmp_exporter may have been told to expand
+	expands bool // a value looks like ${NAME}, which snmp_exporter may be configured to expand
 }
 
-// readAuth reads the login under the key k. version is that of the module in the old format,
-// nil in the new one. No message has a value of it but the names of protocols.
+// readAuth reads the login under the key k. version is that of the module in the old format, nil in
+// the new one. Messages contain none of its values except names of protocols.
 func readAuth(r *ymlReader, k, v, version *yaml.Node) *ymlAuth {
 	a := &ymlAuth{place: Note{File: r.file, Line: k.Line, Column: k.Column}}
 	secret := func(what string, to *config.Secret) field {
@@ -55,7 +55,7 @@ func readAuth(r *ymlReader, k, v, version *yaml.Node) *ymlAuth {
 	return a
 }
 
-// checkAuth notes what is missing, and empties what the login's version and level do not
+// checkAuth reports missing values, and clears those that the login's version and level do not
 // use: files have every key with its default.
 func checkAuth(r *ymlReader, n *yaml.Node, a *Auth) {
 	if a.Version != 3 {

@@ -13,25 +13,25 @@ import (
 	"go.yaml.in/yaml/v4"
 )
 
-// Bounds of a file of modules. The published one has 2 MB; what remains of a file after
-// sifting may have as many marks of YAML as four of them.
+// Bounds of a file of modules. The published one has 2 MB; the sifted rest of a file may have as
+// many YAML marks as four of them.
 const (
 	maxYMLBytes = 64 << 20
 	maxYMLMarks = 2_000_000
 )
 
-// ymlFile is what a file of modules says, as far as it is wanted.
+// ymlFile is the parsed content of a file of modules, restricted to the wanted ones.
 type ymlFile struct {
 	name    string
 	auths   map[string]*ymlAuth
 	modules map[string]*ymlModule // the wanted ones
 	names   []string              // of all modules
-	old     bool                  // the format of before 0.23: modules at the top, with a login each
+	old     bool                  // the format before 0.23: modules at the top level, each with a login
 	notes   []*Note
-	digest  [sha256.Size]byte // of the lines that were read
+	digest  [sha256.Size]byte // of the lines read
 }
 
-// ymlModule is a module and where it stands.
+// ymlModule is a module with its place.
 type ymlModule struct {
 	module
 	place  Note     // File, Line and Column
@@ -39,8 +39,8 @@ type ymlModule struct {
 	static []staticFilter
 }
 
-// parseYML reads an snmp.yml. Modules that want does not ask for are only named. The
-// mistakes it returns have places, and no text that may be a secret.
+// parseYML parses an snmp.yml. Of modules that want rejects it reads only the names. The mistakes it
+// returns have places, and no text that may be a secret.
 func parseYML(name string, text []byte, want func(string) bool) (*ymlFile, []*Note) {
 	f := &ymlFile{name: name, auths: map[string]*ymlAuth{}, modules: map[string]*ymlModule{}}
 	refuse := func(text, try string) (*ymlFile, []*Note) {
@@ -55,7 +55,7 @@ func parseYML(name string, text []byte, want func(string) bool) (*ymlFile, []*No
 	some := sift(text, want)
 	root, note := f.tree(some.text)
 	if note != nil && !some.whole {
-		// A line that looked like the begin of a module may have been none.
+		// A line that looked like the start of a module may not have been one.
 		some = sifted{text: text, whole: true}
 		root, note = f.tree(text)
 	}
@@ -70,7 +70,7 @@ func parseYML(name string, text []byte, want func(string) bool) (*ymlFile, []*No
 	return f, r.broken
 }
 
-// tree is the text's top node, nil for an empty text.
+// tree returns the text's top node, nil for an empty text.
 func (f *ymlFile) tree(text []byte) (*yaml.Node, *Note) {
 	if n := marks(text); n > maxYMLMarks {
 		return nil, &Note{File: f.name, Text: fmt.Sprintf("what is to be read of the file has over %d keys and values", maxYMLMarks),
@@ -89,7 +89,7 @@ func (f *ymlFile) tree(text []byte) (*yaml.Node, *Note) {
 	return &top, nil
 }
 
-// marks is at least half the number of nodes that YAML makes of a text.
+// marks returns at least half the number of nodes that YAML makes of a text.
 func marks(text []byte) (n int) {
 	last := byte('\n')
 	for _, c := range text {
@@ -108,8 +108,8 @@ func marks(text []byte) (n int) {
 
 var quoted = regexp.MustCompile("`[^`]*`|'[^']*'|\"[^\"]*\"")
 
-// syntaxNote is a mistake in the YAML, without what the parser quotes of the file; nil for a
-// file without content.
+// syntaxNote describes an error in the YAML, without the parser's quotes of the file; it returns
+// nil for a file without content.
 func syntaxNote(file string, err error) *Note {
 	n := &Note{File: file, Text: "the file cannot be read as YAML", Try: "correct the YAML there"}
 	var one *yaml.LoadError
@@ -127,7 +127,7 @@ func syntaxNote(file string, err error) *Note {
 	return n
 }
 
-// read takes over what the file's top says, in either format.
+// read reads the top level of the file, in either format.
 func (f *ymlFile) read(r *ymlReader, root *yaml.Node, want func(string) bool) {
 	if root == nil {
 		return

@@ -7,12 +7,12 @@ import (
 	"go.yaml.in/yaml/v4"
 )
 
-// staticFilter reads only the rows that it lists, in the generator's words. The generator
-// makes single objects of it; some write it into an snmp.yml by hand.
+// staticFilter restricts targets to the listed rows, in the generator's vocabulary. The generator
+// expands it to single objects; some people write it into an snmp.yml by hand.
 type staticFilter struct{ targets, indices []string }
 
-// readFilters reads a list of dynamic filters, as the generator writes them, or a mapping of
-// static and dynamic ones, as the generator reads them.
+// readFilters reads a list of dynamic filters, the generator's output, or a mapping of static and
+// dynamic ones, the generator's input.
 func readFilters(r *ymlReader, n *yaml.Node, m *ymlModule) {
 	if r.follow(n).Kind != yaml.MappingNode {
 		readDynamic(r, n, m)
@@ -72,7 +72,7 @@ func readIndices(r *ymlReader, n *yaml.Node) (all []string) {
 	return all
 }
 
-// static puts the rows of static filters in place of their targets.
+// static replaces the targets of static filters with their rows.
 func static(m *ymlModule) {
 	for _, f := range m.static {
 		for _, t := range f.targets {

@@ -11,14 +11,14 @@ import (
 	"go.yaml.in/yaml/v4"
 )
 
-// metricTypes are the types that a metric of a file may have, and lookups as well.
+// metricTypes are the types allowed for a metric of a file, and for lookups.
 var metricTypes = []metricType{
 	typeGauge, typeCounter, typeFloat, typeDouble, typeDateAndTime, typeParseDateAndTime, typeNTPTimeStamp,
 	typeEnumAsInfo, typeEnumAsStateSet, typeBits, typeOctetString, typeDisplayString, typePhysAddress48,
 	typeInetAddress, typeInetAddressMissingSize, typeInetAddressIPv4, typeInetAddressIPv6, typeLldpPortID,
 }
 
-// indexTypes are the types that an index of a file may have.
+// indexTypes are the types allowed for an index of a file.
 var indexTypes = []metricType{
 	typeGauge, typeCounter, "Integer", typeInteger32, typePhysAddress48, typeOctetString, typeDisplayString,
 	typeInetAddressIPv4, typeInetAddressIPv6, typeInetAddress, typeInetAddressMissingSize, typeLldpPortID, typeEnumAsInfo,
@@ -37,7 +37,7 @@ func readModule(r *ymlReader, k, v *yaml.Node, old bool) *ymlModule {
 		}},
 		{"filters", func(n *yaml.Node) { readFilters(r, n, m) }},
 		{"max_repetitions", func(n *yaml.Node) {
-			// GETBULK of more than a device can answer is answered in part: RFC 3416 section 4.2.3.
+			// A device answers a GETBULK for too many variables in part: RFC 3416 section 4.2.3.
 			m.params.maxRepetitions = min(maxRepetitions, r.integer(n, "max_repetitions", 0, 1<<31-1))
 		}},
 		{"retries", func(n *yaml.Node) { m.params.retries = new(r.integer(n, "retries", 0, 100)) }},
@@ -59,8 +59,8 @@ func readModule(r *ymlReader, k, v *yaml.Node, old bool) *ymlModule {
 	return m
 }
 
-// readMetric reads one item of metrics. A broken one is kept under an OID that matches
-// nothing, as its mistake stops the file.
+// readMetric reads one item of metrics. A broken one gets an OID that matches nothing, as its
+// mistake makes the file fail.
 func readMetric(r *ymlReader, n *yaml.Node) metric {
 	m := metric{oid: "0.0"}
 	var typ *yaml.Node
@@ -98,7 +98,7 @@ func readMetric(r *ymlReader, n *yaml.Node) metric {
 	return m
 }
 
-// readType reads a type of the list; n may be what has no type.
+// readType reads one of the known types; n may be the mapping that lacks a type.
 func readType(r *ymlReader, n *yaml.Node, known []metricType) metricType {
 	s := ""
 	if n.Kind != yaml.MappingNode {
@@ -201,7 +201,7 @@ func readExtracts(r *ymlReader, n *yaml.Node) (all []extract) {
 // maxRegex bounds a regular expression, in bytes.
 const maxRegex = 16 << 10
 
-// readRegex compiles an expression within the given frame. It is nil after a mistake.
+// readRegex compiles an expression inserted into frame. It returns nil after a mistake.
 func readRegex(r *ymlReader, n *yaml.Node, frame string) *regexp.Regexp {
 	s, ok := r.text(n, "a regular expression")
 	if !ok {

@@ -12,18 +12,18 @@ import (
 	"go.yaml.in/yaml/v4"
 )
 
-// Note is something to know about a place in a file of modules.
+// Note is a message about a place in a file of modules.
 type Note struct {
 	File         string
 	Line, Column int    // 0 if it is about the whole file
-	Text         string // what
-	Try          string // what to do; may be empty
-	// Severe says that the file is not as it should be: a key is unknown, or others may read a
-	// secret.
+	Text         string // the message
+	Try          string // the remedy; may be empty
+	// Severe marks an error in the file: an unknown key, or a secret that other users can
+	// read.
 	Severe bool
 }
 
-// Error is the place and what to do, as file:line:column: text: try.
+// Error returns place, text and remedy, as file:line:column: text: try.
 func (n *Note) Error() string {
 	s := n.File
 	if n.Line > 0 {
@@ -36,14 +36,14 @@ func (n *Note) Error() string {
 	return s
 }
 
-// Bounds of what is read of one file. The published file of 53 modules makes 300,000 nodes.
+// Bounds of one file. The published file of 53 modules makes 300,000 nodes.
 const (
 	maxYMLNodes = 2_000_000 // with aliases followed
 	maxYMLNotes = 50        // of one kind, of one file
-	maxYMLDepth = 40        // the deepest that means something has 8
+	maxYMLDepth = 40        // the deepest meaningful file has 8
 )
 
-// ymlReader reads values off a tree, and keeps the mistakes with their places.
+// ymlReader reads values off a tree, and collects mistakes with their places.
 type ymlReader struct {
 	file    string
 	broken  []*Note
@@ -58,8 +58,8 @@ func (r *ymlReader) fail(n *yaml.Node, try, format string, args ...any) {
 	}
 }
 
-// follow is the node that an alias stands for. It counts what is visited, so that aliases of
-// aliases end.
+// follow returns the node that an alias stands for. It counts visits, so that aliases of aliases
+// end.
 func (r *ymlReader) follow(n *yaml.Node) *yaml.Node {
 	if r.nodes++; n.Kind == yaml.AliasNode {
 		n = n.Alias
@@ -67,7 +67,7 @@ func (r *ymlReader) follow(n *yaml.Node) *yaml.Node {
 	return n
 }
 
-// over reports whether the file is too large or too deep, and says so once.
+// over reports whether the file is too large or too deep, and records that once.
 func (r *ymlReader) over(n *yaml.Node) bool {
 	if r.nodes < maxYMLNodes && r.depth < maxYMLDepth {
 		return false
@@ -79,13 +79,13 @@ func (r *ymlReader) over(n *yaml.Node) bool {
 	return true
 }
 
-// field is a key of a mapping and what reads its value.
+// field is a key of a mapping and the function that reads its value.
 type field struct {
 	key  string
 	read func(*yaml.Node)
 }
 
-// mapping reads the known fields of n; other keys are noted and left out.
+// mapping reads the known fields of n; it notes and skips other keys.
 func (r *ymlReader) mapping(n *yaml.Node, what string, known ...field) {
 	seen := map[string]bool{}
 	r.entries(n, what, func(k, v *yaml.Node) {
@@ -109,7 +109,7 @@ func (r *ymlReader) mapping(n *yaml.Node, what string, known ...field) {
 	})
 }
 
-// entries calls f for each key and value of n, and after them for those of merged mappings.
+// entries calls f for each key and value of n, and then for those of merged mappings.
 func (r *ymlReader) entries(n *yaml.Node, what string, f func(k, v *yaml.Node)) {
 	at := n
 	n = r.follow(n)
@@ -148,7 +148,7 @@ func (r *ymlReader) entries(n *yaml.Node, what string, f func(k, v *yaml.Node)) 
 	}
 }
 
-// merges are the mappings of a merge key.
+// merges returns the mappings of a merge key.
 func (r *ymlReader) merges(n *yaml.Node) []*yaml.Node {
 	if m := r.follow(n); m.Kind == yaml.SequenceNode {
 		return m.Content
@@ -156,7 +156,7 @@ func (r *ymlReader) merges(n *yaml.Node) []*yaml.Node {
 	return []*yaml.Node{n}
 }
 
-// aLogin is what stands for secrets: not even its keys are repeated.
+// aLogin is the name of a mapping with secrets: messages do not repeat even its keys.
 const aLogin = "a login"
 
 func keyOf(what string, k *yaml.Node) string {
@@ -188,7 +188,7 @@ func empty(n *yaml.Node) bool {
 	return n.Kind == 0 || n.Kind == yaml.ScalarNode && n.ShortTag() == "!!null"
 }
 
-// text is a scalar as it is written; ok is false, and the mistake is kept, if n is none.
+// text returns a scalar as written; if n is not a scalar, ok is false and the mistake is recorded.
 func (r *ymlReader) text(n *yaml.Node, what string) (string, bool) {
 	at := n
 	n = r.follow(n)
@@ -262,7 +262,7 @@ func (r *ymlReader) duration(n *yaml.Node, what string) time.Duration {
 	return d
 }
 
-// oid is an OID in numbers, without a leading dot.
+// oid returns an OID in numbers, without a leading dot.
 func (r *ymlReader) oid(n *yaml.Node, what string) string {
 	s, ok := r.text(n, what)
 	if !ok {
@@ -285,7 +285,7 @@ func (r *ymlReader) oids(n *yaml.Node, what string) (all []string) {
 	return all
 }
 
-// short is a text of the file for a message, in quotes.
+// short quotes a text of the file for a message.
 func short(s string) string {
 	if len(s) > 60 {
 		s = s[:60] + "…"

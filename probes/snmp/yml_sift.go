@@ -7,21 +7,21 @@ import (
 	"strings"
 )
 
-// sifted is the text of an snmp.yml without the modules that are not wanted. Their lines are
-// empty, so every other line keeps its number: a published file has 50 modules and 60,000
-// lines, of which a device needs a few.
+// sifted is the text of an snmp.yml without the unwanted modules. Their lines are empty, so all
+// other lines keep their numbers: a published file has 50 modules and 60,000 lines, of which a
+// device needs a few.
 type sifted struct {
 	text  []byte
 	names []string // of all modules, in the order of the file
-	// whole says that the text was left as it is, because its lines do not say where a module
-	// begins. names is then empty.
+	// whole means that the text is unchanged, because its lines do not show where modules begin.
+	// names is then empty.
 	whole bool
 }
 
-// entryLine is a key that opens a block, in quotes or plain.
+// entryLine matches a key that opens a block, in quotes or plain.
 var entryLine = regexp.MustCompile(`^( *)("[^"\\]+"|'[^']+'|[A-Za-z0-9_][^\s:#]*)[ \t]*:[ \t]*(?:#.*)?$`)
 
-// sift drops the modules that want does not ask for.
+// sift drops the modules that want rejects.
 func sift(text []byte, want func(name string) bool) sifted {
 	unsifted := sifted{text: text, whole: true}
 	if refers(text) {
@@ -51,8 +51,8 @@ func sift(text []byte, want func(name string) bool) sifted {
 	return sifted{text: bytes.Join(out, []byte("\n")), names: names}
 }
 
-// refers reports whether a text may have an anchor, an alias or a merge key, by which one
-// module may need another's lines. An error on the side of yes only costs time.
+// refers reports whether a text may have an anchor, an alias or a merge key, by which one module
+// may need another's lines. A false positive only costs time.
 func refers(text []byte) bool {
 	for at := 0; ; at++ {
 		i := bytes.IndexAny(text[at:], "&*<")
@@ -76,7 +76,7 @@ func refers(text []byte) bool {
 	}
 }
 
-// topKey is the line of a key at the left margin, -1 if there is none.
+// topKey returns the line of a key at the left margin, -1 if there is none.
 func topKey(lines [][]byte, key string) int {
 	return slices.IndexFunc(lines, func(l []byte) bool {
 		if len(l) == 0 || l[0] == ' ' {
@@ -87,7 +87,7 @@ func topKey(lines [][]byte, key string) int {
 	})
 }
 
-// nextTop is the first line from i on that begins at the left margin.
+// nextTop returns the first line from i on that begins at the left margin.
 func nextTop(lines [][]byte, i int) int {
 	for ; i < len(lines); i++ {
 		if l := lines[i]; !ignored(l) && l[0] != ' ' && l[0] != '\t' {
@@ -97,7 +97,7 @@ func nextTop(lines [][]byte, i int) int {
 	return i
 }
 
-// entries are the lines that open an entry of a mapping in block style, and their keys. ok is
+// entries returns the lines that open an entry of a mapping in block style, and their keys. ok is
 // false if the lines are anything else.
 func entries(lines [][]byte) (starts []int, names []string, ok bool) {
 	depth := -1
