@@ -11,7 +11,7 @@ import (
 )
 
 // LibreNMS reads the definitions of operating systems in a copy of LibreNMS, or in a directory that has its folders
-// os_detection, os_discovery and mibs: where the files lie has changed over the years.
+// os_detection, os_discovery and mibs. Their places have changed over the years.
 func LibreNMS(dir string) (*Result, error) {
 	detection, err := firstDir(dir, "resources/definitions/os_detection", "includes/definitions", "os_detection")
 	if err != nil {
@@ -46,7 +46,7 @@ func LibreNMS(dir string) (*Result, error) {
 	return r, nil
 }
 
-// firstDir is the first of the named directories that exists below dir.
+// firstDir returns the first of the named directories that exists below dir.
 func firstDir(dir string, names ...string) (string, error) {
 	for _, name := range names {
 		if info, err := os.Stat(filepath.Join(dir, name)); err == nil && info.IsDir() {
@@ -62,7 +62,7 @@ func readSource(dir, name string) ([]byte, error) {
 		return nil, err
 	}
 	if !info.Mode().IsRegular() {
-		return nil, fmt.Errorf("%s is not a regular file", name) // to read a pipe may never end
+		return nil, fmt.Errorf("%s is not a regular file", name) // reading a pipe may block forever
 	}
 	if info.Size() > maxFileBytes {
 		return nil, fmt.Errorf("it has %d bytes, more than %d", info.Size(), maxFileBytes)
@@ -70,7 +70,7 @@ func readSource(dir, name string) ([]byte, error) {
 	return os.ReadFile(filepath.Join(dir, name)) // #nosec G304 -- the user's own
 }
 
-// librenms adds the definition of one file of os_discovery; detection is the text of the file with its name in os_detection.
+// librenms adds the definition in one file of os_discovery; detection is the file of the same name in os_detection.
 func (r *Result) librenms(s source, detection []byte, err error, m *mibs) {
 	f := File{File: s.name}
 	root, broken := parseNode(s.text)
@@ -95,8 +95,8 @@ func (r *Result) librenms(s source, detection []byte, err error, m *mibs) {
 
 func oneLine(err error) string { return strings.Join(strings.Fields(err.Error()), " ") }
 
-// later is the number that is added to the alphabetical rank of an operating system. LibreNMS takes the first that fits; but it
-// tries those that ask the device for further objects after all others, and three general ones last.
+// later is added to the alphabetical rank of an operating system. LibreNMS takes the first match, but tries those that need
+// further objects of the device after all others, and three general ones last.
 func later(how node) int {
 	if slices.Contains([]string{"airos", "freebsd", "linux"}, how.get("os").text()) {
 		return 2 * maxFiles
@@ -109,7 +109,7 @@ func later(how node) int {
 	return 1
 }
 
-// librenms makes the definition of one operating system.
+// librenms builds the definition of one operating system.
 type librenms struct {
 	mibs *mibs
 	file *File
@@ -123,7 +123,7 @@ func (c *librenms) definition(root, how node) *definition {
 	sensors := root.get("modules", "sensors")
 	for _, class := range sensors.entries() {
 		if class.key == "additional_oids" {
-			continue // LibreNMS reads these objects for the others, which name them
+			continue // LibreNMS reads these objects for other entries, which refer to them
 		}
 		data := class.value.get("data").list()
 		to, ok := classes[class.key]
@@ -158,14 +158,14 @@ func (c *librenms) definition(root, how node) *definition {
 	return d
 }
 
-// class is the metric and the kind that a class of sensors becomes; states have no metric.
+// class is the metric and the kind for a class of sensors; states have no metric.
 type class struct {
 	metric, kind string
 	factor       float64 // to the metric's unit
 }
 
-// classes are LibreNMS' classes that the vocabulary has. Their units there are minutes, percents, kilowatt-hours, and otherwise
-// those of the vocabulary.
+// classes are the classes of LibreNMS that the vocabulary covers. LibreNMS' units are minutes, percents, kilowatt-hours, and
+// otherwise those of the vocabulary.
 var classes = map[string]class{
 	"state": {"", "module", 1}, "temperature": {"temperature", "temperature", 1}, "voltage": {"voltage", "voltage", 1},
 	"current": {"current", "current", 1}, "power": {"power", "power_meter", 1}, "power_consumed": {"energy", "power_meter", 3.6e6},
@@ -176,11 +176,11 @@ var classes = map[string]class{
 
 var numOID = regexp.MustCompile(`^\.?(\d+(?:\.\d+)+)(\.\{\{\s*\$index\s*\}\}|\{\{\s*\$noindex\s*\}\})?$`)
 
-// placed is the place of an entry's object in the tree of OIDs.
+// placed is the place of an entry's object in the OID tree.
 type placed struct {
 	at     *rowOf
 	object string
-	row    string // the only row that counts, "" for all
+	row    string // the only relevant row, "" for all
 	texts  bool   // its values may be texts
 }
 
@@ -207,7 +207,7 @@ func (c *librenms) place(x node) (e placed, why string) {
 	}
 	number := place[1]
 	if isKnown && place[2] != "" && siblings(number, known.oid.String()) {
-		// Authors copy lines of such files and forget to change the number. LibreNMS itself reads value.
+		// Such files contain copied lines with an unchanged number. LibreNMS itself reads value.
 		c.file.leave("in part: num_oid is not the number of value; the MIB's number of value is read", object+" "+number+" is "+known.oid.String())
 		number = known.oid.String()
 	}
@@ -220,7 +220,7 @@ func (c *librenms) place(x node) (e placed, why string) {
 		return e, "num_oid is too short"
 	}
 	if !strings.HasPrefix(place[2], ".") {
-		// A single object without an index: it is read as a row of its parent.
+		// A single object without an index is read as a row of its parent.
 		i := strings.LastIndexByte(number, '.')
 		e.row, number, e.at.fixed = number[i+1:], number[:i], true
 	}
@@ -229,7 +229,7 @@ func (c *librenms) place(x node) (e placed, why string) {
 	return e, ""
 }
 
-// table makes a table of one entry; if that is not possible, why is the reason.
+// table makes a table of one entry; if that is impossible, why is the reason.
 func (c *librenms) table(name string, to class, x, options node) (t table, why string) {
 	e, why := c.place(x)
 	if why != "" {
@@ -318,7 +318,7 @@ func (c *librenms) scale(v *value, to class, x, options node) (factor float64, w
 	return factor, ""
 }
 
-// limits are the columns with limits. Limits that the file gives as numbers are left out: they are not the device's.
+// limits returns the columns with limits. It omits limits that the file gives as numbers: they do not come from the device.
 func (c *librenms) limits(t *table, v value, at *rowOf, x node, factor float64) (all []value) {
 	if !limited[v.Metric] {
 		return nil
@@ -360,7 +360,7 @@ func (c *librenms) limits(t *table, v value, at *rowOf, x node, factor float64) 
 // limited are the metrics that have limits.
 var limited = map[string]bool{"temperature": true, "voltage": true, "current": true, "power": true, "fan_speed": true, "humidity": true, "optical": true, "charge": true}
 
-// to1 turns a scale of 1 into 0, which the file leaves out.
+// to1 maps a scale of 1 to 0, which is not written.
 func to1(v float64) float64 {
 	if v == 1 {
 		return 0

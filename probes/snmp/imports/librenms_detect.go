@@ -5,7 +5,7 @@ import (
 	"strings"
 )
 
-// detects carries over the ways to recognise a device. A device meets an entry if it meets all conditions in it.
+// detects converts the ways to recognise a device. A device matches an entry if it meets all its conditions.
 func (c *librenms) detects(x node, family string) (all []detect) {
 	for _, e := range x.list() {
 		d, why := c.detect(e)
@@ -41,7 +41,7 @@ func (c *librenms) detect(x node) (d detect, why string) {
 			if !ok {
 				return d, "an expression that is not understood"
 			}
-			// There an OID begins with a dot.
+			// LibreNMS writes OIDs with a leading dot.
 			into.Pattern = regexp.MustCompile(`\^\\?\.`).ReplaceAllString(p, "^")
 		case "sysDescr", "sysDescr_regex":
 			op := "contains"
@@ -76,7 +76,7 @@ func (c *librenms) detect(x node) (d detect, why string) {
 	return d, ""
 }
 
-// asked carries over a condition on an object of the device. A condition that must not hold becomes one of unless of whole.
+// asked converts a condition on an object of the device. A negated condition is added to unless of whole.
 func (c *librenms) asked(x node, into, whole *detect) (why string) {
 	if len(x.list()) != 1 || !x.list()[0].isMapping() || into.Present != "" {
 		return "several objects"
@@ -91,7 +91,7 @@ func (c *librenms) asked(x node, into, whole *detect) (why string) {
 		}
 		oid = strings.TrimSuffix(ref, "[]")
 	}
-	// The device is asked what comes after the object's name, so the name must not be the object itself.
+	// Package library searches below the OID, so it must not be that of the object itself.
 	if i := strings.LastIndexByte(oid, '.'); strings.HasSuffix(oid, ".0") || strings.HasSuffix(name, oid[i:]) && strings.Contains(name, "::") {
 		oid = oid[:i]
 	}

@@ -20,8 +20,8 @@ func (c *librenms) name(x node, at *rowOf, object string) string {
 
 var braces = regexp.MustCompile(`\{\{\s*(.*?)\s*\}\}`)
 
-// template turns a text with {{ }} into a template of package library. A reference that cannot be found becomes the index of the
-// row, and is counted.
+// template converts a text with {{ }} to a template of package library. An unknown reference becomes the index of the row, and
+// is counted.
 func (c *librenms) template(s string, at *rowOf) string {
 	if !strings.Contains(s, "{{") {
 		if ref, ok := c.ref(s, at); ok && s != "index" {

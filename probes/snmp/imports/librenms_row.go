@@ -7,16 +7,16 @@ import (
 	"strings"
 )
 
-// rowOf is the row that an entry reads; references of the entry are to it.
+// rowOf is the row that an entry reads, and to which its references apply.
 type rowOf struct {
-	module string // the module of names without one
+	module string // the default module of names
 	entry  string
 	column string
 	scalar bool
 	fixed  bool // the row is a single object without an index
 }
 
-// short is an OID as the table writes it: its own columns by their number.
+// short returns an OID as written in the table: its own columns by number.
 func (at *rowOf) short(oid string) string {
 	if rest, ok := strings.CutPrefix(oid, at.entry+"."); ok && !strings.Contains(rest, ".") {
 		return rest
@@ -31,7 +31,7 @@ var (
 	dotted   = regexp.MustCompile(`^\.?(1(?:\.\d+){5,})$`)
 )
 
-// ref turns the text in {{ }} into a reference of a template of package library.
+// ref converts the text in {{ }} to a reference in a template of package library.
 func (c *librenms) ref(s string, at *rowOf) (string, bool) {
 	s = strings.TrimPrefix(s, "$")
 	if m := dotted.FindStringSubmatch(s); m != nil {
@@ -114,7 +114,7 @@ func (c *librenms) skips(t *table, v *value, at *rowOf, x, options node) (why st
 	return ""
 }
 
-// condition reads {oid, op, value}. Rows that meet it are left out; if keep is set, all others are.
+// condition reads {oid, op, value}. Rows that meet it are dropped; if keep is set, all others are.
 func (c *librenms) condition(s node, at *rowOf) (keep bool, key string, condition any, why string) {
 	if device := s.get("device").text(); device != "" {
 		return false, "", nil, "a condition on a fact that only LibreNMS has: " + device
@@ -167,7 +167,7 @@ func (c *librenms) condition(s node, at *rowOf) (keep bool, key string, conditio
 	return negated, key, condition, ""
 }
 
-// expression makes a regular expression of a comparison of texts.
+// expression converts a comparison of texts to a regular expression.
 func expression(op string, texts []string) (string, bool) {
 	if len(texts) == 0 {
 		return "", false
@@ -195,7 +195,7 @@ func expression(op string, texts []string) (string, bool) {
 	return "(?-i:" + strings.Join(slices.Compact(all), "|") + ")", true
 }
 
-// perlExpression removes the marks that PHP writes around an expression.
+// perlExpression removes PHP's delimiters and flags from an expression.
 func perlExpression(s string) (string, bool) {
 	if len(s) < 3 {
 		return "", false
@@ -206,7 +206,7 @@ func perlExpression(s string) (string, bool) {
 		if end < 1 || strings.Trim(s[end+1:], "imsu") != "" {
 			return "", false
 		}
-		flags := strings.ReplaceAll(s[end+1:], "u", "") // Go's are of Unicode anyhow
+		flags := strings.ReplaceAll(s[end+1:], "u", "") // Go's expressions always use Unicode
 		if s = s[1:end]; flags != "" {
 			s = "(?" + flags + ":" + s + ")"
 		}

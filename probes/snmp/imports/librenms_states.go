@@ -7,7 +7,7 @@ import (
 	"strings"
 )
 
-// states are the values of a state by their severity: 0 ok, 1 warning, 2 critical, others unknown.
+// states maps the values of a state by their severity: 0 ok, 1 warning, 2 critical, others unknown.
 func states(x node, texts bool) map[string]string {
 	words := []string{"ok", "degraded", "failed"}
 	all := map[string]string{}
@@ -37,7 +37,7 @@ func states(x node, texts bool) map[string]string {
 
 var notWord = regexp.MustCompile(`[^A-Za-z0-9_-]+`)
 
-// named is NAME(NUMBER), or the number if there is no name.
+// named returns NAME(NUMBER), or the number if there is no name.
 func named(descr, number string) string {
 	if word := strings.Trim(notWord.ReplaceAllString(descr, "_"), "_"); word != "" && len(word) < 60 {
 		return word + "(" + number + ")"
@@ -45,14 +45,14 @@ func named(descr, number string) string {
 	return number
 }
 
-// kindWords give the kind of component by a word in the name of a state; the first that fits counts.
+// kindWords give the kind of component by a word in the name of a state; the first match wins.
 var kindWords = []struct{ word, kind string }{
 	{"fan", "fan"}, {"psu", "power_supply"}, {"powersupply", "power_supply"}, {"power supply", "power_supply"}, {"pwrsupply", "power_supply"}, {"rectifier", "power_supply"},
 	{"battery", "battery"}, {"raid", "logical_disk"}, {"volume", "logical_disk"}, {"disk", "physical_disk"}, {"drive", "physical_disk"},
 	{"temp", "temperature"}, {"humidity", "humidity"}, {"voltage", "voltage"}, {"memory", "memory"}, {"outlet", "outlet"},
 }
 
-// kindOf is the kind of component of a class; of states and loads the words of a name decide.
+// kindOf returns the kind of component of a class; for states and loads it depends on the words of a name.
 func kindOf(to class, words string) string {
 	words = strings.ToLower(words)
 	switch to.metric {

@@ -14,7 +14,7 @@ import (
 // Bounds of a folder of MIBs.
 const (
 	maxMIBFiles  = 50_000
-	mibHeadBytes = 16 << 10 // of a file, in which the name of a module is searched
+	mibHeadBytes = 16 << 10 // of a file, searched for the names of modules
 	maxMIBDepth  = 200      // of names that are defined by others
 )
 
@@ -22,14 +22,14 @@ const (
 // It is not safe for concurrent use.
 type mibs struct {
 	dir     fs.FS
-	byName  map[string][]string  // files by the module's name in small letters, as the file's name says it
-	heads   map[string][]string  // the same, as the files' texts say it; nil until needed
-	modules map[string]*module   // by folder and name; nil for those that are not there
+	byName  map[string][]string  // files by lower-case module name, taken from the file's name
+	heads   map[string][]string  // the same, taken from the files' texts; nil until needed
+	modules map[string]*module   // by folder and name; nil for missing ones
 	parsed  map[string][]*module // by file
-	prefer  []string             // folders whose files go before others
+	prefer  []string             // folders whose files take precedence
 }
 
-// object is what is known of an object by its MIB.
+// object describes an object by its MIB.
 type object struct {
 	name, module string
 	oid          library.OID
@@ -41,7 +41,7 @@ type object struct {
 	column       bool
 }
 
-// openMIBs lists the files below a directory; without a directory there are none.
+// openMIBs lists the files below a directory; dir may be "".
 func openMIBs(dir string) (*mibs, error) {
 	m := &mibs{byName: map[string][]string{}, modules: map[string]*module{}, parsed: map[string][]*module{}}
 	if dir == "" {
@@ -70,13 +70,13 @@ func openMIBs(dir string) (*mibs, error) {
 	return m, err
 }
 
-// module is the module of that name, nil if no file has it.
+// module returns the module of that name, nil if no file has it.
 func (m *mibs) module(name string) *module {
 	key := strings.Join(m.prefer, "|") + "::" + name
 	if found, known := m.modules[key]; known {
 		return found
 	}
-	m.modules[key] = nil // ends a circle of imports
+	m.modules[key] = nil // ends a cycle of imports
 	m.modules[key] = m.find(m.byName, name)
 	if m.modules[key] == nil && m.dir != nil {
 		if m.heads == nil {
@@ -94,7 +94,7 @@ func (m *mibs) find(files map[string][]string, name string) *module {
 		if _, known := m.parsed[file]; !known {
 			text, err := m.read(file, maxMIBBytes)
 			if err != nil {
-				continue // an unreadable file is like a missing one: the name is reported as unknown
+				continue // an unreadable file counts as missing: the name is reported as unknown
 			}
 			m.parsed[file] = parseMIB(text)
 		}
@@ -107,7 +107,7 @@ func (m *mibs) find(files map[string][]string, name string) *module {
 	return nil
 }
 
-// rank orders files of one module: those of the preferred folders, those at the top, others.
+// rank orders files of one module: those in preferred folders, those at the top, others.
 func (m *mibs) rank(file string) int {
 	dir := path.Dir(file)
 	if i := slices.Index(m.prefer, dir); i >= 0 {
@@ -124,12 +124,12 @@ func (m *mibs) read(file string, most int64) (string, error) {
 	if err != nil {
 		return "", err
 	}
-	defer func() { _ = f.Close() }() // it was only read
+	defer func() { _ = f.Close() }() // opened for reading only
 	text, err := io.ReadAll(io.LimitReader(f, most))
 	return string(text), err
 }
 
-// moduleNames are the words before DEFINITIONS in the beginning of a file.
+// moduleNames returns the words before DEFINITIONS at the beginning of a file.
 func moduleNames(text string) (all []string) {
 	for {
 		before, after, ok := strings.Cut(text, "DEFINITIONS")
@@ -143,7 +143,7 @@ func moduleNames(text string) (all []string) {
 	}
 }
 
-// readHeads finds the names of modules in files with other names.
+// readHeads finds modules in files that are named differently.
 func (m *mibs) readHeads() {
 	m.heads = map[string][]string{}
 	seen := map[string]bool{}
@@ -168,7 +168,7 @@ func (m *mibs) readHeads() {
 	}
 }
 
-// roots are the names that every MIB may use: RFC 2578 section 2 and RFC 1155.
+// roots are the names available to every MIB: RFC 2578 section 2 and RFC 1155.
 var roots = map[string]library.OID{
 	"ccitt": {0}, "iso": {1}, "joint-iso-ccitt": {2}, "org": {1, 3}, "dod": {1, 3, 6}, "internet": {1, 3, 6, 1}, "directory": {1, 3, 6, 1, 1},
 	"mgmt": {1, 3, 6, 1, 2}, "mib-2": {1, 3, 6, 1, 2, 1}, "transmission": {1, 3, 6, 1, 2, 1, 10}, "experimental": {1, 3, 6, 1, 3},
@@ -226,7 +226,7 @@ func (m *mibs) typeOf(mod *module, name string) (syntax, bool) {
 	return syntax{}, false
 }
 
-// parent is the assignment of which a is the child, if that is one with a single number.
+// parent returns the assignment of a's parent, if a has a single arc below it.
 func (m *mibs) parent(mod *module, a assignment) (assignment, bool) {
 	if len(a.arcs) != 1 {
 		return assignment{}, len(a.arcs) > 1
@@ -242,7 +242,7 @@ func (m *mibs) parent(mod *module, a assignment) (assignment, bool) {
 	return assignment{}, ok
 }
 
-// oid follows the parents of a name; nil if one is unknown, or they are a circle.
+// oid follows the parents of a name; it returns nil if one is unknown or they form a cycle.
 func (m *mibs) oid(mod *module, name string, depth int) library.OID {
 	a, there := mod.objects[name]
 	if !there || depth > maxMIBDepth {

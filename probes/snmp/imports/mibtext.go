@@ -5,7 +5,7 @@ import (
 	"strings"
 )
 
-// assignment is the definition of one name in a MIB, as far as it is used here: its parent and the arcs below it.
+// assignment is the definition of one name in a MIB, as far as used here: its parent and the arcs below it.
 type assignment struct {
 	parent string   // the name before the arcs; "" if the first is a number
 	arcs   []uint32 // of OBJECT IDENTIFIER: RFC 2578 section 3.5
@@ -15,7 +15,7 @@ type assignment struct {
 	isRow  bool // it has INDEX or AUGMENTS
 }
 
-// syntax is the type of an object, as far as it is used here.
+// syntax is the type of an object, as far as used here.
 type syntax struct {
 	name     string // INTEGER, DisplayString, a type's name; "SEQUENCE" for a table
 	enums    map[string]int64
@@ -27,7 +27,7 @@ type module struct {
 	name    string
 	objects map[string]assignment
 	types   map[string]syntax
-	imports map[string]string // names and the modules that they come from
+	imports map[string]string // names and their modules
 }
 
 // Bounds of MIB text. The largest files in use have 5 MB.
@@ -38,8 +38,8 @@ const (
 	maxSubids     = 128 // RFC 2578 section 3.5
 )
 
-// parseMIB reads the modules of a file. It leaves out a part that it cannot read, and goes on: half of the
-// vendors' files break one rule or another.
+// parseMIB parses the modules of a file. It skips parts that it cannot parse: half of the vendors' files
+// break some rule.
 func parseMIB(text string) (all []*module) {
 	r := &mibReader{text: text}
 	var m *module
@@ -78,10 +78,10 @@ func parseMIB(text string) (all []*module) {
 	return all
 }
 
-// mibReader reads words of MIB text: names, numbers, strings, ::= and marks.
+// mibReader splits MIB text into words: names, numbers, strings, ::= and punctuation.
 type mibReader struct {
 	text   string
-	word   string // "" at the end
+	word   string // the previous word
 	before string // the word before it
 	quoted bool
 	again  bool // next returns this word once more
@@ -102,7 +102,7 @@ func (r *mibReader) next() {
 	case r.text == "":
 		r.word = ""
 	case r.text[0] == '"' || r.text[0] == '\'':
-		// A word in quotes stays a text, even if it looks like a name or a number.
+		// A quoted word stays a text, even if it looks like a name or a number.
 		s, rest, _ := strings.Cut(r.text[1:], r.text[:1])
 		r.word, r.text, r.quoted = r.text[:1]+s[:min(len(s), maxMIBWord)], rest, true
 	case strings.HasPrefix(r.text, "::="):
@@ -118,7 +118,7 @@ func (r *mibReader) next() {
 	}
 }
 
-// skipBlanks leaves out blanks and comments. A comment goes to the end of its line: RFC 2578 lets a second --
+// skipBlanks skips blanks and comments. A comment extends to the end of its line: RFC 2578 lets a second --
 // end it, but vendors draw lines of dashes.
 func (r *mibReader) skipBlanks() {
 	for {
@@ -141,7 +141,7 @@ func (r *mibReader) skipTo(word string) {
 	}
 }
 
-// imports reads "a, b FROM MODULE … ;".
+// imports parses "a, b FROM MODULE … ;".
 func (r *mibReader) imports(m *module) {
 	var names []string
 	for r.next(); r.word != "" && r.word != ";" && r.word != "::="; r.next() {
@@ -159,7 +159,7 @@ func (r *mibReader) imports(m *module) {
 	r.again = r.word == "::="
 }
 
-// clause reads the clauses of a macro, up to the place of the name in the tree.
+// clause parses the clauses of a macro, up to the place of the name in the tree.
 func (r *mibReader) clause(m *module, name, macro string) {
 	a := assignment{macro: macro}
 	for depth := 0; ; {
@@ -176,7 +176,7 @@ func (r *mibReader) clause(m *module, name, macro string) {
 			r.place(m, name, a)
 			return
 		case r.word == "END" || depth <= 0 && (r.word == "OBJECT-TYPE" || r.word == "IDENTIFIER"):
-			// The place of this name is missing; a new one begins.
+			// The place of this name is missing; a new name begins.
 			r.again = r.word == "OBJECT-TYPE"
 			return
 		case depth > 0:
@@ -192,7 +192,7 @@ func (r *mibReader) clause(m *module, name, macro string) {
 	}
 }
 
-// typeOf reads a type: its name, and the names of its values if it has some.
+// typeOf parses a type: its name, and the names of its values, if any.
 func (r *mibReader) typeOf() (s syntax) {
 	r.next()
 	if r.word == "TEXTUAL-CONVENTION" {
@@ -241,10 +241,10 @@ func (r *mibReader) typeOf() (s syntax) {
 	return s
 }
 
-// place reads "{ parent 1 }" or "{ iso org(3) dod(6) }".
+// place parses "{ parent 1 }" or "{ iso org(3) dod(6) }".
 func (r *mibReader) place(m *module, name string, a assignment) {
 	if r.next(); r.word != "{" {
-		r.again = true // the number of a TRAP-TYPE, or a value of no use here
+		r.again = true // the number of a TRAP-TYPE, or a value not used here
 		return
 	}
 	first := true
@@ -257,7 +257,7 @@ func (r *mibReader) place(m *module, name string, a assignment) {
 		case first && isName(r.word[0]):
 			a.parent = r.word
 		case r.word == "(" && len(a.arcs) == 0 && r.before == a.parent:
-			// iso(1): the name says it already.
+			// iso(1): the name determines the number.
 			r.next()
 		}
 		first = false

@@ -12,16 +12,16 @@ import (
 	"go.yaml.in/yaml/v4"
 )
 
-// Bounds of the files that are read.
+// Bounds of input files.
 const (
 	maxFileBytes = 4 << 20
 	maxAllBytes  = 256 << 20 // of one directory
 	maxFiles     = 5000
 	maxEntries   = 20_000    // of one file
-	maxNodes     = 1_000_000 // of one file, with those that aliases repeat
+	maxNodes     = 1_000_000 // of one file, with aliases followed
 )
 
-// node is a part of a YAML file; the zero one stands for a part that is not there.
+// node is a part of a YAML file; the zero value is a missing part.
 type node struct{ n *yaml.Node }
 
 func parseNode(text []byte) (node, error) {
@@ -42,8 +42,8 @@ func parseNode(text []byte) (node, error) {
 	return node{n}, nil
 }
 
-// weight is how many nodes a part has once its aliases are followed, as far as that matters; one that is within itself is
-// endless. known has the parts that were weighed, and those that are being weighed.
+// weight returns the number of nodes of a part with aliases followed, at most maxNodes+1, as for a part that contains itself.
+// known caches weights, including those in progress.
 func weight(n *yaml.Node, known map[*yaml.Node]int) int {
 	if w, ok := known[n]; ok {
 		return w
@@ -74,7 +74,7 @@ func (x node) null() bool {
 	return n != nil && n.Kind == yaml.ScalarNode && n.Tag == "!!null"
 }
 
-// get is the value of a key of a mapping.
+// get returns the value of a key of a mapping.
 func (x node) get(keys ...string) node {
 	for _, key := range keys {
 		n := x.resolved()
@@ -106,7 +106,7 @@ func (x node) entries() (all []entry) {
 	return all
 }
 
-// list are the items of a list; any other node is a list of one.
+// list returns the items of a list; any other node counts as a list of one.
 func (x node) list() (all []node) {
 	n := x.resolved()
 	if !x.there() {
@@ -121,7 +121,7 @@ func (x node) list() (all []node) {
 	return all
 }
 
-// text is a scalar as it is written, "" of anything else.
+// text returns a scalar as written, "" for anything else.
 func (x node) text() string {
 	if n := x.resolved(); n != nil && n.Kind == yaml.ScalarNode && !x.null() {
 		return n.Value
@@ -140,7 +140,7 @@ func (x node) texts() (all []string) {
 
 func (x node) isMapping() bool { n := x.resolved(); return n != nil && n.Kind == yaml.MappingNode }
 
-// number is a scalar that is a number.
+// number returns a scalar that is a number.
 func (x node) number() (v float64, ok bool) {
 	v, err := strconv.ParseFloat(x.text(), 64)
 	return v, err == nil && v-v == 0
@@ -153,7 +153,7 @@ type source struct {
 	err  error
 }
 
-// sources reads the YAML files below a directory whose paths match, in order.
+// sources reads the YAML files below a directory, in order.
 func sources(dir string) (all []source, err error) {
 	bytes := 0
 	err = filepath.WalkDir(dir, func(file string, e os.DirEntry, err error) error {

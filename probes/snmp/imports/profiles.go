@@ -8,8 +8,8 @@ import (
 	"strings"
 )
 
-// Profiles reads the profiles below a directory, in the dialect of Datadog, Netdata and Kentik. folder has MIBs, which give
-// units and names of values where a profile has none; it may be "".
+// Profiles reads the profiles below a directory, in the dialect of Datadog, Netdata and Kentik. folder has MIBs, which supply
+// units and names of values that a profile lacks; it may be "".
 func Profiles(dir, folder string) (*Result, error) {
 	found, err := sources(dir)
 	if err != nil {
@@ -31,7 +31,7 @@ func Profiles(dir, folder string) (*Result, error) {
 			p.leave("the file is not valid: "+oneLine(broken), "")
 		default:
 			p.read(root)
-			if _, err := p.definition.text(s.name); err != nil { // others must not include it
+			if _, err := p.definition.text(s.name); err != nil { // so that others do not include it
 				p.leave(oneLine(err), "")
 				p.Values, p.definition = 0, nil
 			}
@@ -51,8 +51,8 @@ func Profiles(dir, folder string) (*Result, error) {
 	return r, nil
 }
 
-// profileNames gives each file the name of its definition: its base name, or its whole path where two files
-// have the same base name.
+// profileNames names the definition of each file: by its base name, or by its whole path if two files share
+// the base name.
 func profileNames(found []source) map[string]string {
 	base := func(file string) string { return strings.TrimSuffix(path.Base(file), path.Ext(file)) }
 	count := map[string]int{}
@@ -74,7 +74,7 @@ func profileNames(found []source) map[string]string {
 	return names
 }
 
-// withValues are the names of the profiles with values, their own or those of profiles that they extend.
+// withValues returns the names of the profiles with values, their own or those of profiles that they extend.
 func withValues(all []*profile) map[string]bool {
 	used := map[string]bool{}
 	for grown := true; grown; {
@@ -91,14 +91,14 @@ func withValues(all []*profile) map[string]bool {
 	return used
 }
 
-// profile makes the definition of one file.
+// profile builds the definition of one file.
 type profile struct {
 	File
 	name       string
 	mibs       *mibs
 	names      map[string]string
 	definition *definition
-	used       int // how many symbols were read
+	used       int // symbols read
 }
 
 func (p *profile) read(root node) {
@@ -107,10 +107,10 @@ func (p *profile) read(root node) {
 		d.Vendor = root.get("metadata", "device", "fields", "vendor", "value").text()
 	}
 	if folder := path.Base(path.Dir(p.File.File)); d.Vendor == "" && folder != "." && !strings.HasPrefix(folder, "_") {
-		d.Vendor = folder // as Kentik sorts them
+		d.Vendor = folder // as in Kentik's folders
 	}
 	if !root.get("selector").there() {
-		d.OneOf = "profiles" // only the most specific profile counts; of Netdata's all do
+		d.OneOf = "profiles" // only the most specific profile applies; of Netdata's all do
 	}
 	family := strings.TrimPrefix(p.name, "profile-")
 	d.Detect = p.detects(root, family)
@@ -135,7 +135,7 @@ func (p *profile) read(root node) {
 	p.definition = d
 }
 
-// base is the definition of a profile that this one extends: one in the same folder before others.
+// base returns the definition of a profile that this one extends, preferably in the same folder.
 func (p *profile) base(file string) (string, bool) {
 	if name, ok := p.names[path.Join(path.Dir(p.File.File), file)]; ok {
 		return name, true
@@ -189,7 +189,7 @@ func quoted(all []string) string {
 	return strings.Join(b, "|")
 }
 
-// objectIDs are subtrees, and an expression of those with a star within.
+// objectIDs returns subtrees, and an expression for OIDs with a star inside.
 func (p *profile) objectIDs(texts []string) (d detect, ok bool) {
 	var patterns []string
 	for _, s := range texts {

@@ -8,7 +8,7 @@ import (
 	"strings"
 )
 
-// symbol is an object that a profile reads, with what is known of it.
+// symbol is an object that a profile reads, with its MIB object if known.
 type symbol struct {
 	oid, name string
 	node      node
@@ -21,7 +21,7 @@ func (p *profile) symbol(mib string, x node) (s symbol, ok bool) {
 	if !dotted.MatchString(s.oid) || s.name == "" {
 		return s, false
 	}
-	// A name may be the profile's own: then the module has no such object, and the last part of it is tried.
+	// A name may be the profile's invention: if the module lacks such an object, try the last part of the name.
 	for _, name := range []string{s.name, s.name[strings.LastIndexByte(s.name, '.')+1:]} {
 		if o, ok := p.mibs.lookup(mib, name); ok && o.oid.String() == strings.TrimSuffix(s.oid, ".0") {
 			s.known, s.isKnown = o, true
@@ -31,7 +31,7 @@ func (p *profile) symbol(mib string, x node) (s symbol, ok bool) {
 	return s, true
 }
 
-// table makes a table of one entry of metrics; ok is false if nothing of it can be carried over.
+// table makes a table of one entry of metrics; ok is false if no part of it can be converted.
 func (p *profile) table(m node) (t table, ok bool) {
 	mib := m.get("MIB").text()
 	if mib == "" {
@@ -65,7 +65,7 @@ func (p *profile) table(m node) (t table, ok bool) {
 	for _, x := range m.get("metric_tags").list() {
 		if s, ok := p.symbol(mib, tagSymbol(x)); ok && x.get("table").text() == "" {
 			s.node = x
-			_ = p.use(r, s, true) // most tags are no states
+			_ = p.use(r, s, true) // most tags are not states
 		}
 	}
 	if len(r.values) == 0 || strings.Count(r.entry, ".") < 3 {
@@ -86,15 +86,15 @@ func (p *profile) table(m node) (t table, ok bool) {
 	return t, true
 }
 
-// rowsOf gathers the values of a table.
+// rowsOf collects the values of a table.
 type rowsOf struct {
 	words  string // names that show whether the table is about hardware
-	entry  string // the OID of the rows, of the first value
-	kind   string // of the first value
+	entry  string // the OID of the rows, from the first value
+	kind   string // from the first value
 	values []value
 }
 
-// use adds the value of a symbol, unless its column has one already; if the value has no meaning, why is the reason.
+// use adds the value of a symbol unless its column has one already; if the value cannot be used, why is the reason.
 func (p *profile) use(r *rowsOf, s symbol, onlyStates bool) (why string) {
 	v, kind, why := p.value(s, r.words)
 	if why != "" || onlyStates && v.States == nil {
@@ -111,7 +111,7 @@ func (p *profile) use(r *rowsOf, s symbol, onlyStates bool) (why string) {
 	return ""
 }
 
-// scalar carries a single object over.
+// scalar converts a single object.
 func (p *profile) scalar(mib string, x node) (t table, ok bool) {
 	s, ok := p.symbol(mib, x)
 	if !ok {
@@ -176,7 +176,7 @@ func (p *profile) rowName(m node, name, entry string) string {
 	return strings.TrimSpace(literal(strings.TrimSuffix(name, "Table")) + " {" + strings.Join(append(refs, "#"), "|") + "}")
 }
 
-// value is the meaning of an object; if that is not known, or not about hardware, why is the reason.
+// value returns the meaning of an object; if it is unknown or not about hardware, why is the reason.
 func (p *profile) value(s symbol, words string) (v value, kind, why string) {
 	v = value{Object: s.name}
 	if conversion := s.node.get("conversion").text(); conversion != "" && conversion != "to_one" {
@@ -218,7 +218,7 @@ func (p *profile) value(s symbol, words string) (v value, kind, why string) {
 	return v, kind, why
 }
 
-// namesOf are the names of an object's values: the profile's, or else the MIB's.
+// namesOf returns the names of an object's values: the profile's, or else the MIB's.
 func (p *profile) namesOf(s symbol) map[string]string {
 	all := map[string]string{}
 	for _, key := range []string{"mapping", "enum"} {

@@ -8,12 +8,12 @@ import (
 	"strings"
 )
 
-// Result has the definitions that an import made, and the entries that it could not carry over.
+// Result holds the definitions of an import, and the entries that it could not convert.
 type Result struct {
 	Definitions int    `json:"definitions"`
 	Values      int    `json:"values"` // readings, limits and states
-	Left        int    `json:"left"`   // entries that are not carried over
-	Files       []File `json:"files"`  // those read, in order
+	Left        int    `json:"left"`   // entries not converted
+	Files       []File `json:"files"`  // in the order read
 
 	texts []Text
 }
@@ -24,18 +24,18 @@ type Text struct {
 	Text []byte
 }
 
-// Texts are the files of definitions, in order.
+// Texts returns the files of definitions, in order.
 func (r *Result) Texts() []Text { return r.texts }
 
 // File is the result for one file.
 type File struct {
 	File       string `json:"file"`
-	Definition string `json:"definition,omitempty"` // "" if nothing of it was carried over
+	Definition string `json:"definition,omitempty"` // "" if no part of it was converted
 	Values     int    `json:"values"`
 	Left       []Left `json:"left,omitempty"` // most first
 }
 
-// Left are the entries that were not carried over, or only in part, for one reason.
+// Left counts the entries that were not converted, or only in part, for one reason.
 type Left struct {
 	Reason   string   `json:"reason"`
 	Count    int      `json:"count"`
@@ -57,7 +57,7 @@ func (f *File) leave(reason, example string) {
 	}
 }
 
-// add takes a file with its definition, nil if there is nothing in it.
+// add adds a file with its definition, which is nil if it has no content.
 func (r *Result) add(f File, d *definition, source string) {
 	if d != nil {
 		if text, err := d.text(source); err != nil {

@@ -6,10 +6,10 @@ import (
 	"strings"
 )
 
-// hardware finds words of hardware in names of objects, tables and MIBs.
+// hardware matches words for hardware in names of objects, tables and MIBs.
 var hardware = regexp.MustCompile(`(?i)fan|temp|therm|power|psu|supply|batter|volt|curren|amp|sensor|probe|disk|drive|raid|array|volume|memor|cool|chassis|module|card|envmon|environ|ups|outlet|pdu|rectif|hardware|health|enclosure|alarm|humid|optic|transceiv|node|component|entity|redundan|controller|processor|cpu|board|slot`)
 
-// goodWords, warnWords and badWords are names of values as MIBs write them, in small letters without marks between.
+// goodWords, warnWords and badWords are names of values in MIBs, in lower case and reduced to letters.
 var (
 	goodWords = words("ok normal good online optimal healthy operational active operable ready charged running green nominal batterynormal " +
 		"up fullyoperational nonbatteryneedsreplacing nobatteryneedsreplacing noerror noerrors nofault goodinuse inservice present functional pass passed working " +
@@ -31,8 +31,8 @@ func words(s string) map[string]bool {
 	return all
 }
 
-// statesByName gives the meaning of values by their names; nil if none is good, or none is bad: then the object
-// is no state of health. A name that is in no list means unknown.
+// statesByName maps values to states by their names; it returns nil unless some are good and some bad: otherwise
+// the object is not a state of health. Unlisted names mean unknown.
 func statesByName(names map[string]string) map[string]string {
 	all := map[string]string{}
 	good, bad := false, false
@@ -57,7 +57,7 @@ func statesByName(names map[string]string) map[string]string {
 
 var notLetter = regexp.MustCompile(`[^A-Za-z]+`)
 
-// unitWords are units as MIBs and profiles write them: in small letters, without blanks and marks.
+// unitWords are units as in MIBs and profiles: in lower case, without blanks and punctuation.
 var unitWords = map[string]struct {
 	metric string
 	factor float64
@@ -83,16 +83,16 @@ var fraction = regexp.MustCompile(`(?i)^(?:(tenths?|hundredths?|thousandths?)(?:
 
 var fractions = map[string]float64{"tenth": 0.1, "tenths": 0.1, "hundredth": 0.01, "hundredths": 0.01, "thousandth": 1e-3, "thousandths": 1e-3, "1/10": 0.1, "1/100": 0.01, "1/1000": 1e-3}
 
-// kindsOf are the kinds of components that have only such a reading.
+// kindsOf maps a metric to the kind of component that has only this reading.
 var kindsOf = map[string]string{
 	"temperature": "temperature", "voltage": "voltage", "current": "current", "power": "power_meter", "energy": "power_meter", "frequency": "frequency",
 	"fan_speed": "fan", "fan_ratio": "fan", "optical": "network", "humidity": "humidity", "charge": "battery", "load": "power_supply", "time_left": "battery",
 }
 
-// notReadings are words in names of objects that have a unit and are no present reading.
+// notReadings matches names of objects with a unit that are not current readings.
 var notReadings = regexp.MustCompile(`(?i)limit|thresh|max|(?-i:[Mm]in(?:imum)?(?:[A-Z_]|$))|nominal|rated|rating|peak|highest|lowest|shutdown|warning|critical|setpoint|config|average|avg|capab|available|budget|(?-i:Admin)|hyster|alarm`)
 
-// quantityOf is the quantity that an object measures: by its unit, and for a percentage or a time also by its name.
+// quantityOf returns the quantity that an object measures: by its unit, and for a percentage or a time also by its name.
 func quantityOf(unit, name string) (metric, kind string, factor float64, why string) {
 	if notReadings.MatchString(name) {
 		return "", "", 0, "by its name it is no present reading"
@@ -130,7 +130,7 @@ func quantityOf(unit, name string) (metric, kind string, factor float64, why str
 	return metric, kindsOf[metric], factor * by, why
 }
 
-// byName tells what a percentage or a time is of.
+// byName determines by the name what a percentage or a time refers to.
 func byName(unit, name string) (metric string, factor float64, why string) {
 	has := func(parts ...string) bool {
 		return slices.ContainsFunc(parts, func(p string) bool { return strings.Contains(name, p) })

@@ -10,7 +10,7 @@ import (
 	"hwsagent/probes/snmp/library"
 )
 
-// The dialect of package library, as far as imports write it.
+// The subset of the dialect of package library that imports write.
 type (
 	definition struct {
 		Name     string   `yaml:"definition"`
@@ -57,13 +57,13 @@ type (
 	}
 )
 
-// Mark begins each file that an import makes.
+// Mark begins each file that an import writes.
 const Mark = "# Made by hwsagent snmp import"
 
-// maxName is the most bytes of a definition's name, which with .yaml must fit into a file's name (NAME_MAX is 255).
+// maxName is the maximum length of a definition's name in bytes, which with .yaml must fit into a file's name (NAME_MAX is 255).
 const maxName = 200
 
-// text is the definition as a file, which package library accepts.
+// text returns the definition as a file that package library accepts.
 func (d *definition) text(source string) ([]byte, error) {
 	if len(d.Name) > maxName {
 		return nil, fmt.Errorf("the name of the definition has %d bytes, more than %d", len(d.Name), maxName)
@@ -90,7 +90,7 @@ func nameOf(s string) string {
 	}, strings.ToLower(s))
 }
 
-// printable is a text without line breaks and the codes that a terminal obeys.
+// printable returns a text without line breaks and terminal control codes.
 func printable(s string) string {
 	return strings.Map(func(c rune) rune {
 		if unicode.IsPrint(c) {
@@ -100,7 +100,7 @@ func printable(s string) string {
 	}, s)
 }
 
-// literal is a text as it stands in a template, in which braces have a meaning.
+// literal makes a text safe for a template, in which braces have a meaning.
 func literal(s string) string {
 	return strings.NewReplacer("{", "(", "}", ")").Replace(s)
 }
