@@ -6,21 +6,21 @@ import (
 	"strings"
 )
 
-// Identity is what a device says of itself.
+// Identity is a device's description of itself.
 type Identity struct {
 	ObjectID string // sysObjectID of SNMPv2-MIB, dotted
 	Descr    string // sysDescr
-	// Present are those OIDs of [Library.Questions], dotted, at or below which the device has an object, with the value of the first.
+	// Present holds the OIDs of [Library.Questions], dotted, at or below which the device has an object, with the first value there.
 	Present map[string]string
 }
 
-// Device is what the library knows of one device.
+// Device is the result of recognising one device.
 type Device struct {
 	Vendor, Family string // "" if only standards apply
 	definitions    []*Definition
 }
 
-// Questions are the subtrees to ask a device for, in order: their presence decides what it is, after sysObjectID and sysDescr.
+// Questions returns the subtrees to ask a device for, in order: after sysObjectID and sysDescr, their presence identifies the device.
 func (l *Library) Questions(id Identity) (all []OID) {
 	objectID := id.parsed()
 	seen := map[string]bool{}
@@ -37,7 +37,7 @@ func (l *Library) Questions(id Identity) (all []OID) {
 	return all
 }
 
-// parsed is the sysObjectID, nil if it is none.
+// parsed returns the sysObjectID, nil if it is invalid.
 func (id Identity) parsed() OID {
 	objectID, err := ParseOID(id.ObjectID)
 	if err != nil {
@@ -46,7 +46,7 @@ func (id Identity) parsed() OID {
 	return objectID
 }
 
-// asks are the objects that the entry needs to decide about the device.
+// asks returns the objects that the entry needs to decide about the device.
 func (x *detect) asks(objectID OID, id Identity) (all []OID) {
 	if _, fits := x.fits(objectID, id); !fits {
 		return nil
@@ -60,9 +60,9 @@ func (x *detect) asks(objectID OID, id Identity) (all []OID) {
 	return all
 }
 
-// Recognise finds the definitions that apply. Vendor and family are those of the entry that says most: a
-// longer sysObjectID before a shorter one before a sysDescr alone before an object that is there: what an
-// agent calls itself, it is, and many agents call themselves by the name of their software only.
+// Recognise finds the definitions that apply. Vendor and family come from the most specific entry: a longer
+// sysObjectID before a shorter one, before a sysDescr alone, before the presence of an object. The agent's own
+// sysObjectID is reliable if specific, but many agents name only their software there.
 func (l *Library) Recognise(id Identity) *Device {
 	objectID := id.parsed()
 	dev := &Device{}
@@ -109,7 +109,7 @@ func (l *Library) Recognise(id Identity) *Device {
 	return dev
 }
 
-// include adds a definition and those that it includes, each once, the included ones first.
+// include adds a definition and the ones that it includes, each once, the included ones first.
 func (l *Library) include(dev *Device, d *Definition, seen map[string]bool) {
 	if seen[d.Name] {
 		return
@@ -121,14 +121,14 @@ func (l *Library) include(dev *Device, d *Definition, seen map[string]bool) {
 	dev.definitions = append(dev.definitions, d)
 }
 
-// filling is a definition that skips objects that others have read, with the entry that the device meets.
+// filling is a definition that skips objects read by others, with the entry that the device meets.
 type filling struct {
 	definition *Definition
 	entry      *detect
 	weight     int
 }
 
-// meets finds the most specific entry that the device meets, nil if it meets none.
+// meets finds the most specific entry that the device meets, nil if there is none.
 func (d *Definition) meets(objectID OID, id Identity) (heaviest int, entry *detect) {
 	for i := range d.detects {
 		if weight, ok := d.detects[i].meets(objectID, id); ok && (entry == nil || weight > heaviest) {
@@ -138,7 +138,7 @@ func (d *Definition) meets(objectID OID, id Identity) (heaviest int, entry *dete
 	return heaviest, entry
 }
 
-// meets reports whether the device is of this kind, and how much that says.
+// meets reports whether the device matches the entry, and how specific the match is.
 func (x *detect) meets(objectID OID, id Identity) (weight int, ok bool) {
 	if weight, ok = x.fits(objectID, id); !ok {
 		return 0, false
@@ -158,7 +158,7 @@ func (x *detect) meets(objectID OID, id Identity) (weight int, ok bool) {
 	return weight, true
 }
 
-// fits reports whether the device meets the entry, and how specific the entry is.
+// fits reports whether sysObjectID and sysDescr match the entry, and how specific the match is.
 func (x *detect) fits(objectID OID, id Identity) (weight int, ok bool) {
 	if len(x.objectIDs) > 0 {
 		longest := 0
@@ -187,14 +187,14 @@ func (x *detect) fits(objectID OID, id Identity) (weight int, ok bool) {
 	return weight, true
 }
 
-// Table is what is read for one table.
+// Table lists the objects to read for one table.
 type Table struct {
 	Gets  []string // single objects, dotted
-	Walks []OID    // columns; the first are those of values: without a row there the others are of no use
-	First int      // how many of Walks those are
+	Walks []OID    // columns; values come first: without a row there the others are useless
+	First int      // the number of columns of values
 }
 
-// Tables are what is read of the device, in order, each column once.
+// Tables returns the tables to read from the device, in order, each column once.
 func (d *Device) Tables() (all []Table) {
 	seen := map[string]bool{}
 	for _, def := range d.definitions {

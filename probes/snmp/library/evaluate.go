@@ -8,7 +8,7 @@ import (
 	"hwsagent/probes/hw"
 )
 
-// Finding says what became of one object: the account of an evaluation.
+// Finding is the result of evaluating one object.
 type Finding struct {
 	Definition, MIB, Object string
 	OID                     OID
@@ -18,13 +18,13 @@ type Finding struct {
 	Limit                   string // hw_limit_type
 }
 
-// Result is what the library makes of one round's values.
+// Result is the evaluation of one round's values.
 type Result struct {
 	Reports  []hw.Report
 	Findings []Finding
 }
 
-// Evaluate makes reports of what a device returned.
+// Evaluate makes reports of the values that a device returned.
 func (d *Device) Evaluate(tree *Tree) Result {
 	e := evaluation{tree: tree, ids: map[string]int{}, scalars: map[string]int{}, taken: map[string]bool{}}
 	said := 0
@@ -43,10 +43,10 @@ func (d *Device) Evaluate(tree *Tree) Result {
 
 type evaluation struct {
 	tree *Tree
-	ids  map[string]int // how often an ID was given to a kind
-	// scalars are the reports of components that single objects of several groups describe, by kind and ID.
+	ids  map[string]int // how often an ID was used for a kind
+	// scalars are the indexes of reports of components that single objects of several groups describe, by kind and ID.
 	scalars map[string]int
-	taken   map[string]bool // the objects that definitions before one that fills have found, dotted
+	taken   map[string]bool // dotted OIDs that definitions before a filling one have found
 	result  Result
 }
 
@@ -61,7 +61,7 @@ func (e *evaluation) table(d *Definition, t *table) {
 	}
 }
 
-// rows are the indexes that any column of a value has, in order.
+// rows returns the indexes that occur in any column of a value, in order.
 func (t *table) rows(tree *Tree) (all []OID) {
 	for _, v := range t.values {
 		base := v.column.base(t)
@@ -106,7 +106,7 @@ func (e *evaluation) row(d *Definition, r row) {
 	}
 	var sensors []hw.Report
 	said := false
-	var others []hw.Metric // readings that another definition has; it has their limits, too
+	var others []hw.Metric // readings that another definition reports; it reports their limits, too
 	for _, v := range r.table.values {
 		x := r.at(v.column)
 		if x == nil || v.not[strings.ToLower(x.text())] || !r.passes(v.when) {
@@ -149,7 +149,7 @@ func (e *evaluation) row(d *Definition, r row) {
 	}
 }
 
-// measures is what a row measures whose metric stands in the row, nil of other rows.
+// measures returns the quantity of a row whose metric is in the row, nil for other rows.
 func (r row) measures() *quantity {
 	for _, v := range r.table.values {
 		if v.metricBy != nil && v.sensor.parts == nil && !v.hasKind {
@@ -161,7 +161,7 @@ func (r row) measures() *quantity {
 	return nil
 }
 
-// add gives the component its ID and adds it; single objects of several groups may describe one.
+// add sets the component's ID and adds it; single objects of several groups may describe one component.
 func (e *evaluation) add(d *Definition, p hw.Report, r row) (id string) {
 	key := p.Kind.String() + "/" + d.Name + "/" + p.Name
 	if i, ok := e.scalars[key]; ok && r.table.scalar {
@@ -180,7 +180,7 @@ func (e *evaluation) add(d *Definition, p hw.Report, r row) (id string) {
 	return p.ID
 }
 
-// take adds what was found to a report.
+// take adds a finding to a report.
 func take(p *hw.Report, f Finding, at string) {
 	if f.Metric == hw.StatusOf {
 		p.Status = p.Status.Join(f.Status)
@@ -196,7 +196,7 @@ func take(p *hw.Report, f Finding, at string) {
 	addReading(p, hw.Reading{Metric: f.Metric, Value: f.Value, Attributes: attributes})
 }
 
-// addReading adds a reading unless an object before it said the same of the component.
+// addReading adds a reading unless an earlier object supplied the same reading of the component.
 func addReading(p *hw.Report, x hw.Reading) {
 	same := func(y hw.Reading) bool { return x.Metric == y.Metric && slices.Equal(x.Attributes, y.Attributes) }
 	if !slices.ContainsFunc(p.Readings, same) {
@@ -204,8 +204,8 @@ func addReading(p *hw.Report, x hw.Reading) {
 	}
 }
 
-// id is made of the definition and the component's name, which outlive a restart that numbers the rows
-// anew; components that share a name get the index of their row on top.
+// id builds an ID from the definition and the component's name, which survive a restart that renumbers the
+// rows; components that share a name also get the index of their row.
 func (e *evaluation) id(d *Definition, p *hw.Report, index OID) string {
 	id := d.Name + "/" + p.Name
 	key := p.Kind.String() + "/" + id
@@ -220,7 +220,7 @@ func (e *evaluation) id(d *Definition, p *hw.Report, index OID) string {
 	return id
 }
 
-// finding is what a variable says; ok is false if it says nothing.
+// finding returns the meaning of a variable; ok is false if it has none.
 func (v *value) finding(r row, x *Variable) (f Finding, q *quantity, ok bool) {
 	f = Finding{Object: v.object, OID: x.OID, Limit: v.limit}
 	if v.states != nil {
@@ -276,7 +276,7 @@ func (v *value) finding(r row, x *Variable) (f Finding, q *quantity, ok bool) {
 	return f, q, true
 }
 
-// scaled is n times by. Where 1/by is a whole number it divides, which rounds once: 235 / 10 is 23.5.
+// scaled returns n times by. If 1/by is a whole number it divides, which rounds once: 235 / 10 is 23.5.
 func scaled(n, by float64) float64 {
 	if inverse := math.Round(1 / by); math.Abs(by) < 1 && inverse != 0 && math.Abs(inverse*by-1) < 1e-12 {
 		return n / inverse

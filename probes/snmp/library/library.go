@@ -18,19 +18,19 @@ import (
 //go:embed definitions/*.yaml
 var embedded embed.FS
 
-// Library is a set of definitions that belong together. It is never changed: devices share it.
+// Library is a consistent set of definitions. It is immutable: devices share it.
 type Library struct {
 	definitions []*Definition // by name
 	byName      map[string]*Definition
-	sum         hash.Hash // of the files of users
-	own         bool      // there are such files
+	sum         hash.Hash // of the users' files
+	own         bool      // there are users' files
 }
 
 // maxFiles bounds the files of one directory.
 const maxFiles = 2000
 
 // Load reads the embedded definitions and then the files *.yaml and *.yml of directories, in order; a later
-// definition takes the place of an earlier one of its name. The error has every mistake of every file.
+// definition replaces an earlier one of the same name. The error lists all errors of all files.
 func Load(dirs ...string) (*Library, error) {
 	own, err := fs.Sub(embedded, "definitions")
 	if err != nil {
@@ -55,7 +55,7 @@ func Load(dirs ...string) (*Library, error) {
 	return l, l.check()
 }
 
-// read takes the definitions of one directory.
+// read reads the definitions of one directory.
 func (l *Library) read(dir fs.FS, name string) error {
 	entries, err := fs.ReadDir(dir, ".")
 	if err != nil {
@@ -71,9 +71,9 @@ func (l *Library) read(dir fs.FS, name string) error {
 		if len(here) == maxFiles {
 			return fmt.Errorf("read definitions: %s has more than %d files", name, maxFiles)
 		}
-		info, err := fs.Stat(dir, e.Name()) // of what a link leads to
+		info, err := fs.Stat(dir, e.Name()) // of a link's destination
 		if err == nil && !info.Mode().IsRegular() {
-			err = fmt.Errorf("%s is not a regular file", file) // to read a pipe may never end
+			err = fmt.Errorf("%s is not a regular file", file) // reading a pipe may block forever
 		}
 		if err == nil && info.Size() > maxFileBytes {
 			err = fmt.Errorf("%s has %d bytes, more than %d; split it", file, info.Size(), maxFileBytes)
@@ -89,7 +89,7 @@ func (l *Library) read(dir fs.FS, name string) error {
 		}
 		if name != "" {
 			l.own = true
-			_, _ = l.sum.Write(text) // a hash takes everything
+			_, _ = l.sum.Write(text) // a hash never fails
 		}
 		d, err := Parse(file, text)
 		if err != nil {
@@ -105,7 +105,7 @@ func (l *Library) read(dir fs.FS, name string) error {
 	return errors.Join(errs...)
 }
 
-// check finds includes that lead nowhere. Circles are harmless: a definition counts once.
+// check finds includes of missing definitions. Cycles are harmless: a definition counts once.
 func (l *Library) check() error {
 	var errs []error
 	for _, d := range l.definitions {
@@ -120,7 +120,7 @@ func (l *Library) check() error {
 	return errors.Join(errs...)
 }
 
-// Version differs between libraries of which the users' files differ; it is empty without such files.
+// Version differs between libraries whose users' files differ; it is empty without such files.
 func (l *Library) Version() string {
 	if !l.own {
 		return ""
@@ -128,5 +128,5 @@ func (l *Library) Version() string {
 	return hex.EncodeToString(l.sum.Sum(nil))
 }
 
-// Definitions are all, by name.
+// Definitions returns all definitions, by name.
 func (l *Library) Definitions() []*Definition { return l.definitions }

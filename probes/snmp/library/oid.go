@@ -13,7 +13,7 @@ type OID []uint32
 // maxArcs is the greatest length of an object identifier: RFC 2578 section 3.5.
 const maxArcs = 128
 
-// ParseOID reads a dotted OID, with or without a leading dot.
+// ParseOID parses a dotted OID, with or without a leading dot.
 func ParseOID(s string) (OID, error) {
 	s = strings.TrimPrefix(s, ".")
 	n := strings.Count(s, ".") + 1
@@ -31,7 +31,7 @@ func ParseOID(s string) (OID, error) {
 	return o, nil
 }
 
-// String is the dotted form.
+// String returns the dotted form.
 func (o OID) String() string {
 	b := make([]byte, 0, 4*len(o))
 	for i, v := range o {
@@ -46,7 +46,7 @@ func (o OID) String() string {
 // within reports whether o is p or below it.
 func (o OID) within(p OID) bool { return len(o) >= len(p) && slices.Equal(o[:len(p)], p) }
 
-// join is o with more arcs behind it.
+// join returns o with more arcs appended.
 func (o OID) join(more ...uint32) OID {
 	return append(append(make(OID, 0, len(o)+len(more)), o...), more...)
 }

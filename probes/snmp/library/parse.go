@@ -21,7 +21,7 @@ const (
 	maxIncludes  = 50
 )
 
-// Parse reads the definition in a file. The error has every mistake, as file:line: text.
+// Parse parses the definition in a file. The error lists all errors, as file:line: text.
 func Parse(file string, text []byte) (*Definition, error) {
 	r := &reader{file: file}
 	if len(text) > maxFileBytes {
@@ -81,7 +81,7 @@ func (r *reader) definition(n *yaml.Node) *Definition {
 
 func (r *reader) detect(n *yaml.Node) (d detect) { return r.detectEntry(n, true) }
 
-// detectEntry reads an entry of detect, or an entry of its key unless, which has no unless itself.
+// detectEntry reads an entry of detect, or an entry of its key unless, which cannot have unless itself.
 func (r *reader) detectEntry(n *yaml.Node, outer bool) (d detect) {
 	known := fields{
 		"sysObjectID":         func(v *yaml.Node) { d.objectIDs = r.oids(v) },
@@ -107,7 +107,7 @@ func (r *reader) detectEntry(n *yaml.Node, outer bool) (d detect) {
 	return d
 }
 
-// pattern reads a regular expression, which takes no notice of case.
+// pattern reads a regular expression, which ignores case.
 func (r *reader) pattern(n *yaml.Node, what string) *regexp.Regexp {
 	re, err := regexp.Compile("(?i:" + r.text(n) + ")")
 	if err != nil {
@@ -153,7 +153,7 @@ func (r *reader) table(n *yaml.Node, mib string) *table {
 	return t
 }
 
-// allowed checks that the vocabulary lets such a component have such a reading.
+// allowed checks that the vocabulary allows such a reading for such a component.
 func (r *reader) allowed(n *yaml.Node, t *table, v *value) {
 	var all []*quantity
 	if v.quantity != nil {
@@ -174,7 +174,7 @@ func (r *reader) allowed(n *yaml.Node, t *table, v *value) {
 	}
 }
 
-// all are the properties that it can choose.
+// all returns the properties to choose from.
 func (c *choice[T]) all() (all []T) {
 	if c != nil {
 		for _, k := range words(c.values) {
@@ -184,7 +184,7 @@ func (c *choice[T]) all() (all []T) {
 	return all
 }
 
-// kindFor is the kind of the component that the value belongs to.
+// kindFor returns the kind of the component that the value belongs to.
 func (v *value) kindFor(t *table, q *quantity) hw.Kind {
 	switch {
 	case v.hasKind:
@@ -241,7 +241,7 @@ func (r *reader) value(n *yaml.Node) *value {
 	return v
 }
 
-// read are the columns and the single objects that the table needs.
+// read returns the columns and the single objects that the table needs.
 func (t *table) read() (all, objects []OID) {
 	seen := map[string]bool{}
 	add := func(c column) {

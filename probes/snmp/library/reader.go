@@ -13,10 +13,10 @@ import (
 	"hwsagent/probes/hw"
 )
 
-// maxMistakes bounds the errors that are reported of one file.
+// maxMistakes bounds the reported errors of one file.
 const maxMistakes = 30
 
-// reader reads values off a tree and keeps the mistakes with their lines.
+// reader reads values off a tree and collects errors with their lines.
 type reader struct {
 	file string
 	errs []error
@@ -28,7 +28,7 @@ func (r *reader) fail(n *yaml.Node, format string, args ...any) {
 	}
 }
 
-// fields are what reads the values of a mapping, by key.
+// fields are the functions that read the values of a mapping, by key.
 type fields map[string]func(*yaml.Node)
 
 func (r *reader) mapping(n *yaml.Node, what string, known fields) {
@@ -76,7 +76,7 @@ func (r *reader) text(n *yaml.Node) string {
 	return n.Value
 }
 
-// texts are those of a list, or a single one.
+// texts returns the texts of a list, or a single one.
 func (r *reader) texts(n *yaml.Node) (all []string) {
 	if n.Kind == yaml.ScalarNode {
 		return []string{r.text(n)}
@@ -169,7 +169,7 @@ func (r *reader) quantity(n *yaml.Node) *quantity {
 
 func (r *reader) status(n *yaml.Node) hw.Status {
 	s := r.text(n)
-	if s == "none" { // the row says nothing of a component
+	if s == "none" { // the row does not describe a component
 		return 0
 	}
 	status, ok := statuses[s]
@@ -179,10 +179,10 @@ func (r *reader) status(n *yaml.Node) hw.Status {
 	return status
 }
 
-// named is a value as MIBs write it: its name with its number.
+// named matches a value as in MIBs: its name with its number.
 var named = regexp.MustCompile(`^[\w-]+\((-?\d+)\)$`)
 
-// valueOf is the number of name(number), and any other text as it is.
+// valueOf returns the number of name(number), and any other text unchanged.
 func valueOf(s string) string {
 	if m := named.FindStringSubmatch(s); m != nil {
 		return m[1]
@@ -190,7 +190,7 @@ func valueOf(s string) string {
 	return s
 }
 
-// states reads normal(1): ok. A key may also be a number or a text, which is compared without regard to case.
+// states reads normal(1): ok. A key may also be a number or a text, which is compared ignoring case.
 func (r *reader) states(n *yaml.Node) map[string]hw.Status {
 	all := map[string]hw.Status{}
 	r.entries(n, "states", func(k, v *yaml.Node) {
@@ -203,7 +203,7 @@ func (r *reader) states(n *yaml.Node) map[string]hw.Status {
 	return all
 }
 
-// conditions reads {COLUMN: [value, …]}, or a list of such.
+// conditions reads {COLUMN: [value, …]}, or a list of these.
 func (r *reader) conditions(n *yaml.Node, not bool) (all []condition) {
 	if n.Kind == yaml.SequenceNode {
 		for _, i := range n.Content {

@@ -6,29 +6,29 @@ import (
 	"strings"
 )
 
-// template is a text with parts of a row in braces.
+// template is a text with references to a row in braces.
 type template struct{ parts []part }
 
-// part is a text as it stands, or the first of several references that gives a text.
+// part is a literal text, or the first of several references that yields a text.
 type part struct {
 	text string
 	refs []ref
 }
 
-// ref is one reference: to a column of the same row (3), to a column of another table with the same index
-// (1.3.6.1.2.1.47.1.1.1.1.7), with part of it ([1] for the first number, [2:] for those from the second on, [1:2] for
-// the first two, [] for none: the object itself), or with the index that a column of this row holds (…@4), or to the
+// ref is one reference: to a column of the same row (3); to a column of another table with the same index
+// (1.3.6.1.2.1.47.1.1.1.1.7), with a part of it ([1] for the first number, [2:] for those from the second on, [1:2] for
+// the first two, [] for none: the object itself), or with the index that a column of this row holds (…@4); or to the
 // index itself (#, #1, #text).
 type ref struct {
 	column   column
 	isIndex  bool
 	isText   bool // the index as a text
 	noIndex  bool
-	from, to int // of the index, from 0; to 0: its end
+	from, to int // of the index, from 0; to 0 means its end
 	pointer  *column
 }
 
-// parseTemplate reads "Fan {2}", "{4|3}", "Slot {#1}".
+// parseTemplate parses "Fan {2}", "{4|3}", "Slot {#1}".
 func parseTemplate(s string) (t template, err error) {
 	for s != "" {
 		before, rest, ok := strings.Cut(s, "{")
@@ -87,7 +87,7 @@ func parseRef(s string) (r ref, err error) {
 	return r, err
 }
 
-// places reads the part of the index that counts, after a [.
+// places parses the relevant part of the index, after a [.
 func (r *ref) places(s string) error {
 	s, closed := strings.CutSuffix(s, "]")
 	if r.noIndex = s == "" && closed; r.noIndex {
@@ -108,7 +108,7 @@ func (r *ref) places(s string) error {
 	return nil
 }
 
-// parseColumn reads the number of a column, or an OID, which begins with 1.
+// parseColumn parses the number of a column, or an OID, which begins with 1.
 func parseColumn(s string) (column, error) {
 	o, err := ParseOID(s)
 	if err != nil {
@@ -126,7 +126,7 @@ type row struct {
 
 func (r row) at(c column) *Variable { return r.tree.get(c.base(r.table).join(r.index...)) }
 
-// base is the OID of the column without an index.
+// base returns the OID of the column without an index.
 func (c column) base(t *table) OID {
 	if c.absolute {
 		return c.arcs
@@ -134,7 +134,7 @@ func (c column) base(t *table) OID {
 	return t.entry.join(c.arcs...)
 }
 
-// render fills the template; a part without a text is left out, and runs of blanks become one.
+// render fills the template. It drops parts without a text and collapses runs of blanks.
 func (t template) render(r row) string {
 	var b strings.Builder
 	for _, p := range t.parts {
@@ -149,7 +149,7 @@ func (t template) render(r row) string {
 	return strings.ToValidUTF8(strings.Join(strings.Fields(b.String()), " "), "\uFFFD")
 }
 
-// value is the referenced text; there is false if the device does not have it.
+// value returns the referenced text; there is false if the device lacks it.
 func (x ref) value(r row) (text string, there bool) {
 	index := r.index
 	if x.noIndex {
@@ -179,7 +179,7 @@ func (x ref) value(r row) (text string, there bool) {
 	return "", false
 }
 
-// indexText is an index that is a text, with or without its length before it.
+// indexText decodes an index that is a text, with or without its length before it.
 func indexText(o OID) string {
 	if len(o) > 1 && int(o[0]) == len(o)-1 {
 		o = o[1:]

@@ -11,13 +11,13 @@ type Variable struct {
 	OID     OID
 	Number  float64 // if Numeric
 	Numeric bool
-	Text    string // of anything else
+	Text    string // if not Numeric
 }
 
-// Tree is what a device returned in one round.
+// Tree holds the variables that a device returned in one round.
 type Tree struct{ vars []Variable }
 
-// NewTree sorts vars, which it keeps. Of several with one OID the last counts.
+// NewTree sorts and keeps vars. Of several with one OID the last wins.
 func NewTree(vars []Variable) *Tree {
 	slices.SortStableFunc(vars, func(a, b Variable) int { return slices.Compare(a.OID, b.OID) })
 	kept := vars[:0]
@@ -35,7 +35,7 @@ func (t *Tree) find(o OID) (int, bool) {
 	return slices.BinarySearchFunc(t.vars, o, func(v Variable, o OID) int { return slices.Compare(v.OID, o) })
 }
 
-// get is the variable at o, nil if the device has none.
+// get returns the variable at o, nil if the device lacks it.
 func (t *Tree) get(o OID) *Variable {
 	if i, ok := t.find(o); ok {
 		return &t.vars[i]
@@ -43,7 +43,7 @@ func (t *Tree) get(o OID) *Variable {
 	return nil
 }
 
-// below are the variables below o.
+// below returns the variables below o.
 func (t *Tree) below(o OID) []Variable {
 	from, _ := t.find(o)
 	to := from
@@ -53,7 +53,7 @@ func (t *Tree) below(o OID) []Variable {
 	return t.vars[from:to]
 }
 
-// number is the value as a number. Agents that have no decimals send texts such as "23.5 C", and some say
+// number returns the value as a number. Agents without decimals send texts such as "23.5 C", and some send
 // "N/A": ok is false then.
 func (v *Variable) number() (n float64, ok bool) {
 	if v.Numeric {
@@ -68,7 +68,7 @@ func numberIn(text string) (n float64, ok bool) {
 	for end < len(s) && (s[end] >= '0' && s[end] <= '9' || s[end] == '.' || s[end] == '-' && end == 0) {
 		end++
 	}
-	// What follows is a unit. A second number means that the text is a date, a version or an address.
+	// The rest is a unit. A second number means that the text is a date, a version or an address.
 	if rest := strings.TrimLeft(s[end:], " "); strings.ContainsAny(rest, "0123456789:") {
 		return 0, false
 	}
@@ -76,7 +76,7 @@ func numberIn(text string) (n float64, ok bool) {
 	return n, err == nil
 }
 
-// text is the value as a text, without blanks around it.
+// text returns the value as a text, without surrounding blanks.
 func (v *Variable) text() string {
 	if v.Numeric {
 		return strconv.FormatFloat(v.Number, 'f', -1, 64)

@@ -8,15 +8,15 @@ import (
 	"hwsagent/probes/hw"
 )
 
-// quantity is what a word of the dialect stands for: a row of the vocabulary, its limits, and the
-// kind of a sensor that is a component of its own.
+// quantity is the meaning of a word of the dialect: a row of the vocabulary, its limits, and the kind of
+// a sensor that is a separate component.
 type quantity struct {
-	metric, limit hw.Metric // limit is hw.Info where there is none
+	metric, limit hw.Metric // limit is hw.Info if there is none
 	kind          hw.Kind
 }
 
-// quantities are the words that a definition may write for a metric. Values are scaled to the
-// metric's unit: ratios from 0 to 1, seconds, degrees Celsius.
+// quantities are the words for metrics in definitions. Values are scaled to the metric's unit:
+// ratios from 0 to 1, seconds, degrees Celsius.
 var quantities = map[string]quantity{
 	"temperature": {hw.TemperatureNow, hw.TemperatureLimit, hw.Temperature},
 	"voltage":     {hw.VoltageNow, hw.VoltageLimit, hw.Voltage},
@@ -35,18 +35,18 @@ var quantities = map[string]quantity{
 	"disk_size":   {hw.DiskSize, hw.Info, hw.PhysicalDisk},
 }
 
-// conversions are from units that no factor leads from.
+// conversions are from units that need more than a factor.
 var conversions = map[string]func(float64) (float64, bool){
 	"fahrenheit": func(v float64) (float64, bool) { return (v - 32) * 5 / 9, true },
 	"kelvin":     func(v float64) (float64, bool) { return v - 273.15, true },
-	// To decibels above a milliwatt. Darkness has no logarithm.
+	// To decibels above a milliwatt. Zero power has no logarithm.
 	"milliwatts": func(v float64) (float64, bool) { return 10 * math.Log10(v), v > 0 },
 }
 
 // limits are the values of hw_limit_type.
 var limits = []string{"high.critical", "high.degraded", "low.critical", "low.degraded"}
 
-// statuses are the words for what a state means.
+// statuses are the words for the meaning of a state.
 var statuses = map[string]hw.Status{
 	"ok": hw.OK, "degraded": hw.Degraded, "failed": hw.Failed, "predicted_failure": hw.OK | hw.PredictedFailure,
 	"needs_cleaning": hw.OK | hw.NeedsCleaning, "unknown": hw.Unknown,
