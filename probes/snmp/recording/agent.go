@@ -28,7 +28,7 @@ func Serve(rec *Recording) (*Agent, error) {
 	return a, nil
 }
 
-// Addr is where the agent listens, host:port.
+// Addr returns the agent's address, host:port.
 func (a *Agent) Addr() string { return a.conn.LocalAddr().String() }
 
 // Close ends the agent and waits for it.
@@ -38,7 +38,7 @@ func (a *Agent) Close() error {
 	return err
 }
 
-// maxReply is the largest answer in bytes; an agent leaves out what does not fit (RFC 3416 section 4.2.3).
+// maxReply is the largest answer in bytes; an agent omits the variables that do not fit (RFC 3416 section 4.2.3).
 const maxReply = 60_000
 
 func (a *Agent) run() {

@@ -1,5 +1,5 @@
-// Package recording reads recorded walks of devices in snmpsim's format snmprec, one OID|TAG|VALUE a line,
-// and answers requests from them as the device would, on loopback, for tests.
+// Package recording reads recorded walks of devices in snmpsim's format snmprec, one OID|TAG|VALUE per line,
+// and answers requests from them on loopback as the device would, for tests.
 // The format: https://docs.lextudio.com/snmpsim/documentation/simulating-agents.
 package recording
 
@@ -24,14 +24,14 @@ const (
 	maxVars = 1_000_000
 )
 
-// Recording is what a device returned, by OID.
+// Recording holds the variables of a device, sorted by OID.
 type Recording struct {
 	oids [][]uint32
 	vars []gosnmp.SnmpPDU // names with a leading dot, as gosnmp writes them
 }
 
-// Parse reads a recording. Lines whose tag names a variation module of snmpsim stand for no value and are left out, and so is a
-// line that cannot be read; notes name these. Of two lines with one OID the first counts.
+// Parse parses a recording. It skips and notes lines whose tag names a variation module of snmpsim, which have no value, and
+// lines that it cannot read. Of two lines with one OID the first wins.
 func Parse(in io.Reader) (rec *Recording, notes []string, err error) {
 	rec = &Recording{}
 	lines := bufio.NewScanner(in)
@@ -93,7 +93,7 @@ func parse(name string) (oid []uint32, err error) {
 	return oid, nil
 }
 
-// decode reads a value by its tag: a number of the ASN.1 type, with x for hexadecimal digits and e for
+// decode decodes a value by its tag: the number of the ASN.1 type, with x for hexadecimal digits and e for
 // escapes as in Python.
 func decode(tag, value string) (typ gosnmp.Asn1BER, v any, err error) {
 	number := strings.TrimRight(tag, "xe")
@@ -149,7 +149,7 @@ func integer(tag, value string) (gosnmp.Asn1BER, any, error) {
 	return 0, nil, fmt.Errorf("the tag %.20q is not known", tag)
 }
 
-// address reads four octets, or an address with dots.
+// address decodes four octets, or an address with dots.
 func address(b []byte) (gosnmp.Asn1BER, any, error) {
 	if len(b) == 4 {
 		return gosnmp.IPAddress, netip.AddrFrom4([4]byte(b)).String(), nil
@@ -161,7 +161,7 @@ func address(b []byte) (gosnmp.Asn1BER, any, error) {
 	return gosnmp.IPAddress, a.String(), nil
 }
 
-// opaque reads the float and double that agents wrap in Opaque: net-snmp's NET-SNMP-TC.
+// opaque decodes the float and double that agents wrap in Opaque: net-snmp's NET-SNMP-TC.
 func opaque(b []byte) (gosnmp.Asn1BER, any, error) {
 	switch {
 	case len(b) == 7 && b[0] == 0x9f && b[1] == 0x78:
@@ -172,7 +172,7 @@ func opaque(b []byte) (gosnmp.Asn1BER, any, error) {
 	return 0, nil, fmt.Errorf("an Opaque of %d octets that is no float", len(b))
 }
 
-// unescape reads \n, \r, \t, \\ and \xHH.
+// unescape decodes \n, \r, \t, \\ and \xHH.
 func unescape(s string) []byte {
 	var b []byte
 	for i := 0; i < len(s); i++ {
@@ -203,8 +203,8 @@ func unescape(s string) []byte {
 	return b
 }
 
-// Len is how many variables there are.
+// Len returns the number of variables.
 func (r *Recording) Len() int { return len(r.vars) }
 
-// All are the variables, sorted by OID. They are only read.
+// All returns the variables, sorted by OID. They must not be changed.
 func (r *Recording) All() []gosnmp.SnmpPDU { return r.vars }
