@@ -6,8 +6,8 @@ import (
 	"strconv"
 )
 
-// cut takes the contents of a value with this tag off b, and returns what follows it. ok is false if b does not begin with a
-// whole one. Lengths have the definite form, in at most four octets: RFC 3417 section 8.
+// cut splits a value with this tag off b, and returns its contents and the rest. ok is false if b does not begin with a
+// complete one. Lengths have the definite form, in at most four octets: RFC 3417 section 8.
 func cut(b []byte, tag byte) (content, rest []byte, ok bool) {
 	if len(b) < 2 || b[0] != tag {
 		return nil, nil, false
@@ -24,13 +24,13 @@ func cut(b []byte, tag byte) (content, rest []byte, ok bool) {
 		}
 		b = b[octets:]
 	}
-	if n < 0 || n > len(b) { // below 0 where int has 32 bits
+	if n < 0 || n > len(b) { // negative if int has 32 bits
 		return nil, nil, false
 	}
 	return b[:n:n], b[n:], true
 }
 
-// whole is cut for a value that takes all of b.
+// whole is cut for a value that fills b.
 func whole(b []byte, tag byte) (content []byte, ok bool) {
 	content, rest, ok := cut(b, tag)
 	return content, ok && len(rest) == 0
@@ -39,7 +39,7 @@ func whole(b []byte, tag byte) (content []byte, ok bool) {
 func signed(b []byte) uint64 {
 	n := unsigned(b)
 	if b[0] >= 0x80 {
-		n |= math.MaxUint64 << (8 * len(b)) // 0 where that is 64
+		n |= math.MaxUint64 << (8 * len(b)) // 0 if that is 64
 	}
 	return n
 }
@@ -54,7 +54,7 @@ func unsigned(b []byte) (n uint64) {
 // netSNMPFloat begins an Opaque that holds a number of Net-SNMP: NET-SNMP-TC, section on Float.
 const netSNMPFloat = 0x9f
 
-// setOpaque takes over an Opaque, or the number in it.
+// setOpaque sets v to an Opaque, or to the number in it.
 func (v *Variable) setOpaque(b []byte) bool {
 	switch {
 	case len(b) == 0:
@@ -72,7 +72,7 @@ func (v *Variable) setOpaque(b []byte) bool {
 	return false
 }
 
-// arc takes one number off an object identifier. ok is false if it is cut off or has more than 32 bits.
+// arc splits one number off an object identifier. ok is false if it is truncated or has more than 32 bits.
 func arc(b []byte) (n uint32, rest []byte, ok bool) {
 	for i, c := range b {
 		if n > math.MaxUint32>>7 {
@@ -86,7 +86,7 @@ func arc(b []byte) (n uint32, rest []byte, ok bool) {
 	return 0, nil, false
 }
 
-// first are the two arcs that the first number of an object identifier stands for: X.690 section 8.19.4.
+// first returns the two arcs encoded in the first number of an object identifier: X.690 section 8.19.4.
 func first(n uint32) (a, b uint32) {
 	if n < 80 {
 		return n / 40, n % 40
@@ -94,7 +94,7 @@ func first(n uint32) (a, b uint32) {
 	return 2, n - 80
 }
 
-// appendArcs appends the arcs of an object identifier that is not empty.
+// appendArcs appends the arcs of a nonempty object identifier.
 func appendArcs(to []uint32, b []byte) ([]uint32, bool) {
 	n, b, ok := arc(b)
 	if !ok {
@@ -111,7 +111,7 @@ func appendArcs(to []uint32, b []byte) ([]uint32, bool) {
 	return to, true
 }
 
-// soundOID reports whether b is an object identifier that is not empty.
+// soundOID reports whether b is a valid nonempty object identifier.
 func soundOID(b []byte) bool {
 	ok := len(b) > 0
 	for ok && len(b) > 0 {
@@ -120,7 +120,7 @@ func soundOID(b []byte) bool {
 	return ok
 }
 
-// AppendOID appends the Octets of an ObjectIdentifier to text, as numbers with dots between them.
+// AppendOID appends the Octets of an ObjectIdentifier to text, in dotted form.
 func AppendOID(text, b []byte) []byte {
 	n, b, _ := arc(b)
 	one, two := first(n)

@@ -1,10 +1,10 @@
 package reply
 
-// Message is a decoded answer. Decode uses its memory again. The zero value is ready for use; not safe for
+// Message is a decoded answer. Decode reuses its memory. The zero value is ready for use. It is not safe for
 // concurrent use.
 type Message struct {
-	// Variables are those of the answer, in order. They are valid until the next Decode, and their Octets only as long
-	// as the packet does not change.
+	// Variables are the variables of the answer, in order. They are valid until the next Decode, and their Octets only
+	// while the packet does not change.
 	Variables []Variable
 
 	head []byte // of the packet: version and community, encoded
@@ -16,21 +16,21 @@ type Message struct {
 type Variable struct {
 	OID  []uint32 // 2 to [MaxArcs] arcs
 	Type Type
-	// Number is what a number is: of an Integer its two's complement, of an OpaqueFloat and an OpaqueDouble the bits
-	// as IEEE 754 has them, else an unsigned number. It is 0 for other types.
+	// Number is the value of a number: of an Integer its two's complement, of an OpaqueFloat and an OpaqueDouble the
+	// IEEE 754 bits, else an unsigned number. It is 0 for other types.
 	Number uint64
-	// Octets are the contents of an OctetString, an Opaque, an IPAddress (4 octets) and an ObjectIdentifier (as BER
-	// encodes it; see [AppendOID]); nil for other types. They are part of the packet.
+	// Octets are the contents of an OctetString, an Opaque, an IPAddress (4 octets) and an ObjectIdentifier (in BER;
+	// see [AppendOID]); nil for other types. They are part of the packet.
 	Octets []byte
 }
 
-// MaxArcs is the greatest length of an object identifier: RFC 2578 section 3.5.
+// MaxArcs is the maximum length of an object identifier: RFC 2578 section 3.5.
 const MaxArcs = 128
 
 // Type is the type of a value, by its tag in BER: RFC 3416 section 3.
 type Type byte
 
-// Types of values. OpaqueFloat and OpaqueDouble are what Net-SNMP puts into an Opaque; their tags are those inside.
+// Types of values. OpaqueFloat and OpaqueDouble are wrapped in an Opaque by Net-SNMP; their tags are the inner ones.
 const (
 	Integer          Type = 0x02
 	OctetString      Type = 0x04
@@ -55,8 +55,8 @@ const (
 	version2c   = 1
 )
 
-// Decode decodes one packet. It reports false, and m has no variables, where that is no Response-PDU of version 1 or 2c
-// with at least one variable, or anything in it is out of the ordinary.
+// Decode decodes one packet. It returns false, and leaves m without variables, if the packet is not a Response-PDU of
+// version 1 or 2c with at least one variable, or if it is unusual in any way.
 func (m *Message) Decode(packet []byte) bool {
 	m.Variables, m.arcs = m.Variables[:0], m.arcs[:0]
 	if m.decode(packet) {
@@ -124,7 +124,7 @@ func (m *Message) bind(b []byte) bool {
 	return true
 }
 
-// set takes over the contents of a value of v.Type.
+// set sets v from the contents of a value of v.Type.
 func (v *Variable) set(b []byte) bool {
 	switch v.Type {
 	case Integer:
