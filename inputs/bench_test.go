@@ -35,8 +35,8 @@ func (*countingLog) Newest(storage.SeriesRef) (ls labels.Labels, t int64, v floa
 func (l *countingLog) Commit() error   { return nil }
 func (l *countingLog) Rollback() error { return nil }
 
-// BenchmarkPath is what the path costs: of time for each sample, and of memory for each
-// series, labels not counted, which the log has anyway.
+// BenchmarkPath measures the cost of the path: time per sample, and memory per series without
+// its labels, which the log has anyway.
 func BenchmarkPath(b *testing.B) {
 	const n = 50_000
 	series := make([]labels.Labels, n)

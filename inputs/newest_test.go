@@ -10,7 +10,7 @@ import (
 	"github.com/prometheus/prometheus/storage"
 )
 
-// What is late when it comes is no present value; the newest one is the newest by its own time.
+// A late sample is not the current value; the newest sample is the one with the newest time.
 func TestLateIsNotNewest(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		r := newRig()

@@ -473,7 +473,7 @@ func TestDuplicatesAreNamed(t *testing.T) {
 	})
 }
 
-// What moves from one input to another is no duplicate.
+// A series that moves from one input to another is not a duplicate.
 func TestSeriesMayMove(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		r := newRig()
@@ -570,7 +570,7 @@ func (o *panicking) Taken(_, _ string, samples iter.Seq[Shown]) {
 	panic("an observer")
 }
 
-// TestPanicOfAnObserver: what is in the log counts for its input, whatever the observer does.
+// TestPanicOfAnObserver: samples in the log count for their input, even if the observer panics.
 func TestPanicOfAnObserver(t *testing.T) {
 	r, o := newRig(), &panicking{}
 	r.Observe(o)

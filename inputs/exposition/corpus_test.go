@@ -43,7 +43,7 @@ func corpus(t testing.TB) map[string][][]byte {
 	return all
 }
 
-// hostile are short bodies that end Prometheus' parsers, or that have what only few bodies have.
+// hostile returns short bodies that break Prometheus' parsers, or that have rare features.
 func hostile() []string {
 	return []string{
 		endless,

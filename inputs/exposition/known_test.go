@@ -20,8 +20,8 @@ type shownLine struct {
 	labels      string // "" if the line was taken
 }
 
-// readKnowing reads a body as a caller does that expects the series of those texts in that order, and takes them if
-// that draws true. It returns what was read before the end or the first mistake, and that.
+// readKnowing reads a body like a caller that expects the series of those texts in that order, and uses Take when draw
+// returns true. It returns the entries before the end or the first error, and that error.
 func readKnowing(t testing.TB, body string, expected []string, of func([]byte) uint64, draw func() bool) (all []shownLine, taken int, err error) {
 	t.Helper()
 	p, err := New([]byte(body), "text/plain", nil, textparse.ParserOptions{})

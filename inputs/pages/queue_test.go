@@ -126,7 +126,7 @@ func TestEndlessPagesTogetherTakeLittle(t *testing.T) {
 	}
 }
 
-// inUse is how many bytes of the heap are alive. A pool lets go of what it has in two collections.
+// inUse returns the live bytes of the heap. A pool releases its memory after two collections.
 func inUse() int64 {
 	for range 3 {
 		runtime.GC()

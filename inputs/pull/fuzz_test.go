@@ -15,8 +15,8 @@ import (
 	"hwsagent/inputs"
 )
 
-// FuzzPull: whatever a series is called, and whatever is said about it, Prometheus' parsers read
-// from the page what is shown, beside a series that has nothing to do with it.
+// FuzzPull: for any name and metadata of a series, Prometheus' parsers read the shown series from
+// the page, and an unrelated series beside it.
 func FuzzPull(f *testing.F) {
 	kinds := []model.MetricType{"", "counter", "gauge", "histogram", "summary", "info", "stateset", "gaugehistogram"}
 	f.Add(false, byte(1), "a_total", "a_total", "help \\ \n\"", "l.é", "v\n\"\\", 1.5)

@@ -101,7 +101,7 @@ func TestSlowReaders(t *testing.T) {
 				}
 				began := time.Now()
 				if tc.waits {
-					// It asks again when it is refused, as it is told to.
+					// It retries after a refusal, as the answer asks.
 					for {
 						p, err := s.take(t.Context(), httptest.NewRecorder())
 						if err == nil {

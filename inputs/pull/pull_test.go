@@ -279,8 +279,8 @@ func TestFederate(t *testing.T) {
 	}
 }
 
-// Labels whose names would be written the same are told apart: a name twice costs a scraper
-// the whole answer.
+// Labels whose names would be written the same stay distinct: a repeated name costs a scraper the
+// whole answer.
 func TestNamesThatCollide(t *testing.T) {
 	all := []inputs.Sample{sample("x", "gauge", 1, "__name__", "x", "a-b", "1", "a.b", "2", "a_b", "3", "c.d", "4"), sample("y", "gauge", 1, "__name__", "y")}
 	for _, accept := range []string{"text/plain", openMetrics} {
