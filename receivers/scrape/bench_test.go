@@ -44,8 +44,8 @@ func (v *void) Append(ref storage.SeriesRef, _ labels.Labels, _, _ int64, _ floa
 func (*void) Commit() error   { return nil }
 func (*void) Rollback() error { return nil }
 
-// BenchmarkPass is what a sample of a page costs that shows the series of the page before, in the same order and in another
-// one, and what is kept of each series.
+// BenchmarkPass measures the cost of a sample of a page that shows the series of the previous page, in the same order and in
+// another, and the memory kept for each series.
 func BenchmarkPass(b *testing.B) {
 	const n = 10_000
 	ordered := [][]byte{hardwarePage(n, 1), hardwarePage(n, 2)}

@@ -70,8 +70,8 @@ func failed(t *testing.T, reg *prometheus.Registry) (n float64) {
 	return n
 }
 
-// TestDNSDiscovery: targets follow what a name server answers, for every type of record;
-// while it has no answer they stay, and when it says that there are none they end.
+// TestDNSDiscovery: targets follow the answers of a name server, for every type of record;
+// without an answer they stay, and an answer without records ends them.
 func TestDNSDiscovery(t *testing.T) {
 	if !inNamespaces(t, resolv) {
 		return
@@ -146,7 +146,7 @@ func TestDNSDiscovery(t *testing.T) {
 		return len(all) > 1 && all[len(all)-1].stale
 	})
 	for _, mode := range []string{fails, refuses, silent, crowded} {
-		server.set(t, mode, first...) // which nobody learns
+		server.set(t, mode, first...) // which discovery never sees
 		broken()
 		if asked, _ := server.questions(); asked == 0 {
 			t.Errorf("a server that %s was not asked", mode)

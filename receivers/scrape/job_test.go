@@ -36,8 +36,8 @@ func TestJobOfATarget(t *testing.T) {
 	}
 }
 
-// TestFiltered: what metric_relabel_configs drop is counted, each scrape, and nothing else is:
-// neither a scrape that fails, nor a sample that comes twice.
+// TestFiltered: samples that metric_relabel_configs drop are counted, at each scrape; failed scrapes
+// and repeated samples are not.
 func TestFiltered(t *testing.T) {
 	target, m := show(t, "a 1\na 2\nnoise 1\nnoise{n=\"2\"} 2\n"), newMemory()
 	_, _, stop := run(t, m, jobs(t, strings.Replace(job("j", target), "{job_name", "{metric_relabel_configs: [{source_labels: [__name__], regex: noise, action: drop}], job_name", 1)))

@@ -23,7 +23,7 @@ func podAt(name, address string) apitest.Object {
 }
 
 // TestScrapePods: pods that the API server lists are scraped, with a token that is read again when its file
-// changes; why they cannot be looked up stands in the status, and their last targets go on.
+// changes; the status reports why a list fails, and the last targets continue.
 func TestScrapePods(t *testing.T) {
 	page := show(t, "a 1\n")
 	api := apitest.New()

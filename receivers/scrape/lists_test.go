@@ -173,7 +173,7 @@ func TestReadJSONGroupByGroup(t *testing.T) {
 	}
 }
 
-// TestReadJSONKeepsNoCopyOfTheList: what lies between groups is not kept in memory a second time.
+// TestReadJSONKeepsNoCopyOfTheList: the text between groups is not kept in memory a second time.
 func TestReadJSONKeepsNoCopyOfTheList(t *testing.T) {
 	const groups = 500
 	text := []byte("[" + strings.Repeat(`{"targets":["a:1"]},`+strings.Repeat(" ", 20<<10), groups) + `{}]`)

@@ -16,7 +16,7 @@ import (
 
 var errFull = errors.New("log is full")
 
-// memory is a log in memory that refuses what it is told to.
+// memory is a log in memory that refuses commits and series on request.
 type memory struct {
 	mu      sync.Mutex
 	full    bool
@@ -139,7 +139,7 @@ func (b *batch) Commit() error {
 
 func (b *batch) Rollback() error { return nil }
 
-// until waits for what comes by itself.
+// until waits for a condition that becomes true by itself.
 func until(t *testing.T, what string, cond func() bool) {
 	t.Helper()
 	deadline := time.NewTimer(30 * time.Second)
@@ -155,7 +155,7 @@ func until(t *testing.T, what string, cond func() bool) {
 	}
 }
 
-// certificate is one of nobody, valid for a hundred years.
+// certificate is self-made and valid for a hundred years.
 const certificate = `-----BEGIN CERTIFICATE-----
 MIIBdDCCARugAwIBAgIUKmWnlUps2Gg7oHSTSbEhNzyhs1MwCgYIKoZIzj0EAwIw
 DzENMAsGA1UEAwwEdGVzdDAgFw0yNjExMjExMzUwNDhaGA8yMTI2MTAyODEzNTA0

@@ -274,8 +274,8 @@ func TestStopDoesNotWait(t *testing.T) {
 	}
 }
 
-// TestClientThatCannotBeMade: a job whose certificate is missing is told, and runs when the
-// file is there.
+// TestClientThatCannotBeMade: a job whose certificate is missing is reported, and runs when the file is
+// there.
 func TestClientThatCannotBeMade(t *testing.T) {
 	dir := t.TempDir()
 	target, m := show(t, "a 1\n"), newMemory()
