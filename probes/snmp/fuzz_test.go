@@ -22,8 +22,8 @@ func FuzzOID(f *testing.F) {
 	})
 }
 
-// FuzzTarget: a target that is taken has a host and a port, and what is printed of it
-// names the same place.
+// FuzzTarget: an accepted target has a host and a port, and its printed form names the same
+// place.
 func FuzzTarget(f *testing.F) {
 	for _, s := range []string{"switch", "udp:switch:162", "tcp://[::1]:161", "::1", "[::1]", "a:b:c", ":161", "h:0", "udp:", "h:70000"} {
 		f.Add(s)

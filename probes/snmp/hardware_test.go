@@ -64,7 +64,7 @@ func TestHardware(t *testing.T) {
 	}
 }
 
-// The native series beside them are what the device says.
+// The native series beside them have the device's raw values.
 func TestSensorsAsTheDeviceGivesThem(t *testing.T) {
 	d := startSnmpd(t)
 	r, err := collect(t, newProbe(t, Config{Target: d.target("udp"), Auth: v2(), Modules: []string{"entity_sensor", "ucd_lmsensors"}}))
@@ -88,7 +88,7 @@ func TestSensorsAsTheDeviceGivesThem(t *testing.T) {
 	}
 }
 
-// Sensors that share a name are told apart by their row, others keep an id without it.
+// Sensors that share a name are distinguished by their row; the ids of others have no row.
 func TestSensorNames(t *testing.T) {
 	var tree []gosnmp.SnmpPDU
 	sensor := func(row, name string, status int) {

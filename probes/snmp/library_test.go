@@ -82,7 +82,7 @@ func TestLibraryDevices(t *testing.T) {
 	}
 }
 
-// TestLibraryCost: what a device does not have is not asked for in each round, and what is new is found later.
+// TestLibraryCost: a missing table is not requested in each round, and a new one is found later.
 func TestLibraryCost(t *testing.T) {
 	a := newFakeAgent(t,
 		pdu(SysObjectID, gosnmp.ObjectIdentifier, ".1.3.6.1.4.1.9.1.1"),
@@ -111,7 +111,7 @@ func TestLibraryCost(t *testing.T) {
 	}
 }
 
-// TestLibraryPartFails: a table that cannot be read is named, and the others are told.
+// TestLibraryPartFails: a table that cannot be read is named, and the others are reported.
 func TestLibraryPartFails(t *testing.T) {
 	a := newFakeAgent(t,
 		pdu(SysObjectID, gosnmp.ObjectIdentifier, ".1.3.6.1.4.1.9.1.1"),

@@ -101,8 +101,8 @@ func TestWrongPrivPasswordAtTheDeadline(t *testing.T) {
 	}
 }
 
-// A device whose board was replaced has a new engine ID. A client that keeps what it
-// learnt is never answered again; the round after the change must be a good one.
+// A device whose board was replaced has a new engine ID. A client that keeps the old one is
+// never answered again; the round after the change must succeed.
 func TestEngineIDChanges(t *testing.T) {
 	d := startSnmpd(t)
 	for _, auth := range []Auth{plain, signed, sealed, strong} {

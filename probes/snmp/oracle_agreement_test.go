@@ -91,8 +91,8 @@ func (s *agreement) note(r *reading, kind, series string, ours, theirs any) {
 // longAddress is a label with more than six octets of a hardware address.
 var longAddress = regexp.MustCompile(`("(?:[0-9A-F]{2}:){5}[0-9A-F]{2})(?::[0-9A-F]{2})+"`)
 
-// explain takes the differences that docs/probes/snmp.md names out of r, and counts them. Each is looked up in the recording: a 0 of the exporter
-// only counts as made of text where the device has as many values of that object that are no numbers.
+// explain removes the differences documented in docs/probes/snmp.md from r, and counts them. Each is looked up in the recording: a 0 of the exporter
+// counts as made of text only if the device has as many values of that object that are not numbers.
 func (s *agreement) explain(r *reading) {
 	metrics, none, null := map[string]*metric{}, map[string]int{}, map[string]int{}
 	for i := range r.metrics {
@@ -152,7 +152,7 @@ func oneCause(err error) string {
 	return fmt.Sprintf("%.160s", strings.ReplaceAll(err.Error(), "\n", " "))
 }
 
-// print prints what was counted, and fails where less is equal than should be.
+// print prints the counts, and fails if fewer values are equal than required.
 func (s *agreement) print(t *testing.T, recordings int, modules []string) {
 	unequal, explained := s.other+s.missing+s.further, 0
 	for _, n := range s.explained {

@@ -29,9 +29,9 @@ const (
 	costParallel   = 4 // devices
 )
 
-// TestOracleExporterCost compares the CPU time that readings of recorded devices take in a process that keeps their probes, as the agent does, with that
-// of a snmp_exporter that is asked for the same modules as often. It prints the peaks of memory, too, which are no measure of a reading: between rounds the
-// exporter keeps nothing of a device, and this process a probe with its socket for each. What it needs is what TestOracleExporter does.
+// TestOracleExporterCost compares the CPU time for readings of recorded devices in a process that keeps their probes, as the agent does, with that of an
+// snmp_exporter that is asked for the same modules as often. It also prints peak memory, which does not measure a reading: between rounds the exporter
+// keeps no state of a device, and this process a probe with its socket for each. It needs the same environment as TestOracleExporter.
 func TestOracleExporterCost(t *testing.T) {
 	recordings, program, file, text := exporterOracle(t)
 	whole, _ := parseYML(file, text, func(string) bool { return true })

@@ -23,9 +23,9 @@ import (
 	"hwsagent/probes/snmp/recording"
 )
 
-// TestOracleExporter reads each recorded device that CORPUS has (see TestOracle) with every module of SNMP_YML that the device answers, and
-// compares the samples with those that the snmp_exporter of SNMP_EXPORTER prints of the same device, without snmp_scrape_*. The three are no
-// part of the repository: make oracle CORPUS=DIR SNMP_EXPORTER=PROGRAM SNMP_YML=FILE.
+// TestOracleExporter reads each recorded device of CORPUS (see TestOracle) with every module of SNMP_YML that the device answers, and compares
+// the samples with the output of the snmp_exporter SNMP_EXPORTER for the same device, without snmp_scrape_*. The three are not in the
+// repository: make oracle CORPUS=DIR SNMP_EXPORTER=PROGRAM SNMP_YML=FILE.
 func TestOracleExporter(t *testing.T) {
 	recordings, program, file, text := exporterOracle(t)
 	whole, broken := parseYML(file, text, func(string) bool { return true })
@@ -52,7 +52,7 @@ func TestOracleExporter(t *testing.T) {
 	all.print(t, len(recordings), whole.names)
 }
 
-// exporterOracle is what the environment names: recordings, a snmp_exporter, and a file of modules with its text.
+// exporterOracle returns the inputs named by the environment: recordings, an snmp_exporter, and a file of modules with its text.
 func exporterOracle(t *testing.T) (recordings []string, program, file string, text []byte) {
 	t.Helper()
 	corpus, program, file := os.Getenv("CORPUS"), os.Getenv("SNMP_EXPORTER"), os.Getenv("SNMP_YML")

@@ -27,11 +27,11 @@ import (
 	"hwsagent/probes/snmp/recording"
 )
 
-// TestOracle reads recorded devices with the module hardware, over the network, and compares with the results
-// that a directory has beside them: NAME.snmprec below tests/snmpsim and NAME.json below tests/data. The directory
-// is no part of the repository: make oracle CORPUS=DIR. It prints recall, wrong values and missing
-// detections by vendor, and fails on an error of a probe, a critical state called ok, and where the bounds do not hold. ORACLE_LIBRENMS
-// and ORACLE_PROFILES (with ORACLE_MIBS) name directories that are imported first, as by hwsagent snmp import.
+// TestOracle reads recorded devices with the module hardware, over the network, and compares the samples with the results
+// in the same directory: NAME.snmprec below tests/snmpsim and NAME.json below tests/data. The directory is not in the
+// repository: make oracle CORPUS=DIR. It prints recall, wrong values and missing detections by vendor, and fails on an
+// error of a probe, a critical state reported as ok, and a violated bound. ORACLE_LIBRENMS and ORACLE_PROFILES (with
+// ORACLE_MIBS) name directories that are imported first, as by hwsagent snmp import.
 func TestOracle(t *testing.T) {
 	corpus := os.Getenv("CORPUS")
 	if corpus == "" {
@@ -130,8 +130,8 @@ type sensorResult struct {
 	Descr      string      `json:"sensor_descr"`
 }
 
-// classes are the classes of hardware sensors with the metrics that they may be, and what turns our
-// unit into theirs.
+// classes maps the classes of hardware sensors to the allowed metrics, and the conversion of our unit to
+// theirs.
 var classes = map[string]struct {
 	metrics []hw.Metric
 	factor  float64

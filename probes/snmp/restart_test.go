@@ -11,8 +11,8 @@ import (
 	"github.com/gosnmp/gosnmp"
 )
 
-// A restart is seen by an uptime that is shorter than before, or than the time since the device was asked; the end
-// of the range of TimeTicks and a clock that stands still are none.
+// A restart shows as an uptime that is shorter than before, or than the time since the last round; the end of the
+// range of TimeTicks and a clock that stands still are not restarts.
 func TestRestarts(t *testing.T) {
 	const day = 24 * time.Hour
 	for _, tc := range []struct {
@@ -23,7 +23,7 @@ func TestRestarts(t *testing.T) {
 		{"goes on", time.Hour, time.Minute, time.Hour + time.Minute, false},
 		{"a slow clock", time.Hour, time.Minute, time.Hour + 50*time.Second, false},
 		{"a restart", time.Hour, time.Minute, 5 * time.Second, true},
-		{"a restart soon after the first round", 10 * time.Second, time.Minute, 20 * time.Second, false}, // cannot be told apart from a slow clock
+		{"a restart soon after the first round", 10 * time.Second, time.Minute, 20 * time.Second, false}, // looks the same as a slow clock
 		{"a restart in a long silence", time.Minute, 3 * day, day, true},
 		{"a restart just before the end of the range", 400 * day, time.Minute, 10 * time.Second, true},
 		{"the end of the range", uptimeRange - 20*time.Second, time.Minute, 40 * time.Second, false},

@@ -62,7 +62,7 @@ func TestSharedRooms(t *testing.T) {
 	wg.Wait()
 }
 
-// What is usual is decoded without gosnmp; what is not is decoded by it, with the same samples.
+// Usual packets are decoded without gosnmp; unusual ones are decoded by it, with the same samples.
 func TestUnusualAnswersAreDecodedByGosnmp(t *testing.T) {
 	const sysName = "06082b06010201010500"
 	packet := func(value string) []byte {

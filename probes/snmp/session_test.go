@@ -325,7 +325,7 @@ func TestAnswerIsNoResponse(t *testing.T) {
 	}
 }
 
-// A device that invents rows for ever is cut off.
+// A walk of a device that invents rows endlessly is cut off.
 func TestWalkIsBounded(t *testing.T) {
 	a := newFakeAgent(t)
 	row := 0

@@ -48,7 +48,7 @@ func TestDeadDeviceCostsLess(t *testing.T) {
 	}
 }
 
-// The end of the agent amid a question is no silence of the device.
+// A shutdown of the agent during a request does not count as silence of the device.
 func TestCanceledIsNoSilence(t *testing.T) {
 	p := newProbe(t, newFakeAgent(t).config("system"))
 	ctx, cancel := context.WithCancel(t.Context())

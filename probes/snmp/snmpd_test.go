@@ -149,8 +149,8 @@ func newProbe(t testing.TB, c Config) *Probe {
 	return p
 }
 
-// collect runs one round of at most ten seconds. Of what it gives, the series about whether the device
-// answers are left out: they are tested by themselves.
+// collect runs one round of at most ten seconds. It omits the series about whether the device answers:
+// other tests cover them.
 func collect(t testing.TB, p *Probe) (*probes.Round, error) {
 	t.Helper()
 	all, err := collectAll(t, p)

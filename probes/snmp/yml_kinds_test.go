@@ -69,7 +69,7 @@ func (v value) isNumber() bool {
 	return !slices.Contains([]gosnmp.Asn1BER{gosnmp.OctetString, gosnmp.ObjectIdentifier, gosnmp.IPAddress}, v.typ)
 }
 
-// isText tells values that are UTF-8: Debian's exporter fails as a whole at others.
+// isText reports whether a value is UTF-8: other texts make Debian's exporter fail as a whole.
 func (v value) isText() bool {
 	s, ok := v.v.(string)
 	return !ok || utf8.ValidString(s)
@@ -151,7 +151,7 @@ func scalarDiffers(t metricType, v value) string {
 	return ""
 }
 
-// combinedColumns are the values whose type stands in the column before.
+// combinedColumns adds the values whose type is in the preceding column.
 func (k *kinds) combinedColumns() {
 	for _, typ := range []string{"InetAddress", "InetAddressMissingSize", "LldpPortId"} {
 		for _, prefix := range []string{"c", "l"} {
@@ -169,7 +169,7 @@ func (k *kinds) combinedColumns() {
 						continue // an unknown type: the exporter reads the value as an index, lengths and all
 					}
 					if inner == 3 && typ == "LldpPortId" && v.typ == gosnmp.OctetString && len(v.v.(string)) > 6 {
-						continue // told under scalars
+						continue // reported under scalars
 					}
 					if typ != "LldpPortId" && (inner == 3 || inner == 5 || inner == 7) && prefix == "l" && v.typ == gosnmp.OctetString {
 						continue
@@ -298,8 +298,8 @@ func newKinds(old bool) *kinds {
 	return k
 }
 
-// file is the module as an snmp.yml, in the old format without what Debian's exporter does not
-// know.
+// file writes the module as an snmp.yml, in the old format and without the features that Debian's
+// exporter lacks.
 func (k *kinds) file(t *testing.T) []byte {
 	t.Helper()
 	var metrics []object
@@ -333,8 +333,8 @@ func fromFile(t *testing.T, a *fakeAgent, text []byte, modules ...string) *Probe
 	return newProbe(t, c)
 }
 
-// The same file over the same device gives the same series and values as snmp_exporter, but for
-// what the documentation names. Debian's exporter is asked for what it knows; SNMP_EXPORTER
+// The same file and device give the same series and values as snmp_exporter, except for the
+// documented differences. Debian's exporter is asked for the features that it has; SNMP_EXPORTER
 // names a newer one that is asked for all.
 func TestKindsAsExporter(t *testing.T) {
 	newer := os.Getenv("SNMP_EXPORTER")
@@ -358,9 +358,9 @@ func TestKindsAsExporter(t *testing.T) {
 	t.Logf("%d series of ours, %d of the exporter", len(ours), len(theirs))
 }
 
-// What snmp_exporter gave for the metrics that only a newer one than Debian's knows: built from
-// its source, commit 1d54f35 of July 2026. TestKindsAsExporter prints both, and the differences,
-// when SNMP_EXPORTER names such a program.
+// Output of snmp_exporter for the metrics that need a newer version than Debian's: built from its
+// source, commit 1d54f35 of July 2026. TestKindsAsExporter prints both, and the differences, when
+// SNMP_EXPORTER names such a program.
 const (
 	newerSamples = 2043
 	newerDigest  = "2bd09ee1068af871"

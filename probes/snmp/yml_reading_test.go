@@ -11,7 +11,7 @@ import (
 	"github.com/gosnmp/gosnmp"
 )
 
-// How a module is read: what the probe's configuration says goes before the module's own.
+// The probe's configuration takes precedence over the module's own parameters.
 func TestTuning(t *testing.T) {
 	three := 3
 	path := write(t, "modules:\n  slow: {max_repetitions: 10, retries: 0, timeout: 20s}\n  plain: {walk: [1.3.6]}\n")

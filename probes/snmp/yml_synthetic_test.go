@@ -66,7 +66,7 @@ func madeUp(t metricType, n int) (gosnmp.Asn1BER, any) {
 	return gosnmp.OctetString, fmt.Sprintf("%d.5 C", n)
 }
 
-// synthetic is a device that has two rows of every table of a module, and of what it looks up.
+// synthetic returns a device with two rows in every table of a module, and with the objects of its lookups.
 func synthetic(m module) (tree []gosnmp.SnmpPDU) {
 	values := map[string]gosnmp.SnmpPDU{}
 	named, n := map[string]bool{}, 0
@@ -111,9 +111,9 @@ func synthetic(m module) (tree []gosnmp.SnmpPDU) {
 	return slices.Collect(maps.Values(values))
 }
 
-// Every module of a published file, over a device that has rows for all of it, gives the series
-// and values of snmp_exporter. Both programs walk the made-up device; what neither reads of it
-// proves nothing, and the log says how much came.
+// Every module of a published file, on a device that has rows for all of it, gives the series and
+// values of snmp_exporter. Both programs walk the synthetic device; objects that neither reads prove
+// nothing, so the log has the number of samples.
 func TestPublishedOverSyntheticDevices(t *testing.T) {
 	list, exporter := os.Getenv("SNMP_YML"), os.Getenv("SNMP_EXPORTER")
 	if list == "" || exporter == "" {

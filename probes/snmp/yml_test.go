@@ -23,7 +23,7 @@ func aMetric(lines string) string {
 	return "modules:\n  m:\n    walk: [1.3.6]\n    metrics:\n    - name: x\n      oid: 1.3.6.1\n      type: gauge\n" + lines
 }
 
-// What is broken is told with its line, its column and what to do.
+// An error in a file is reported with its line, its column and the remedy.
 func TestBrokenFiles(t *testing.T) {
 	for _, tc := range []struct{ name, text, at, says string }{
 		{"no YAML", "modules:\n  m: [\n", "", "cannot be read as YAML"},
@@ -107,8 +107,8 @@ func TestUnknownKeys(t *testing.T) {
 	}
 }
 
-// Sifting keeps what is wanted, on its lines, in either format, and leaves a text alone whose
-// lines do not tell modules apart.
+// Sifting keeps the wanted modules, on their lines, in either format, and leaves a text unchanged whose
+// lines do not separate the modules.
 func TestSift(t *testing.T) {
 	only := func(name string) bool { return name == "b" }
 	for _, tc := range []struct {
@@ -153,8 +153,8 @@ func write(t testing.TB, text string) string {
 
 const twoLogins = "auths:\n  public_v2: {community: from-file}\n  v3: {version: 3, username: u, security_level: authPriv, password: short, priv_password: tiny, community: public, auth_protocol: SHA, priv_protocol: AES}\nmodules:\n  m:\n    walk: [1.3.6]\n    metrics: [{name: x, oid: 1.3.6.1, type: gauge}]\n  system:\n    get: [1.3.6.1.2.1.1.3.0]\n    metrics: [{name: up, oid: 1.3.6.1.2.1.1.3, type: gauge}]\n"
 
-// Which login a probe has: the one that its configuration gives or names, else what
-// snmp_exporter takes by default, else that of the modules in the old format.
+// The login of a probe: the one that its configuration gives or names, else the default of
+// snmp_exporter, else that of the modules in the old format.
 func TestWhichLogin(t *testing.T) {
 	old := write(t, "m:\n  walk: [1.3.6]\n  version: 1\n  auth: {community: one}\nn:\n  walk: [1.3.6]\n  auth: {community: two}\no:\n  walk: [1.3.6]\n")
 	file := write(t, twoLogins)
@@ -190,8 +190,8 @@ func TestWhichLogin(t *testing.T) {
 	}
 }
 
-// A module of a file goes before the built-in one, a later file before an earlier one, and both
-// are told; a change of what is read changes the version.
+// A module of a file takes precedence over the built-in one, a later file over an earlier one, and
+// both are reported; a change of the files' content changes the version.
 func TestWhichModule(t *testing.T) {
 	first := write(t, twoLogins)
 	second := write(t, "modules:\n  m:\n    metrics: [{name: later, oid: 1.3.6.1, type: gauge}]\n")
@@ -257,7 +257,7 @@ func TestSecretsOfFiles(t *testing.T) {
 			t.Errorf("%d: nothing is wrong: %s", i, text)
 		}
 	}
-	// A login by name is hidden in what a device says, as one in the configuration is.
+	// A login referred to by name is redacted from a device's texts, like one in the configuration.
 	path := write(t, "auths:\n  a: {community: "+canary+"}\nmodules:\n  m: {walk: [1.3.6], metrics: []}\n")
 	p, err := New(Config{Target: "127.0.0.1:1", ConfigFiles: []string{path}, Auth: Auth{Name: "a"}, Modules: []string{"m"}}, nil, slog.New(slog.DiscardHandler))
 	if err != nil {
@@ -271,7 +271,7 @@ func TestSecretsOfFiles(t *testing.T) {
 	}
 }
 
-// FuzzYML: any file loads, or its mistakes are told; what loads reads any table without panic.
+// FuzzYML: any file loads or has its errors reported; a loaded file reads any table without a panic.
 func FuzzYML(f *testing.F) {
 	f.Add([]byte(twoLogins), []byte{1, 2, 3, 4})
 	f.Add([]byte(aMetric("      indexes: [{labelname: a, type: InetAddress}]\n      lookups: [{labels: [a], labelname: b, oid: 1.3.6.1, type: LldpPortId}]\n      regex_extracts: {X: [{regex: '(.*)'}]}\n      display_hint: '*1d.:'\n")), []byte{0xff, 0})
@@ -300,7 +300,7 @@ func FuzzYML(f *testing.F) {
 	})
 }
 
-// Devices that differ in nothing but the target share what was read.
+// Devices that differ only in the target share the file contents.
 func TestPlansAreShared(t *testing.T) {
 	var plans Plans
 	c := Config{ConfigFiles: []string{write(t, twoLogins)}, Modules: []string{"m", "system"}}

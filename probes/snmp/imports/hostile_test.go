@@ -65,7 +65,7 @@ func TestAliasesAreBounded(t *testing.T) {
 	}
 }
 
-// TestSameSystemTwice reads two files that are of one operating system by what they say.
+// TestSameSystemTwice reads two files that declare the same operating system.
 func TestSameSystemTwice(t *testing.T) {
 	dir := librenmsTree(t, map[string]string{
 		"os_detection/acme.yaml": acmeDetection, "os_discovery/acme.yaml": acmeSensors,
@@ -77,7 +77,7 @@ func TestSameSystemTwice(t *testing.T) {
 	}
 }
 
-// TestPipeForDetection reads a copy of LibreNMS in which a pipe stands in the place of a file.
+// TestPipeForDetection reads a copy of LibreNMS in which a pipe replaces a file.
 func TestPipeForDetection(t *testing.T) {
 	dir := librenmsTree(t, map[string]string{"os_detection/acme.yaml": acmeDetection, "os_discovery/acme.yaml": acmeSensors, "os_discovery/pipe.yaml": acmeSensors})
 	if err := syscall.Mkfifo(filepath.Join(dir, "os_detection/pipe.yaml"), 0o600); err != nil {
@@ -89,7 +89,7 @@ func TestPipeForDetection(t *testing.T) {
 	}
 }
 
-// TestControlCharacters prints what a hostile file says without the codes that a terminal obeys.
+// TestControlCharacters prints texts of a hostile file without terminal control codes.
 func TestControlCharacters(t *testing.T) {
 	dir := librenmsTree(t, map[string]string{
 		"os_detection/acme.yaml": acmeDetection,

@@ -32,7 +32,7 @@ func told(t *testing.T, r *Result, err error) string {
 	return b.String()
 }
 
-// TestImports holds what is made of small files of each dialect. Each definition that is made loads.
+// TestImports checks the definitions made of small files of each dialect, and that each of them loads.
 func TestImports(t *testing.T) {
 	const mibs = "testdata/librenms/mibs"
 	for name, read := range map[string]func() (*Result, error){
@@ -76,7 +76,7 @@ func TestLibreNMSNeedsItsDirectories(t *testing.T) {
 	}
 }
 
-// TestLibreNMSWithoutMIBs reads what needs no names.
+// TestLibreNMSWithoutMIBs reads the entries that need no names.
 func TestLibreNMSWithoutMIBs(t *testing.T) {
 	dir := t.TempDir()
 	if err := os.CopyFS(dir, os.DirFS("testdata/librenms")); err != nil {

@@ -90,7 +90,7 @@ func TestDocumentation(t *testing.T) {
 	}
 }
 
-// TestBuiltIn holds the built-in definitions to what a reader of them expects.
+// TestBuiltIn checks the number, file names, detect entries and objects of the built-in definitions.
 func TestBuiltIn(t *testing.T) {
 	l, err := Load()
 	if err != nil {

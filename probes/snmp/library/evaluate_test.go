@@ -201,7 +201,7 @@ func loaded(t *testing.T, texts ...string) *Library {
 	return l
 }
 
-// TestRecogniseByMore: patterns, values of objects, what must not hold, and the order of definitions that fill.
+// TestRecogniseByMore: patterns, values of objects, conditions that must not hold, and the order of filling definitions.
 func TestRecogniseByMore(t *testing.T) {
 	l := loaded(t,
 		"definition: a\nfills: true\nvendor: A\ndetect: [{sysObjectID: 1.3.6.1.4.1.1, family: a, unless: [{sysDescr: not this}, {present: 1.3.6.1.4.1.5, value: '^off'}]}]",
@@ -249,7 +249,7 @@ func TestRecogniseByMore(t *testing.T) {
 	}
 }
 
-// TestFills: what another definition has read is left to it, with its limits, row by row.
+// TestFills: a filling definition skips objects that another one has read, with their limits, row by row.
 func TestFills(t *testing.T) {
 	const fill = `definition: g
 fills: true

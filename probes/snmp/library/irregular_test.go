@@ -9,8 +9,8 @@ import (
 	"time"
 )
 
-// TestLoadWaitsForNoPipe: what is no file, also behind a link, is a mistake of the directory; links to files are followed, as
-// Kubernetes places them.
+// TestLoadWaitsForNoPipe: an irregular file, also behind a link, is an error of the directory; links to files are followed, as
+// Kubernetes creates them.
 func TestLoadWaitsForNoPipe(t *testing.T) {
 	const plain = "definition: plain\nvendor: Acme\n"
 	for _, c := range []struct {

@@ -58,7 +58,7 @@ func writtenPDU(v gosnmp.SnmpPDU) string {
 	return fmt.Sprintf("%s %d %T %v", v.Name, v.Type, v.Value, v.Value)
 }
 
-// same compares what m has decoded of a packet with what gosnmp makes of it and of its brief.
+// same compares the decoded packet in m with the results of gosnmp for the packet and for its brief.
 func same(t *testing.T, m *Message, packet []byte) {
 	t.Helper()
 	codec := &gosnmp.GoSNMP{Version: gosnmp.Version2c, MaxRepetitions: 1}
@@ -206,7 +206,7 @@ func tlv(tag byte, contents ...[]byte) []byte {
 	return append(appendHead(nil, tag, len(content)), content...)
 }
 
-// What is no answer, or is unusual in any way, is left to gosnmp.
+// Packets that are not answers, or are unusual in any way, are left to gosnmp.
 func TestLeavesTheRestAlone(t *testing.T) {
 	version2c, community, ids := []byte{2, 1, 1}, tlv(byte(OctetString)), []byte{2, 1, 7, 2, 1, 0, 2, 1, 0}
 	name, five := []byte{6, 3, 0x2b, 6, 1}, []byte{2, 1, 5}
@@ -269,7 +269,7 @@ func TestDecodeAllocatesNothing(t *testing.T) {
 	}
 }
 
-// FuzzDecode: what is decoded is what gosnmp decodes, and the brief is of the same request.
+// FuzzDecode: a decoded packet equals that of gosnmp, and the brief belongs to the same request.
 func FuzzDecode(f *testing.F) {
 	for _, packet := range answers(f) {
 		f.Add(packet)
