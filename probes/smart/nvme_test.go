@@ -86,7 +86,7 @@ func TestNVMeAsSmartctl(t *testing.T) {
 	}
 }
 
-// TestNVMeWithoutSmartctl: the controllers that the kernel lists are read where smartctl is not installed; what else is listed there is not.
+// TestNVMeWithoutSmartctl: without smartctl, the controllers that the kernel lists are read; other entries of the list are not.
 func TestNVMeWithoutSmartctl(t *testing.T) {
 	if _, err := os.Stat("/usr/sbin/smartctl"); err == nil {
 		t.Log("smartctl is installed here: its scan adds what this machine has")
@@ -114,7 +114,7 @@ func TestNVMeWithoutSmartctl(t *testing.T) {
 	}
 }
 
-// TestNVMeRefused: a refusal costs its own disk, and says what to do; one by the controller has its status.
+// TestNVMeRefused: a refusal affects only its own disk, and names the remedy; one by the controller has its status.
 func TestNVMeRefused(t *testing.T) {
 	door := fakeNVMe(t)
 	for refusal, want := range map[error]string{fs.ErrPermission: "CAP_SYS_ADMIN", nvmeStatus(0x4281): "type 2, status 0x81"} {

@@ -49,8 +49,8 @@ func at(v any, path string) any {
 	return v
 }
 
-// TestOracle reads captures of smartctl from a directory that is no part of the repository: make oracle CORPUS=DIR. What a plain look
-// into the JSON finds must be there, each reading once, and nothing of hw_* may be there beside it.
+// TestOracle reads captures of smartctl from a directory that is not in the repository: make oracle CORPUS=DIR. Each reading that a
+// simple search of the JSON finds must be there once, and there must be no other hw_* samples.
 func TestOracle(t *testing.T) {
 	root := os.Getenv("CORPUS")
 	if root == "" {
@@ -110,7 +110,7 @@ func samplesOf(t *testing.T, text []byte) map[string][]float64 {
 	return got
 }
 
-// judge compares the samples of a capture with what stands in it, and gives how many readings were compared.
+// judge compares the samples of a capture with its JSON, and returns the number of compared readings.
 func judge(t *testing.T, text []byte, v map[string]any) int {
 	t.Helper()
 	got := samplesOf(t, text)

@@ -122,7 +122,7 @@ func TestGolden(t *testing.T) {
 	}
 }
 
-// TestSleeping: a disk that falls asleep keeps what does not move, is not an error, and comes back.
+// TestSleeping: a disk that falls asleep keeps its constant values, is not an error, and comes back.
 func TestSleeping(t *testing.T) {
 	dir, c := machine(t, map[string]string{"sda": "ata.json"})
 	c.Devices = []Device{{Device: "/dev/sda"}}
@@ -172,9 +172,9 @@ func TestHanging(t *testing.T) {
 	}
 }
 
-// TestHangingBesideSlowDisks: eight disks of which two hang, on a machine on which the others take 2.4 s each. The
-// ones that hang cost the others a second each, not read_timeout, so that a round of ten seconds is enough for all.
-// That holds whether the kernel lets go of a killed smartctl or does not.
+// TestHangingBesideSlowDisks: two of eight disks hang, and the others take 2.4 s each. The hanging ones cost the others a
+// second each, not read_timeout, so that a round of ten seconds is enough for all. That holds whether or not the kernel
+// can end a killed smartctl.
 func TestHangingBesideSlowDisks(t *testing.T) {
 	for name, letsGo := range map[string]bool{"killed": true, "cannot be killed": false} {
 		t.Run(name, func(t *testing.T) { synctest.Test(t, func(t *testing.T) { hangBesideSlow(t, letsGo) }) })
@@ -248,7 +248,7 @@ func TestPatience(t *testing.T) {
 	})
 }
 
-// TestStuck has smartctls that do not end even when they are killed: they are not started again, and take nobody's turn.
+// TestStuck has smartctls that survive their kill: they are not started again, and do not take the turns of others.
 func TestStuck(t *testing.T) {
 	_, c := machine(t, whole)
 	c.Devices = []Device{{Device: "/dev/sda"}, {Device: "/dev/nvme0"}}
