@@ -100,7 +100,7 @@ func probeOf(t *testing.T, f *fake) *Probe {
 	return p
 }
 
-// TestOddRecords: what cannot be understood costs itself.
+// TestOddRecords: a record that cannot be parsed loses only itself.
 func TestOddRecords(t *testing.T) {
 	short := fullRecord(2, 2, "lies")
 	short[4] = 200 // says that it is longer than it is
@@ -169,7 +169,7 @@ func TestCache(t *testing.T) {
 	}
 }
 
-// TestDies: a BMC that stops answering after any number of commands: what was read is kept, the session is closed, the round ends.
+// TestDies: when a BMC stops answering after any number of commands, the values read are kept, the session is closed, and the round ends.
 func TestDies(t *testing.T) {
 	for dead := 1; dead < 18; dead++ {
 		f := newFake(fullRecord(1, 1, "a"), fullRecord(2, 2, "b"))

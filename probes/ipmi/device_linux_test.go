@@ -7,7 +7,7 @@ import (
 	"time"
 )
 
-// TestDeviceAnswer: what the kernel's driver gives up is silence; what the BMC itself says is not.
+// TestDeviceAnswer: a command that the kernel's driver gives up counts as silence; an answer of the BMC itself does not.
 func TestDeviceAnswer(t *testing.T) {
 	other := errors.New("another error")
 	for name, tc := range map[string]struct {

@@ -20,7 +20,7 @@ import (
 	"hwsagent/probes"
 )
 
-// network is a BMC at a UDP socket that the tests wrote. It knows both cipher suites, and misbehaves as it is told.
+// network is a simulated BMC at a UDP socket. It knows both cipher suites, and misbehaves on request.
 type network struct {
 	suites   []*suite
 	password string
@@ -130,7 +130,7 @@ func quick(address string) Config {
 	return Config{Target: address, Username: "u", Password: "pass-word", PacketTimeout: model.Duration(5 * time.Second), Retries: &retries}
 }
 
-// TestSuites: 17 is tried first, then 3, and what the BMC took is remembered; each round has one session, which is closed.
+// TestSuites: 17 is tried first, then 3, and the accepted suite is remembered; each round has one session, which is closed.
 func TestSuites(t *testing.T) {
 	for _, tc := range []struct {
 		name string

@@ -67,8 +67,8 @@ func withInventories(f *fake, all map[byte][]byte) *int {
 	return begun
 }
 
-// TestInventoriesOfParts: the inventory of a part goes to the sensor of its state, else it is a component of its own, the parent of the part's
-// sensors; what has no inventory costs nothing.
+// TestInventoriesOfParts: the inventory of a part goes to the sensor of its state, or else becomes a separate component, the parent of
+// the part's sensors; a part without an inventory costs no series.
 func TestInventoriesOfParts(t *testing.T) {
 	f := newFake(stateRecord(1, 0x41, typeMemory, 32, 1, "DIMM 1"), fullRecord(2, 2, "CPU 1 Temp"),
 		locatorRecord(3, 5, 32, 1, "DIMM1 FRU"), locatorRecord(4, 6, 3, 1, "CPU1 FRU"), locatorRecord(5, 7, 10, 1, "PSU1"), locatorRecord(6, 8, 11, 2, "Riser\xff"), locatorRecord(7, 0, 23, 1, "System"))
@@ -127,7 +127,7 @@ func TestPartsAreReadSeldom(t *testing.T) {
 	})
 }
 
-// TestEqualBMCsShareRecords: hundreds of BMCs of one model keep what their records say once, limits included; a BMC with another limit has its own.
+// TestEqualBMCsShareRecords: hundreds of BMCs of one model share one copy of their records, limits included; a BMC with another limit has its own.
 func TestEqualBMCsShareRecords(t *testing.T) {
 	read := func(limit byte) *repository {
 		f := newFake(fullRecord(1, 1, "first"), fullRecord(2, 2, "second"))
@@ -170,7 +170,7 @@ func TestSilentInventory(t *testing.T) {
 	}
 }
 
-// TestInventoryThatIsCutOff: what was read of a field whose end is missing is not in a recording.
+// TestInventoryThatIsCutOff: a recording does not contain a field whose end was not read.
 func TestInventoryThatIsCutOff(t *testing.T) {
 	words, err := tape.NewRedactor(nil)
 	if err != nil {

@@ -20,8 +20,8 @@ func once(f *fake, key [2]byte, refused completion) (fired *int) {
 	return &n
 }
 
-// TestRefusalOfTheMoment: what a BMC refuses because it is busy or starting is asked for again in the next round, and is not taken for
-// something that it does not have; what was known of it stays.
+// TestRefusalOfTheMoment: a request that the BMC refuses because it is busy or starting is repeated in the next round; the refusal does
+// not mean that the BMC lacks the item, and earlier values stay.
 func TestRefusalOfTheMoment(t *testing.T) {
 	for _, tc := range []struct {
 		name string

@@ -190,7 +190,7 @@ func TestSim(t *testing.T) {
 	}
 }
 
-// compareWithIpmitool holds the analog sensors to what ipmitool says of their numbers.
+// compareWithIpmitool compares the analog sensors with the output of ipmitool.
 func compareWithIpmitool(t *testing.T, address, got string) {
 	t.Helper()
 	host, port, _ := net.SplitHostPort(address)

@@ -117,7 +117,7 @@ func TestForeignInventory(t *testing.T) {
 	}
 }
 
-// What a recording of OpenIPMI's BMC gives elsewhere is what the BMC gives.
+// A replayed recording of OpenIPMI's BMC gives the same samples as the BMC.
 func TestSimReplay(t *testing.T) {
 	address := startSim(t)
 	c := Config{Target: address, Username: "watcher", Password: "watch-pass"}
