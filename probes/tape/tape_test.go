@@ -57,7 +57,7 @@ func TestReadRefuses(t *testing.T) {
 	}
 }
 
-// Answers to one question come in their order, and the last one for ever.
+// The answers to a repeated question come in their order, and then the last one again.
 func TestPlayer(t *testing.T) {
 	from := tape.New("x")
 	from.Add("a", tape.OK, []byte("1"))
