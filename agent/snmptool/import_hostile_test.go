@@ -8,7 +8,7 @@ import (
 	"testing"
 )
 
-// acmeProfile is a profile of which something is carried over without MIBs.
+// acmeProfile is a profile that can be converted in part without MIBs.
 const acmeProfile = `sysobjectid: 1.3.6.1.4.1.99999.7
 metrics:
   - MIB: ACME-MIB
@@ -95,8 +95,8 @@ func TestImportIntoOddDirectories(t *testing.T) {
 	})
 }
 
-// TestImportOfOddProfiles holds that one odd file of many does not keep the others from being carried over, and brings nothing
-// of its own into what is written.
+// TestImportOfOddProfiles checks that one odd file among many does not prevent the conversion of the others, and adds no
+// content of its own to the output.
 func TestImportOfOddProfiles(t *testing.T) {
 	for name, files := range map[string]map[string]string{
 		"a name that is too long":       {strings.Repeat("x", 245) + ".yaml": acmeProfile},

@@ -28,7 +28,7 @@ const acmeDevice = `1.3.6.1.2.1.1.1.0|4|Acme v2
 1.3.6.1.4.1.99999.1.1.1.4.0|4|north
 `
 
-// TestImport reads a recorded device with what was imported: the definitions that are written do what the files said.
+// TestImport reads a recorded device with imported definitions: they give the results that the source files describe.
 func TestImport(t *testing.T) {
 	device := filepath.Join(t.TempDir(), "acme.snmprec")
 	if err := os.WriteFile(device, []byte(acmeDevice), 0o600); err != nil {
@@ -62,7 +62,7 @@ func TestImport(t *testing.T) {
 	}
 }
 
-// TestImportAgain writes over what an import wrote, removes what it does not make any more, and touches no other file.
+// TestImportAgain overwrites the files of an earlier import, removes the obsolete ones, and touches no other file.
 func TestImportAgain(t *testing.T) {
 	dir := t.TempDir()
 	put := func(name, text string) {

@@ -9,7 +9,7 @@ import (
 	"hwsagent/probes/tape"
 )
 
-// A Unix machine has its host's name in sysDescr, whatever sysName says; what only looks like such a description is kept.
+// A Unix machine has its host's name in sysDescr, which may differ from sysName; a text that only resembles such a description is kept.
 func TestRedactorFindsTheHostInSysDescr(t *testing.T) {
 	for description, replaced := range map[string]bool{
 		"Linux backup7.fra.example.net 6.1.0-44-amd64 #1 SMP x86_64":       true,

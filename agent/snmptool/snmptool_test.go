@@ -27,7 +27,7 @@ import (
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 
-// ours is a device with everything that a recording must not keep, in the words of nobody's device.
+// ours is an invented device with everything that a recording must not keep.
 const ours = `1.3.6.1.2.1.1.1.0|4|Example Switch 24, version 3.2.1.0, core-switch-17
 1.3.6.1.2.1.1.2.0|6|1.3.6.1.4.1.32473.1.1
 1.3.6.1.2.1.1.3.0|67|4711
@@ -59,7 +59,7 @@ const ours = `1.3.6.1.2.1.1.1.0|4|Example Switch 24, version 3.2.1.0, core-switc
 1.3.6.1.6.3.18.1.1.1.2.1|4|s3cr3tcommunity
 `
 
-// private is what may not be in a recording by default, in any case of letters.
+// private are the words that a recording must not contain by default, ignoring case.
 var private = []string{"core-switch", "jane", "roe", "cellar", "0a1b2c", "0a:1b", "10.20.30.40", "0a141e28", "hunter22", "vault", "12345678", "foc1234", "s3cr3t", "1.3.6.1.6.3.18"}
 
 func serve(t *testing.T, text string) string {
@@ -90,7 +90,7 @@ func record(t *testing.T, device, file string, keep ...string) (Recorded, error)
 	return Record(t.Context(), config(o.Target, o.Auth, o.Timeout, o.Retries), file, words, o.Logger)
 }
 
-// A recording has none of what tells whose device it is, keeps the rest to the octet, and can be read again.
+// A recording contains no data that identifies the device's owner, keeps the rest to the octet, and can be read again.
 func TestRecord(t *testing.T) {
 	file := filepath.Join(t.TempDir(), "r.snmprec")
 	done, err := record(t, ours, file)
@@ -157,7 +157,7 @@ func TestWalk(t *testing.T) {
 	}
 }
 
-// What no module reads is told by vendor.
+// Unread variables are reported by vendor.
 func TestTest(t *testing.T) {
 	file := filepath.Join(t.TempDir(), "r.snmprec")
 	if err := os.WriteFile(file, []byte(ours+"rubbish\n"), 0o600); err != nil {
@@ -223,7 +223,7 @@ func counting(t *testing.T, at string, community string, count *[2]atomic.Int64)
 	}()
 }
 
-// Each login is tried once for a device, in order, until one is answered; what is printed is configuration
+// Each login is tried once per device, in order, until one is answered; the output is configuration
 // without secrets.
 func TestDiscover(t *testing.T) {
 	first, err := net.ListenPacket("udp", "127.9.9.1:0")
@@ -291,7 +291,7 @@ func TestAddresses(t *testing.T) {
 	}
 }
 
-// A mistake in a login is told without its secrets.
+// An error in a login is reported without its secrets.
 func TestLogin(t *testing.T) {
 	if a, err := Login("{version: 3, username: u, password_file: f}"); err != nil || a.Username != "u" {
 		t.Errorf("%+v %v", a, err)
