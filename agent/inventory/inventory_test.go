@@ -29,8 +29,8 @@ func TestTree(t *testing.T) {
 	}
 }
 
-// A component has its states, facts and values; two values of one metric are told apart; what is said of the whole machine
-// stands below the tree.
+// A component has its states, facts and values; several values of one metric stay distinct; the values of the whole machine
+// are printed below the tree.
 func TestValues(t *testing.T) {
 	r := probes.NewRound(0)
 	disk := hw.Report{Status: hw.OK | hw.PredictedFailure, Component: hw.Component{Kind: hw.PhysicalDisk, ID: "d", Name: "sda", Facts: []string{hw.Model, "M\n1", hw.Serial, "S1"}}}
@@ -67,7 +67,7 @@ func text(t *testing.T, r *probes.Round, problem ...string) string {
 	return b.String()
 }
 
-// A device without components is told with what it is, what it was recognised as, and how to find out what it has.
+// A device without components is printed with its description, its classification, and how to find out more.
 func TestDeviceWithoutComponents(t *testing.T) {
 	r := probes.NewRound(0)
 	for name, value := range map[string]string{"sysName": "core\x1b1", "sysDescr": "Example OS 7\nx86_64", "sysObjectID": "1.3.6.1.4.1.99999.1"} {
