@@ -47,7 +47,7 @@ func identity(name string, labels map[string]string) string {
 	return name + "{" + strings.Join(all, ",") + "}"
 }
 
-// theirs is what node_exporter says, and the times of the machine's clock between which it said it, in milliseconds.
+// theirs is the output of node_exporter, with the start and end of the request by the machine's clock, in milliseconds.
 type theirs struct {
 	values   map[string]float64
 	counters map[string]bool
@@ -83,8 +83,8 @@ func (v *vm) exporter(t *testing.T) theirs {
 // roundTakes is more than a round of the probe host takes, in milliseconds: its values are read that long after its time.
 const roundTakes = 1500
 
-// compareExporter compares the probe host with node_exporter several times over, as values move: what once was equal while it
-// stood still, or lay between what the agent read before and after, is equal.
+// compareExporter compares the probe host with node_exporter several times, as values move: a value counts as equal if it was
+// equal once while constant, or lay between the agent's readings before and after.
 func compareExporter(t *testing.T, v *vm, r *record) {
 	t.Helper()
 	const looks = 6

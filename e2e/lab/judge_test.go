@@ -24,8 +24,8 @@ type verdict struct {
 	lost                    []string
 }
 
-// limits are how far apart two rounds of a probe may be, in milliseconds: its interval, its timeout, and what a loaded host with
-// a processor in software may be late. A device that hangs must not make it more.
+// limits returns the largest allowed distance of two rounds of a probe, in milliseconds: its interval, its timeout, and the delay
+// of a loaded host with a software-emulated processor. A hanging device must not increase it.
 func limits() map[string]int64 {
 	return map[string]int64{"host": 20_000, "smart": 40_000, "ipmi": 20_000, "line": 20_000}
 }

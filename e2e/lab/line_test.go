@@ -101,8 +101,8 @@ func whole(all map[string]series, job string, since int64) map[string]bool {
 	return found
 }
 
-// piled is what of the agent grows when goroutines or files pile up, before and in the time of the events, and which of it grew by more
-// than devices that hang explain: three do at a time, and each may hold a few until it lets go.
+// piled describes the agent's numbers of goroutines and open files, before and during the events, and returns those that are missing or
+// grew by more than hanging devices explain: three hang at a time, and each may hold a few until it recovers.
 func piled(all map[string]series, begin, end int64) (said, wrong []string) {
 	const more = 40
 	for _, name := range []string{"go_goroutines", "process_open_fds"} {

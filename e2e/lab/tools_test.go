@@ -96,7 +96,7 @@ func (c *comparison) want(value float64, name string, labels ...string) {
 	}
 }
 
-// near is equal but for the rounding of what is printed.
+// near reports equality within the rounding of the printed values.
 func near(a, b float64) bool {
 	d := a - b
 	return d < 0.0051 && d > -0.0051
