@@ -44,7 +44,7 @@ type Sample struct {
 const checkEvery = 256
 
 // Each calls f for each sample of a body of that content type. It stops at an error of f, at the first
-// syntax error of the body, and when ctx ends. The bounds are those of [New].
+// error in the body, and when ctx ends. The bounds are those of [New].
 //
 // The lines of OpenMetrics 1.0 that end in _created are not samples, but start timestamps of others
 // (https://github.com/prometheus/OpenMetrics/blob/v1.0.0/specification/OpenMetrics.md#counter-1).

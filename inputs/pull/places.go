@@ -133,8 +133,8 @@ type place struct {
 	credit time.Duration // as of the last Write; at most patience
 }
 
-// Write implements [http.ResponseWriter]. It writes in pieces that a reader takes within about
-// a second, unless it is too slow.
+// Write implements [http.ResponseWriter]. It writes in pieces that a reader takes within a
+// second, unless it is too slow.
 func (p *place) Write(b []byte) (n int, err error) {
 	for len(b) > 0 && err == nil {
 		var m int
