@@ -22,7 +22,7 @@ const (
 	settle = 5 * time.Second
 	// lastScrapes is how long scrapes in progress may go on when the agent stops.
 	lastScrapes = 500 * time.Millisecond
-	// lastMoment is how long they may take to end after their requests were cancelled.
+	// lastMoment is how long they may take to end after their requests were canceled.
 	lastMoment = time.Second
 )
 
@@ -124,7 +124,7 @@ func hostSeed() uint64 {
 }
 
 // Run scrapes until ctx ends. Scrapes in progress then get half a second; the requests of slower
-// scrapes are cancelled and append nothing. Run is called once.
+// scrapes are canceled and append nothing. Run is called once.
 func (s *Scraper) Run(ctx context.Context) error {
 	select {
 	case <-ctx.Done():
