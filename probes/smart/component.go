@@ -24,7 +24,7 @@ const (
 	warnBackup      = 1 << 4 // the backup of the volatile memory failed
 )
 
-// status returns the disk's status. A disk that predicts its failure still works, so the status is predictive.
+// status returns the disk's status. A failed self-assessment is only a prediction: the disk still works.
 func (c *capture) status() hw.Status {
 	passed, known := c.passed()
 	if c.NVMe != nil && c.NVMe.Warning != nil {
