@@ -7,9 +7,9 @@ import (
 	"hwsagent/wal"
 )
 
-// The account of a window: outcomes, and how far samples may have been sent.
+// This file accounts for a window's samples: their outcomes, and how far samples may have been sent.
 
-// settle gives samples of one entry their outcome and moves the savepoint.
+// settle records the outcomes of samples of one entry and advances the savepoint.
 func (w *window) settle(seq uint64, o wal.Outcome) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -17,7 +17,7 @@ func (w *window) settle(seq uint64, o wal.Outcome) {
 	w.advance()
 }
 
-// settleAll gives all points the same outcome: delivered, or dropped for the reason.
+// settleAll records the same outcome for all points: delivered, or dropped for a reason.
 func (w *window) settleAll(points []point, o wal.Outcome) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -35,8 +35,7 @@ func (w *window) settleAll(points []point, o wal.Outcome) {
 	w.advance()
 }
 
-// remember notes that points are about to be given up: should the window be thrown away,
-// their entries are read again.
+// remember records that points are about to be given up: if the window is discarded, their entries are read again.
 func (w *window) remember(points []point, why wal.Reason) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -47,18 +46,17 @@ func (w *window) remember(points []point, why wal.Reason) {
 	}
 }
 
-// done gives samples of one entry their outcome; a wrong outcome is a mistake of this package, after which the
-// window starts over from the savepoint.
+// done records the outcomes of samples of one entry. A wrong outcome is a bug in this package: the window then restarts
+// from the savepoint.
 func (w *window) done(seq uint64, o wal.Outcome) {
 	if err := w.progress.Done(seq, o); err != nil && w.broken == nil {
 		w.broken = fmt.Errorf("account for samples: %w", err)
-		w.stopReading() // the log may have nothing more
+		w.stopReading() // the reader may be waiting at the end of the log
 		w.q.log.Error("The window's account does not add up; starting again from the savepoint", slog.Any("err", err))
 	}
 }
 
-// advance moves the savepoint over what is finished. w.mu is held, so that marks
-// reach the source in order.
+// advance moves the savepoint past finished entries. The caller holds w.mu, so marks reach the source in order.
 func (w *window) advance() {
 	if w.broken == nil {
 		for {
@@ -77,8 +75,8 @@ func (w *window) advance() {
 	}
 }
 
-// reserve makes durable that entries up to seq may have been sent. It reserves all that
-// is read, so that the disk is waited for once a window and not once a batch.
+// reserve durably records that entries up to seq may have been sent. It reserves all entries read so far, so the queue
+// waits for the disk once per window, not once per batch.
 func (w *window) reserve(seq uint64) error {
 	w.mu.Lock()
 	ok := seq <= w.reserved
@@ -91,7 +89,7 @@ func (w *window) reserve(seq uint64) error {
 	return nil
 }
 
-// mayHave notes that samples of entries up to seq may be stored.
+// mayHave records that samples of entries up to seq may be stored.
 func (w *window) mayHave(seq uint64) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -104,7 +102,7 @@ func (w *window) reserveMore(seq uint64) error {
 	w.mu.Lock()
 	newest := w.progress.Newest()
 	mark, ok := w.progress.Mark(newest)
-	// What has left the window has its outcome: exemplars may come after that.
+	// An entry that has left the window has its outcome; its exemplars may be sent later.
 	_, within := w.progress.Mark(seq)
 	done := seq <= w.reserved || !within
 	w.mu.Unlock()
@@ -123,15 +121,14 @@ func (w *window) reserveMore(seq uint64) error {
 	return nil
 }
 
-// sentMark is the end of the newest entry of which anything may be stored, if that is
-// still in the window.
+// sentMark returns the end of the newest entry of which a sample may be stored, if the entry is still in the window.
 func (w *window) sentMark() (wal.Mark, bool) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	return w.progress.Mark(w.sent)
 }
 
-// commitOf is the commit that is the entry seq of the window, 0 if that has left it.
+// commitOf returns the commit of entry seq, or 0 if the entry has left the window.
 func (w *window) commitOf(seq uint64) uint64 {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -139,14 +136,14 @@ func (w *window) commitOf(seq uint64) uint64 {
 	return mark.Commit
 }
 
-// open is how many samples of the window have no outcome.
+// open returns how many samples of the window have no outcome.
 func (w *window) open() uint64 {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	return w.progress.Open()
 }
 
-// times is o, which counts one sample, for n samples.
+// times returns o, the outcome of one sample, for n samples.
 func times(o wal.Outcome, n uint64) wal.Outcome {
 	o.Delivered *= n
 	o.Filtered *= n
@@ -156,7 +153,7 @@ func times(o wal.Outcome, n uint64) wal.Outcome {
 	return o
 }
 
-// one is the outcome of one sample dropped for a reason.
+// one returns the outcome of one sample that was dropped for reason r.
 func one(r wal.Reason) (o wal.Outcome) {
 	o.Dropped[r] = 1
 	return o

@@ -10,7 +10,7 @@ import (
 	"hwsagent/wal"
 )
 
-// How a window reads: what it takes from the log, and how much.
+// This file reads the log into a window, within its limits.
 
 // read moves entries from the log into the shards until ctx ends.
 func (w *window) read(ctx context.Context) error {
@@ -46,7 +46,7 @@ func (w *window) read(ctx context.Context) error {
 	}
 }
 
-// readRest moves what is in the log by now into the shards, as far as there is room.
+// readRest moves entries up to the log's present end into the shards, as far as there is room.
 func (w *window) readRest(ctx context.Context) error {
 	for head := w.q.source.Head(); w.q.readBefore(head) && w.hasRoom(); {
 		e, err := w.q.nextEntry(ctx)
@@ -55,7 +55,7 @@ func (w *window) readRest(ctx context.Context) error {
 		}
 		if w.q.aheadFor(e) > 0 {
 			w.q.unread = e
-			return nil // the queue ends: the next one reads it
+			return nil // the queue is stopping: the next one reads it
 		}
 		w.admit(e)
 	}
@@ -68,7 +68,7 @@ func (w *window) hasRoom() bool {
 	return w.broken == nil && !w.progress.Full()
 }
 
-// admit gives every sample of the entry to its shard, or its outcome at once.
+// admit hands each sample of the entry to its shard, or settles it at once.
 func (w *window) admit(e *wal.Entry) {
 	q := w.q
 	var now wal.Outcome // outcomes that are known at once
@@ -99,10 +99,10 @@ func (w *window) admit(e *wal.Entry) {
 	for i, ps := range w.perShard {
 		w.shards[i].push(ps)
 	}
-	q.readUpTo(e) // now: who finds that all is read finds it in the shards
+	q.readUpTo(e) // only now: once an entry counts as read, its samples must be in the shards
 }
 
-// admitHistograms does that for the entry's histograms; out gets the outcomes that are known at once.
+// admitHistograms does the same for the entry's histograms; out gets the outcomes that are known at once.
 func (w *window) admitHistograms(e *wal.Entry, seq uint64, limits clock.Limits, out *wal.Outcome) {
 	for i := range e.Histograms {
 		h := &e.Histograms[i]
@@ -114,7 +114,7 @@ func (w *window) admitHistograms(e *wal.Entry, seq uint64, limits clock.Limits, 
 		if to == nil {
 			continue
 		}
-		// The entry's histograms are the log's: copy what is kept.
+		// The log owns the entry's histograms: copy those that are kept.
 		p := point{series: to, seq: seq, st: h.ST, t: h.T, kind: intHistogram, aux: &pointAux{}}
 		if h.H != nil {
 			p.aux.h = h.H.Copy()
@@ -125,7 +125,7 @@ func (w *window) admitHistograms(e *wal.Entry, seq uint64, limits clock.Limits, 
 	}
 }
 
-// admitExemplars gives the entry's exemplars to the shards of their samples.
+// admitExemplars hands the entry's exemplars to the shards of their samples.
 func (w *window) admitExemplars(e *wal.Entry, seq uint64) {
 	if w.q.cfg.SendExemplars {
 		for i := range e.Exemplars {
@@ -142,7 +142,7 @@ func (w *window) admitExemplars(e *wal.Entry, seq uint64) {
 	}
 }
 
-// accept returns what the series is sent as, or nil after counting why it is not.
+// accept returns the series as it is sent; or it counts in out why the sample is not sent, and returns nil.
 func (w *window) accept(s *wal.Series, t int64, l clock.Limits, out *wal.Outcome) *series {
 	to := w.q.cache.at(s, w.commit)
 	switch {
@@ -181,8 +181,8 @@ func (w *window) put(p point) {
 	w.perShard[i] = append(w.perShard[i], p)
 }
 
-// waitRoom waits until the window takes another entry. Meanwhile the shards do not wait
-// for their batches to fill: they would wait for samples that cannot come.
+// waitRoom waits until the window has room for another entry. Meanwhile the shards do not wait for full batches: no
+// samples could come to fill them.
 func (w *window) waitRoom(ctx context.Context) error {
 	for waited := false; ; waited = true {
 		w.mu.Lock()
@@ -207,13 +207,11 @@ func (w *window) waitRoom(ctx context.Context) error {
 	}
 }
 
-// bounds are the window's, in samples: of those without an outcome, and of all from its
-// beginning to its end. A shard that lags stops the others after maxRounds rounds, so
-// that no more than that has to be looked through after a crash. What may be stored
-// already is read as a whole, however much of it a former window had finished: where a
-// receiver refuses empty writes, only its last samples are taken (see hold.go). That is as
-// much as a window can have reached over, and not all that the log has when a savepoint
-// was lost.
+// bounds returns the window's limits in samples: open for samples without an outcome, span for all samples from its
+// first entry to its last. A lagging shard stops the others after maxRounds rounds, which limits how many samples must
+// be checked after a crash. Samples in doubt are read as a whole, however many of them an earlier window had finished:
+// where a receiver refuses empty writes, it accepts only the last of them (see hold.go). The limit is then the largest
+// span of a window, not the whole log after a savepoint was lost.
 func (w *window) bounds() (open, span int) {
 	shards := len(w.shards)
 	if w.q.moreUnsure() {
@@ -230,9 +228,8 @@ func (w *window) bounds() (open, span int) {
 	return min(open, rounds), min(aheadOf*open, rounds)
 }
 
-// readAll reports whether everything that may be stored already is in the window, or as
-// much of it as there is room for, or as there is: the log's end may be lost. What was asked
-// for before is not more than that; what is asked for after may be.
+// readAll reports whether the window holds all samples in doubt, or as many as it has room for, or as many as the log
+// has: the end of the log may be lost. Call it before looking at a shard's queue, which may grow meanwhile.
 func (w *window) readAll() bool {
 	if !w.q.moreUnsure() || w.ended.Load() || !w.q.readBefore(w.q.source.Head()) {
 		return true

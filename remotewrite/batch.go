@@ -35,14 +35,14 @@ func (f *fifo) take(dst []point, n int) []point {
 	return dst
 }
 
-// takeAll hands all points over, with their memory.
+// takeAll returns all points; the caller owns their memory.
 func (f *fifo) takeAll() []point {
 	all := f.points()
 	f.buf, f.head = nil, 0
 	return all
 }
 
-// unread puts points before the others.
+// unread puts points back in front of the others.
 func (f *fifo) unread(ps []point) {
 	if f.head >= len(ps) {
 		f.head -= len(ps)
@@ -52,23 +52,22 @@ func (f *fifo) unread(ps []point) {
 	f.buf = slices.Insert(f.buf, f.head, ps...)
 }
 
-// remove takes out the point at index i of points.
+// remove deletes the point at index i of points.
 func (f *fifo) remove(i int) { f.buf = slices.Delete(f.buf, f.head+i, f.head+i+1) }
 
-// grouper puts the points of one series beside each other, so that the encoder makes
-// one TimeSeries of them. It keeps the order within a series, and that of the series'
-// first points: neighbours in the log have similar labels, which compresses well. It
-// reuses its memory; not safe for concurrent use.
+// grouper puts points of the same series next to each other, so that the encoder writes one TimeSeries for them. It
+// keeps the order within a series, and the order of the first points of the series: neighbours in the log have similar
+// labels, which compresses well. It reuses its memory, and is not safe for concurrent use.
 type grouper struct {
 	keys []groupKey
-	then []int32 // index of the following point of the same series, or groupEnd; through inner if the point is not its series' first
+	then []int32 // index of the next point of the same series, or groupEnd; passed through inner unless the point is the first of its series
 	out  []point
 }
 
 const groupEnd = -1
 
-// inner marks a link of a point that is not the first of its series, and unmarks it:
-// the marked links are those below groupEnd.
+// inner marks the link of a point that is not the first of its series, and removes the mark if applied again. Marked
+// links are below groupEnd.
 func inner(link int32) int32 { return -3 - link }
 
 type groupKey struct {
@@ -76,13 +75,12 @@ type groupKey struct {
 	at   int32
 }
 
-// group returns points regrouped; the result is valid until the following call.
-// Series are told apart by the hash of their final labels, so that two log series which
-// relabelling has made one keep their order. Where hashes collide the points of two
-// series alternate in one group, which costs bytes and harms nothing.
+// group returns the points regrouped; the result is valid until the next call. It identifies series by the hash of
+// their final labels, so two log series that relabelling merged keep their order. If two hashes collide, the points of
+// both series alternate in one group, which costs bytes but is harmless.
 func (g *grouper) group(points []point) []point {
 	if len(points) == 0 || points[0].seq == points[len(points)-1].seq {
-		return points // one commit: hardly ever a series twice
+		return points // one commit: it rarely has a series twice
 	}
 	g.keys = g.keys[:0]
 	for i := range points {
@@ -124,8 +122,8 @@ func (g *grouper) group(points []point) []point {
 	return g.out
 }
 
-// uniquePrefix is how many of the first points are of different series, at most limit.
-// An exemplar shares its series' place. seen is scratch.
+// uniquePrefix returns how many leading points, at most limit, belong to different series. Exemplars do not count as a
+// second sample. seen is scratch space.
 func uniquePrefix(points []point, limit int, seen *hashSet) int {
 	seen.clear(min(limit, len(points)))
 	for i := range points {
@@ -142,11 +140,11 @@ func uniquePrefix(points []point, limit int, seen *hashSet) int {
 	return len(points)
 }
 
-// hashSet is a set of hashes, quicker than a map: each sample may pass through one. The
-// zero value needs clear before the first add.
+// hashSet is a set of hashes, faster than a map: each sample may pass through one. The zero value needs clear before the
+// first add.
 type hashSet struct {
-	slots []hashSlot // a power of two of them, twice as many as may be added at least
-	turn  uint32     // a slot of another turn is empty
+	slots []hashSlot // the length is a power of two, at least twice what clear made room for
+	turn  uint32     // a slot with another turn is empty
 }
 
 type hashSlot struct {
@@ -162,10 +160,10 @@ func (s *hashSet) clear(n int) {
 	}
 }
 
-// add adds a hash; false means that it was there.
+// add adds a hash; it returns false if the hash was in the set.
 func (s *hashSet) add(hash uint64) bool {
 	mask := uint64(len(s.slots) - 1)
-	// The low bits have picked the shard: in one shard they are all alike.
+	// The low bits picked the shard, so they are equal for all series of a shard.
 	for i := hash >> 32 & mask; ; i = (i + 1) & mask {
 		switch slot := &s.slots[i]; {
 		case slot.turn != s.turn:

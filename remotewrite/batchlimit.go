@@ -5,10 +5,10 @@ import (
 	"log/slog"
 )
 
-// batchLimit is how many samples a request may have.
+// batchLimit returns how many samples a request may have.
 func (q *Queue) batchLimit() int { return q.limit.Now() }
 
-// shrinkBatch remembers that n samples were too many for a request.
+// shrinkBatch records that n samples were too many for a request.
 func (q *Queue) shrinkBatch(n int) {
 	was := q.batchLimit()
 	if !q.limit.Shrink(n, q.sinceBorn()) {
@@ -23,7 +23,7 @@ func (q *Queue) shrinkBatch(n int) {
 	q.log.LogAttrs(context.Background(), level, "The receiver finds a request too large; sending smaller ones for a while", slog.Int("max_samples_per_send", q.batchLimit()))
 }
 
-// growBatch takes note of a success.
+// growBatch records a success, after which the limit may grow.
 func (q *Queue) growBatch() {
 	if q.limit.Grow(q.sinceBorn()) {
 		q.metrics.SetMaxSamples(q.batchLimit())
@@ -31,8 +31,8 @@ func (q *Queue) growBatch() {
 	}
 }
 
-// restoreBatch forgets that requests were too large: one sample alone was what was too large, or the
-// receiver called all of them so. Whether there is another limit is found out again, in a few requests.
+// restoreBatch lifts the limit: a single sample was too large, or the receiver called every request too large. If there
+// is another limit, a few requests find it again.
 func (q *Queue) restoreBatch() {
 	if q.limit.Restore() {
 		q.metrics.SetMaxSamples(q.batchLimit())

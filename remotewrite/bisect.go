@@ -14,36 +14,37 @@ import (
 	"hwsagent/wal"
 )
 
-// A refused request is decided by a machine without I/O (package split). This file drives it: it says what is known of the
-// samples, sends what the machine asks for, reads the answers, and gives the samples their outcomes.
+// A state machine without I/O (package split) decides about a refused request. This file drives it: it passes the known
+// facts about the samples to the machine, sends the requests that the machine asks for, reads the answers, and records
+// the outcomes.
 
-// errHeld means that the target is held because it refuses samples, so that a request was not sent.
+// errHeld means that a request was not sent because the target is held for refusing samples.
 var errHeld = errors.New("the target is held because it refuses samples")
 
-// bisection is a machine at work.
+// bisection drives one machine.
 type bisection struct {
 	s       *shard
 	m       *split.Machine
 	points  []point
-	with    map[givenup.Key][]point // exemplars of samples that were not sent yet
-	answers map[int]client.Answer   // to the requests that were refused, by their number
+	with    map[givenup.Key][]point // exemplars of samples that are not sent yet
+	answers map[int]client.Answer   // refusals, by request number
 	sent    int                     // requests
 	last    client.Answer           // the last refusal
-	told    int                     // letters that were told of
-	held    bool                    // the target is held, or nothing shows that the samples are to blame
-	failing bool                    // the receiver fails at the samples
-	known   bool                    // the receiver was known before
+	told    int                     // dead letters of this batch so far
+	held    bool                    // the target is held, or did not accept the control sample
+	failing bool                    // the receiver fails at the samples, and does not refuse them
+	known   bool                    // the kind of receiver was known before
 	knew    bool                    // a reason for the quarantine was known before
-	divide  bool                    // one is known now: the batch goes on without it
+	divide  bool                    // a reason became known meanwhile: the batch leaves the machine and is divided by it
 }
 
-// bisect brings the samples of a parcel to their outcomes. They were refused together with the answer that first is
-// made of, or may be stored already, if first is nil. Those that are left in the parcel have no outcome, because nothing shows that
-// they are at fault. The error is ctx's.
+// bisect settles the samples of a parcel. If first is nil, they may be stored already; otherwise they were refused
+// together, and first was made from the answer a. Samples that stay in the parcel have no outcome, because nothing
+// shows that they are at fault. The error is ctx's, errAhead or errAllLate.
 func (s *shard) bisect(ctx context.Context, l *parcel, a client.Answer, first *split.Reply) error {
 	points, exemplars := apart(l.points)
 	if first != nil {
-		exemplars = nil // one of them may be why
+		exemplars = nil // one of them may be the reason
 	}
 	if l.stored {
 		points = s.settleTaken(points)
@@ -91,13 +92,13 @@ func (s *shard) bisect(ctx context.Context, l *parcel, a client.Answer, first *s
 		return nil
 	}
 	if b.failing {
-		s.q.gate.DoubtEmpty() // that was some time ago
+		s.q.gate.DoubtEmpty() // the last accepted empty write was some time ago
 		return nil
 	}
 	return s.holdForData(ctx, b.last)
 }
 
-// known says what is known of points before they are sent again.
+// known returns the known facts about points that are about to be sent again.
 func (s *shard) known(points []point, l *parcel) []split.Sample {
 	is := standings(points)
 	within, aged, now := newPartitions(points, s.q.spread), time.Now().Add(-freshFor).UnixMilli(), s.q.sinceBorn()
@@ -107,7 +108,7 @@ func (s *shard) known(points []point, l *parcel) []split.Sample {
 		x := &samples[i]
 		*x = split.Sample{Series: p.series.hash, T: p.t, Standing: is[i], Aged: p.t <= aged, Blamed: l.blamed[keyOf(*p)]}
 		switch n := p.series.refusals(); {
-		case s.q.behind && x.Standing != split.Refused: // late samples are taken there: their order is no reason to refuse them
+		case s.q.behind && x.Standing != split.Refused: // the target accepts late samples there, so their order is not why it refuses them
 			x.Standing = split.Fresh
 		case l.stored && x.Standing != split.Refused && !s.w.setBack(*p):
 			x.Sent, x.Partition = true, uint16(within.of(*p))
@@ -122,7 +123,7 @@ func (s *shard) known(points []point, l *parcel) []split.Sample {
 
 func keyOf(p point) givenup.Key { return givenup.Key{Hash: p.series.hash, T: p.t} }
 
-// run drives the machine to its end.
+// run drives the machine until it is done.
 func (b *bisection) run(ctx context.Context, stored bool) error {
 	for {
 		r, ok := b.m.Next()
@@ -149,7 +150,7 @@ func (b *bisection) run(ctx context.Context, stored bool) error {
 	}
 }
 
-// send sends what the machine asks for, and reads the answer.
+// send sends the request that the machine asks for, and reads the answer.
 func (b *bisection) send(ctx context.Context, r split.Request) (split.Reply, error) {
 	b.sent++
 	if r.Control {
@@ -177,8 +178,8 @@ func (b *bisection) send(ctx context.Context, r split.Request) (split.Reply, err
 		return split.Reply{}, err
 	}
 	if f == refused && b.s.q.guardsLate() && a.SaysLate() {
-		// Of a backlog, which is too old for the receiver, nothing is given up: it waits, whatever is wrong with other
-		// samples of its batch.
+		// Samples of a backlog that is too old for the receiver are not given up: they wait, whatever is wrong with
+		// other samples of their batch.
 		return split.Reply{}, errAllLate
 	}
 	if f == tooLarge && len(r.Samples) > 1 {
@@ -190,7 +191,7 @@ func (b *bisection) send(ctx context.Context, r split.Request) (split.Reply, err
 	return replyOf(f, a, part.unsure, b.sent, b.s.q.kind()), nil
 }
 
-// gone tells the machine which samples of a request the target took alone, as tests, and which were dropped.
+// gone reports to the machine which samples of a request the target accepted alone, as tests, and which were dropped.
 func (b *bisection) gone(samples []int, part *parcel) {
 	var taken, dropped []int
 	for _, i := range samples {
@@ -205,13 +206,13 @@ func (b *bisection) gone(samples []int, part *parcel) {
 	b.m.Gone(taken, dropped)
 }
 
-// control sends a sample that the target took before.
+// control sends a sample that the target accepted before.
 func (b *bisection) control(ctx context.Context) (split.Reply, error) {
 	sample, ok, err := b.s.controlSample(ctx)
 	switch {
 	case err != nil:
 		return split.Reply{}, err
-	case !ok && sample.series != nil: // another shard delivered
+	case !ok && sample.series != nil: // another shard has just delivered
 		return split.Reply{Kind: split.Took}, nil
 	case !ok:
 		return split.Reply{Kind: split.None}, nil
@@ -227,7 +228,7 @@ func (b *bisection) control(ctx context.Context) (split.Reply, error) {
 	return split.Reply{Kind: split.Opaque}, nil
 }
 
-// learn remembers what the machine has found out of the target.
+// learn records what the machine has found out about the target.
 func (b *bisection) learn() {
 	q := b.s.q
 	if k := b.m.Receiver(); !b.known && k != split.Unknown {
@@ -242,7 +243,7 @@ func (b *bisection) learn() {
 	}
 }
 
-// settle gives samples the outcomes that the machine has decided.
+// settle records the outcomes that the machine has decided.
 func (b *bisection) settle() {
 	for _, v := range b.m.Verdicts() {
 		points := make([]point, 0, len(v.Samples))
@@ -274,7 +275,7 @@ func (b *bisection) settle() {
 	}
 }
 
-// replyOf reads the answer a, of which try said f, to request number ref.
+// replyOf makes a reply from a, the answer to request number ref; f is the fate that try returned.
 func replyOf(f fate, a client.Answer, doubt bool, ref int, is split.Receiver) split.Reply {
 	r := split.Reply{Kind: split.Opaque, Doubt: doubt, Ref: ref, Receiver: is}
 	if wrotePart(a) {
@@ -298,10 +299,9 @@ func replyOf(f fate, a client.Answer, doubt bool, ref int, is split.Receiver) sp
 	return r
 }
 
-// settleTaken settles as stored those samples of which a later one of the series was taken by this
-// process, and returns the others. A shard sends no sample before those that come before it in its
-// series have their outcome, so these had theirs in an earlier window; what was given up then is
-// known, and not among them.
+// settleTaken settles as resent the samples of whose series the target accepted a later one, and returns the others. A
+// shard sends a sample only after all earlier samples of its series have their outcome, so these had theirs in an
+// earlier window. Samples given up in that window are recorded, and are not among them.
 func (s *shard) settleTaken(points []point) []point {
 	var taken, others []point
 	for _, p := range points {
@@ -318,11 +318,11 @@ func (s *shard) settleTaken(points []point) []point {
 	return others
 }
 
-// partitions divide what may be stored already. In each of them what is stored is a prefix: in each shard of
-// the process before, and of that by kind, because receivers differ about them. Prometheus 2 with an
-// out-of-order window takes floats late, but no histograms: a late float that is taken says
-// nothing about the histograms beside it. A series is all of one kind, for its order: it
-// is histograms if any of its samples is one.
+// partitions divide the samples in doubt, so that the stored samples of each partition are a prefix. Each shard of the
+// previous process has two partitions, because receivers treat floats and histograms differently: Prometheus 2 with an
+// out-of-order window accepts late floats, but no late histograms, so an accepted late float says nothing about the
+// histograms beside it. To keep its order, a series is in one partition: that of histograms, if any of its samples is
+// one.
 type partitions struct {
 	n          uint64
 	histograms map[uint64]bool // by hash
@@ -338,7 +338,7 @@ func newPartitions(points []point, n int) partitions {
 	return l
 }
 
-// of is the partition of a point.
+// of returns the partition of a point.
 func (l partitions) of(p point) uint64 {
 	partition := 2 * (p.series.hash % l.n)
 	if l.histograms[p.series.hash] {

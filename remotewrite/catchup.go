@@ -11,32 +11,32 @@ import (
 	"hwsagent/wal"
 )
 
-// Live first: what a target has not got while it was down is left to a second lane, once it
-// takes data again, so that fresh samples come at once. See docs/adr for the why.
+// With catch_up: live_first, the samples that a target missed while it was down go to a second lane once it accepts
+// data again, so that fresh samples arrive at once. docs/adr has the reasons.
 
 const (
-	// catchUpFrom is how old a sample is at least that counts as backlog.
+	// catchUpFrom is the age from which a sample counts as backlog.
 	catchUpFrom = 30 * time.Second
-	// catchUpBatches is how many batches wait at least that are worth a lane of their own.
+	// catchUpBatches is the smallest number of waiting batches that gets a lane of its own.
 	catchUpBatches = 2
-	// drainFor is how long the window of before may take to end well when its lane splits.
+	// drainFor is how long the present window may take to drain when its lane splits.
 	drainFor = 2 * time.Second
-	// askLateAgain is how long a backlog rests that the target refuses for being late.
+	// askLateAgain is how long a backlog pauses after the target refused it as too late.
 	askLateAgain = 5 * time.Minute
 )
 
-// The ways in which a window ends, besides those of every lane.
+// Reasons for the end of a window that only exist with a backlog.
 var (
 	errSplit   = errors.New("the newest samples come first")
 	errAllLate = errors.New("the target takes nothing that is so late")
 )
 
-// allLate is why a backlog waits that a target refuses.
+// allLate explains why a refused backlog waits.
 const allLate = "it refuses its backlog as too late, so that waits: give it an out-of-order window that is long enough, or set catch_up: in_order, which gives up what it refuses"
 
-// splitDue reports whether what waits is so much, and so old, that fresh samples should
-// not wait for it. The target takes data; or it is well but for what it is sent, which may be
-// due to its age: then once in an outage.
+// splitDue reports whether the waiting samples are so many, and so old, that fresh samples should not wait for them.
+// The target must accept data. Or it fails only at samples, perhaps because of their age, and accepts empty writes:
+// then one split per outage.
 func (l *lane) splitDue(now time.Time, v gate.View) bool {
 	well := v.State == gate.Open || v.State == gate.Paused && v.Answered && v.EmptyPassedSince && l.splitIn != v.Since
 	if l.behind || l.split == nil || l.cfg.Target.CatchUp != config.LiveFirst || !well || now.Before(l.noSplit) {
@@ -47,14 +47,14 @@ func (l *lane) splitDue(now time.Time, v gate.View) bool {
 		backlog(at.mark, l.source.Head()) >= uint64(catchUpBatches*l.cfg.Queue.MaxSamplesPerSend)
 }
 
-// splitIfDue leaves what waits to the backlog's lane if the window that has ended found
-// that it should be. No outcome of that window comes any more.
+// splitIfDue hands the waiting samples to the backlog's lane if the window that has ended asked for it. That window
+// reports no more outcomes.
 func (l *lane) splitIfDue() {
 	if !l.splitting.Swap(false) {
 		return
 	}
 	if !l.split() {
-		l.noSplit = time.Now().Add(time.Minute) // of what is before it there must be less first
+		l.noSplit = time.Now().Add(time.Minute) // the log refused: the backlog may have too many pieces
 		return
 	}
 	reach, _ := l.source.Reach()
@@ -66,9 +66,9 @@ func (l *lane) splitIfDue() {
 	}
 }
 
-// runBehind delivers backlogs, one after the other, until ctx ends or the log is closed.
+// runBehind delivers one backlog after the other until ctx ends or the log is closed.
 func (l *lane) runBehind(ctx context.Context) {
-	var told wal.Mark // up to where it had come when the log was told that it is refused
+	var told wal.Mark // the acknowledged mark when the refusal was last logged
 	for ctx.Err() == nil {
 		reach, ok := l.source.Reach()
 		if !ok {
@@ -88,7 +88,7 @@ func (l *lane) runBehind(ctx context.Context) {
 		case errors.Is(err, errReshard):
 			if _, more := l.source.Reach(); !more {
 				l.log.Info("What was missed is delivered")
-				l.forget() // the next backlog may be of another day, and a limit raised meanwhile
+				l.forget() // the next backlog may come days later, when the receiver's limit has been raised
 			}
 		case errors.Is(err, errLetGo), errors.Is(err, errHeld):
 			l.gate.AwaitOpen(ctx, letGoAfter)
@@ -101,12 +101,12 @@ func (l *lane) runBehind(ctx context.Context) {
 		default:
 			l.note(err.Error())
 			l.log.Error("Reading the backlog failed; trying again", slog.Any("err", err))
-			_ = sleep(ctx, time.Second) // ctx is looked at above
+			_ = sleep(ctx, time.Second) // the loop checks ctx
 		}
 	}
 }
 
-// watchBehind ends the window of a backlog when the target is down for long.
+// watchBehind ends the window of a backlog when the target has been down for long.
 func (w *window) watchBehind(ctx context.Context, end context.CancelCauseFunc, before uint64) {
 	ticks, stop := w.q.every(tick)
 	defer stop()

@@ -13,7 +13,7 @@ import (
 	"hwsagent/remotewrite/wire"
 )
 
-// sawDate remembers the time that an answer tells, or that the target does not tell it.
+// sawDate records the target's time from an answer, or that the target does not send it.
 func (q *Queue) sawDate(a client.Answer) {
 	switch {
 	case a.TellsTime():
@@ -25,16 +25,15 @@ func (q *Queue) sawDate(a client.Answer) {
 	}
 }
 
-// excludes reports whether one of the points is not sent now.
+// excludes reports whether any of the points may not be sent now.
 func excludes(l clock.Limits, points []point) bool {
 	return slices.ContainsFunc(points, func(p point) bool { return !l.Sends(p.t) })
 }
 
-// limits tells which samples are sent: not those older than the age limit, nor those
-// ahead of the target's clock by more than the future limit. The clock is the target's,
-// since this host's may be a year off unnoticed: nothing is dropped before the target has told
-// its time lately, or was asked and does not tell; until then known is false, and nothing is
-// limited. What is ahead of the target's clock only, and not of this host's, waits.
+// limits returns which samples may be sent: not those older than the age limit, nor those ahead of the target's clock
+// by more than the future limit. It uses the target's clock, because this host's clock may be a year off unnoticed.
+// Until the target has sent its time recently, or was asked and does not send it, known is false and no sample is
+// limited. Samples ahead of the target's clock, but not of this host's, wait.
 func (q *Queue) limits() (l clock.Limits, known bool) {
 	if r := q.clock.Reading(); r != nil && r.Fresh() {
 		return q.times.Limits(r), true
@@ -42,7 +41,7 @@ func (q *Queue) limits() (l clock.Limits, known bool) {
 	return clock.Unlimited(), false
 }
 
-// newest is the greatest timestamp that the target is sent, as far as is known.
+// newest returns the greatest timestamp that may be sent to the target, as far as is known.
 func (q *Queue) newest() int64 {
 	if r := q.clock.Reading(); r != nil {
 		return q.times.Limits(r).Newest
@@ -50,20 +49,19 @@ func (q *Queue) newest() int64 {
 	return math.MaxInt64
 }
 
-// question is how a target is asked for its time before a parcel is sent.
+// question is how to ask a target for its time before a parcel is sent.
 type question int
 
 const (
-	noQuestion question = iota // the parcel is sent
-	byEmpty                    // an empty write
-	byTaken                    // a sample that the target took before
+	noQuestion question = iota // do not ask: send the parcel
+	byEmpty                    // with an empty write
+	byTaken                    // with a sample that the target accepted before
 )
 
-// askTimeBy reports how the target is asked for its time before the parcel is sent. That is so when the
-// parcel has samples that would be dropped or wait for their time, but the target has not told its
-// time for long. Before it has told it at all this host's clock must do, so that is rare: samples
-// that are too old, or that a clock which was ahead has left in the log. Otherwise the answer to the
-// first data tells.
+// askTimeBy returns how to ask the target for its time before the parcel is sent. It asks only if samples of the parcel
+// would be dropped or would wait, and the target has not sent its time for long. Before its first answer this host's
+// clock decides, so that is rare: for samples that are too old, or that were logged while a clock was ahead. Otherwise
+// the answer to the first data has the time.
 func (s *shard) askTimeBy(l *parcel) question {
 	c := s.q.clock.Reading()
 	switch {
@@ -78,8 +76,8 @@ func (s *shard) askTimeBy(l *parcel) question {
 	return s.q.nextQuestion()
 }
 
-// refusedForTime reports whether an answer refuses a parcel, and is the first that tells the target's time, by which some of
-// these samples are dropped or wait: their time may be what it was refused for. If so, p is given back.
+// refusedForTime reports whether an answer refuses a parcel and is the first with the target's time, by which some of
+// these samples are dropped or wait: their timestamps may be why it was refused. If so, p is given back.
 func (s *shard) refusedForTime(p gate.Pass, l *parcel, a client.Answer, clockWasKnown bool) bool {
 	if clockWasKnown || l.again || !a.FromTarget() || a.Accepted() {
 		return false
@@ -93,8 +91,8 @@ func (s *shard) refusedForTime(p gate.Pass, l *parcel, a client.Answer, clockWas
 	return true
 }
 
-// nextQuestion is how the next request, which depends on the time, asks for it: by an empty write, or by data in its turn, which is the
-// last sample that the target took, or a sample that waits at a target that has taken nothing yet.
+// nextQuestion returns how the next request that depends on the time asks for it: with an empty write, or in its turn
+// with data. The data is the last sample that the target accepted, or the waiting parcel if there is none.
 func (q *Queue) nextQuestion() question {
 	if q.clock.AskByEmpty() {
 		return byEmpty
@@ -105,16 +103,17 @@ func (q *Queue) nextQuestion() question {
 	return noQuestion
 }
 
-// noTime notes that the target was asked and did not answer, or not as itself.
+// noTime records that the target was asked for its time and did not answer, or that something in front of it answered.
 func (q *Queue) noTime(a client.Answer) {
 	q.clock.AskedInVain()
 	q.noteAnswer(a)
 }
 
-// timeUnknown reports whether the target has yet to tell its time, or that it does not.
+// timeUnknown reports whether the future limit needs the target's time, and the target has not answered with it or
+// without it.
 func (q *Queue) timeUnknown() bool { return !q.clock.Known() && q.cfg.Target.FutureLimit > 0 }
 
-// learnTime asks the target for its time if that is due before the parcel is sent, and gives p back then.
+// learnTime asks the target for its time if that is due before the parcel is sent; then it gives p back.
 func (s *shard) learnTime(ctx context.Context, p gate.Pass, l *parcel) (asked bool, err error) {
 	switch s.askTimeBy(l) {
 	case byEmpty:
@@ -126,8 +125,8 @@ func (s *shard) learnTime(ctx context.Context, p gate.Pass, l *parcel) (asked bo
 	return false, nil
 }
 
-// askTime finds out by an empty write what time it is at the target, and gives p back. If
-// the answer does not tell, that is known for a while. sending is the request's context.
+// askTime asks for the target's time with an empty write, and gives p back. If the answer has no time, that is
+// remembered for a while. sending is the request's context.
 func (q *Queue) askTime(ctx, sending context.Context, p gate.Pass) error {
 	a := q.sendEmpty(sending, q.proto.ForEmpty(false))
 	if failed, err := q.questionFailed(ctx, p, a); failed {
@@ -143,8 +142,8 @@ func (q *Queue) askTime(ctx, sending context.Context, p gate.Pass) error {
 	return nil
 }
 
-// questionFailed reports whether the answer to a request that asked for the time shows that the target
-// fails, or refuses every request, and gives p back then. The error is ctx's.
+// questionFailed reports whether the answer to a request for the time shows that the target fails or refuses every
+// request; then it gives p back. The error is ctx's.
 func (q *Queue) questionFailed(ctx context.Context, p gate.Pass, a client.Answer) (failed bool, err error) {
 	if ctx.Err() != nil && a.Status == 0 {
 		q.gate.Release(p)
@@ -157,7 +156,7 @@ func (q *Queue) questionFailed(ctx context.Context, p gate.Pass, a client.Answer
 		return true, nil
 	case client.Hold:
 		if a.Status == client.StatusUnsupported || a.Status/100 == 4 && q.cfg.Target.OnRefusal == config.RefusalDrop {
-			return false, nil // it is the version that is refused; or the policy holds nothing for a 4xx
+			return false, nil // the version is refused, or the policy does not hold the target for a 4xx
 		}
 		q.noteAnswer(a)
 		q.refused(p, a)
@@ -166,21 +165,21 @@ func (q *Queue) questionFailed(ctx context.Context, p gate.Pass, a client.Answer
 	return false, nil
 }
 
-// questionAnswered notes, for a while, that the target does not tell its time if the answer has none.
+// questionAnswered records, for a while, that the target does not send its time if the answer has none.
 func (q *Queue) questionAnswered(a client.Answer) {
 	if !a.TellsTime() {
 		q.clock.DoesNotTell()
 	}
 }
 
-// refusal is an answer and when it came.
+// refusal is an answer and when it arrived.
 type refusal struct {
 	client.Answer
 	at time.Time
 }
 
-// emptyAgain sends an empty write, unless one was refused a moment ago: then that answer will
-// do, and a target that refuses everything is not knocked at a third time.
+// emptyAgain sends an empty write, unless one was refused a moment ago: then it returns that answer, so that a target
+// that refuses everything does not get a third request.
 func (q *Queue) emptyAgain(ctx context.Context, v wire.Version) client.Answer {
 	if r := q.emptyRefused.Swap(nil); r != nil && r.Version == v && time.Since(r.at) < moment {
 		return r.Answer

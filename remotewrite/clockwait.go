@@ -14,18 +14,17 @@ import (
 	"hwsagent/wal"
 )
 
-// Samples that are ahead of the target's clock by more than future_limit, and not of this host's: the
-// target's clock is slow, or this host's is fast and was not put right yet. The reader stops before the
-// first commit that has one, so nothing of it is sent, and what comes before it gets its outcome.
+// Samples that are ahead of the target's clock by more than future_limit, but not of this host's, wait: the target's
+// clock is slow, or this host's clock is fast and not corrected yet. The reader stops before the first commit with one
+// of them. It sends no sample of that commit, and all earlier commits get their outcomes.
 
-// errAhead ends a window that holds such samples: they were read before the target had told its time.
+// errAhead ends a window that holds waiting samples: they were read before the target had sent its time.
 var errAhead = errors.New("samples wait for the target's clock")
 
-// askClockEvery is how often a target is asked for its time while samples wait for it: it may have been
-// set right.
+// askClockEvery is how often a target is asked for its time while samples wait: its clock may have been corrected.
 const askClockEvery = time.Minute
 
-// nextEntry is the entry that was read and waited for the clock when the window before ended, or the next.
+// nextEntry returns the entry that waited for the clock when the previous window ended, or the next one of the source.
 func (l *lane) nextEntry(ctx context.Context) (*wal.Entry, error) {
 	if e := l.unread; e != nil {
 		l.unread = nil
@@ -34,7 +33,7 @@ func (l *lane) nextEntry(ctx context.Context) (*wal.Entry, error) {
 	return l.source.Next(ctx)
 }
 
-// rewind makes the source start again at the savepoint.
+// rewind restarts the source at the savepoint.
 func (l *lane) rewind() {
 	l.unread = nil
 	l.source.Rewind()
@@ -42,8 +41,8 @@ func (l *lane) rewind() {
 	l.read.Store(&readTo{mark: reach.Acked})
 }
 
-// aheadFor is how long it takes until the target's clock lets every sample of the entry through that is
-// not dropped, as far as is known; 0 if none waits.
+// aheadFor returns how long it takes, as far as is known, until the target's clock admits every sample of the entry
+// that is not dropped; 0 if no sample waits.
 func (q *Queue) aheadFor(e *wal.Entry) time.Duration {
 	c := q.clock.Reading()
 	if c == nil || !c.Tells() {
@@ -97,9 +96,8 @@ func (w *window) awaitClock(ctx context.Context, e *wal.Entry) error {
 	}
 }
 
-// askClock asks the target for its time: by the last sample that it took, or by an empty write if there is
-// none. A target that is held is tested by the samples that wait in the shards, or by an empty write. The
-// error is ctx's.
+// askClock asks the target for its time: with the last sample that it accepted, or with an empty write if there is
+// none. A held target gets an empty write as a test; the shards test it with their samples. The error is ctx's.
 func (w *window) askClock(ctx context.Context) error {
 	p, err := w.q.enter(ctx)
 	if err != nil {
@@ -125,8 +123,8 @@ func (w *window) askClock(ctx context.Context) error {
 	return nil
 }
 
-// askByTaken sends a sample once more that the target took, to learn its time from the answer, and gives p back: some
-// targets fail at empty writes. The error is ctx's.
+// askByTaken sends a sample again that the target accepted, to learn its time from the answer, because some targets
+// fail at empty writes. It gives p back. The error is ctx's.
 func (q *Queue) askByTaken(ctx context.Context, p gate.Pass, taken point) error {
 	version := q.proto.Version()
 	body, _ := q.encoders.body(nil, version, wire.Snappy, []point{taken}, inTime)
@@ -138,7 +136,7 @@ func (q *Queue) askByTaken(ctx context.Context, p gate.Pass, taken point) error 
 	}
 	if v == client.Delivered {
 		q.gate.Delivered(p)
-	} else { // the target has the sample, or takes nothing that old
+	} else { // the target refuses the duplicate, or a sample this old
 		q.noteAnswer(a)
 		q.gate.Release(p)
 	}
@@ -146,8 +144,8 @@ func (q *Queue) askByTaken(ctx context.Context, p gate.Pass, taken point) error 
 	return nil
 }
 
-// clockWhy says in words that samples wait for the target's clock, or that it is not believed; "" if
-// neither is so.
+// clockWhy explains that samples wait for the target's clock, or that its clock is not believed; otherwise it returns
+// "".
 func (q *Queue) clockWhy() string {
 	skew, known := q.clock.Skew()
 	switch {

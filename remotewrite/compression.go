@@ -11,11 +11,10 @@ import (
 	"hwsagent/remotewrite/wire"
 )
 
-// What a queue does about the compression of requests. Only the first attempt of a batch may be zstd:
-// what is sent again, in parts, as a control or to find something out is snappy. So whatever is concluded
-// from an answer about samples is concluded from one to snappy.
+// This file chooses the compression of requests. Only the first attempt of a batch may use zstd; retries, parts,
+// control samples and tests use snappy. So every conclusion about samples comes from an answer to snappy.
 
-// compression is how the next attempt of the parcel is compressed.
+// compression returns the compression for the next attempt of the parcel.
 func (s *shard) compression(l *parcel, m mode, c protocol.Choice) wire.Compression {
 	if m != patient || l.attempts > 0 || l.again || l.withhold || l.stored || c.Version != wire.V1 || c.Trial {
 		return wire.Snappy
@@ -23,16 +22,16 @@ func (s *shard) compression(l *parcel, m mode, c protocol.Choice) wire.Compressi
 	return s.q.compression.InUse()
 }
 
-// judgePlain gives p back after an answer that says nothing about samples, but that they are to be sent
-// as snappy, at once.
+// judgePlain gives p back after an answer that says nothing about the samples, except that they must be sent again at
+// once as snappy.
 func (s *shard) judgePlain(p gate.Pass, l *parcel, a client.Answer) {
 	if a.Status/100 == 2 {
-		l.unsure = true // the header may have been lost on the way
+		l.unsure = true // the receiver's header may have been lost in transit
 	}
 	s.q.gate.Release(p)
 }
 
-// learnCompression takes what an answer says about the compressions that the target takes.
+// learnCompression learns from an answer which compressions the target accepts.
 func (q *Queue) learnCompression(a client.Answer) {
 	v := client.Classify(a, q.cfg.Policy())
 	if why, tookBack := q.compression.Saw(a, v); tookBack {
@@ -47,14 +46,14 @@ func (q *Queue) learnCompression(a client.Answer) {
 	}
 }
 
-// passedPlain notes that a parcel was delivered as snappy after zstd had failed.
+// passedPlain records that a parcel was delivered as snappy after zstd had failed.
 func (q *Queue) passedPlain(failed client.Answer) {
 	if why, tookBack := q.compression.PassedPlain(failed); tookBack {
 		q.tookBack(why)
 	}
 }
 
-// tookBack tells that snappy is in use from now on.
+// tookBack logs that snappy is in use from now on.
 func (q *Queue) tookBack(why string) {
 	q.metrics.TookBack()
 	_, until := q.compression.Fallback()

@@ -17,21 +17,20 @@ import (
 const (
 	tick = time.Second
 
-	// letGoAfter is how long a target is down before its window is let go. One that
-	// answers with server errors gets time to show whether one batch is the reason.
+	// letGoAfter is how long a target is down before its window is discarded. A target that answers with server errors
+	// gets letGoAfterAnswered, to show whether one batch is the reason.
 	letGoAfter         = 30 * time.Second
 	letGoAfterAnswered = poisonTime + time.Minute
 
-	// dataEvery is how often, while the window is let go, data is tried although empty
-	// writes fail.
+	// dataEvery is how often data is tried, although empty writes fail, after the window was discarded.
 	dataEvery = time.Minute
 
-	// slowFor is how long no shards are added after the target asked to go slower.
+	// slowFor is how long no shards are added after the target asked to slow down.
 	slowFor = 10 * time.Second
 )
 
-// watch looks after the window: it ends it when the target is down for long, and when
-// the number of shards should change. before is how many troubles there were when it began.
+// watch ends the window when the target has been down for long, or when the number of shards should change. before is
+// the number of troubles when the window began.
 func (w *window) watch(ctx context.Context, end context.CancelCauseFunc, before uint64) {
 	q := w.q
 	if q.behind {
@@ -57,7 +56,7 @@ func (w *window) watch(ctx context.Context, end context.CancelCauseFunc, before 
 		if v.Troubles > before && letGo(v, now) {
 			level := slog.LevelDebug
 			if q.down.Swap(v.Since.UnixNano()) != v.Since.UnixNano() {
-				level = slog.LevelInfo // once in an outage
+				level = slog.LevelInfo // once per outage
 			}
 			q.log.LogAttrs(ctx, level, "The target is down; keeping its position only", slog.String("why", v.Why), slog.Time("since", v.Since))
 			end(errLetGo)
@@ -65,14 +64,14 @@ func (w *window) watch(ctx context.Context, end context.CancelCauseFunc, before 
 		}
 		slow := q.slowedSince(slowFor)
 		if w.draining.Load() {
-			// The target may still go down, and must be seen to. A backlog need not wait for it.
+			// Keep watching: the target may still go down. A split waits for the drain no longer than drainFor.
 			if q.splitting.Load() && now.Sub(draining) >= drainFor {
 				end(errSplit)
 			}
 			continue
 		}
 		if !w.readAll() {
-			continue // what may be stored already is to be known as a whole: reading goes on
+			continue // keep reading: all samples in doubt must be in the window
 		}
 		if q.splitDue(now, v) {
 			draining, q.splitIn = now, v.Since
@@ -90,7 +89,7 @@ func (w *window) watch(ctx context.Context, end context.CancelCauseFunc, before 
 	}
 }
 
-// letGo decides whether a target is down for so long that its window goes.
+// letGo reports whether a target has been down for so long that its window is discarded.
 func letGo(v gate.View, now time.Time) bool {
 	switch {
 	case v.Since.IsZero(), v.EmptyPassedSince, v.EmptyAnswered && v.State == gate.Paused:
@@ -101,18 +100,17 @@ func letGo(v gate.View, now time.Time) bool {
 	return now.Sub(v.Since) >= letGoAfter
 }
 
-// slowDown notes that the target is overloaded: for a while no more requests than now go
-// at a time, and no more shards are made.
+// slowDown records that the target is overloaded: for a while, neither concurrent requests nor shards are added.
 func (q *Queue) slowDown() { q.slowed.Store(max(1, int64(time.Since(q.born)))) }
 
-// slowedSince reports whether the target asked to go slower in the last d.
+// slowedSince reports whether the target asked to slow down in the last d.
 func (q *Queue) slowedSince(d time.Duration) bool {
 	last := q.slowed.Load()
 	return last > 0 && time.Since(q.born)-time.Duration(last) < d
 }
 
-// waitDown waits, holding no samples, until it is worth while to read the log again: an
-// empty write tells that the target is there. The error is ctx's.
+// waitDown waits, holding no samples, until it is worthwhile to read the log again: an empty write shows that the
+// target is back, or data is due. The error is ctx's.
 func (q *Queue) waitDown(ctx context.Context) error {
 	g := q.gate
 	again := time.Now().Add(dataEvery)
@@ -122,7 +120,7 @@ func (q *Queue) waitDown(ctx context.Context) error {
 			return err
 		}
 		if v := g.View(); p.Test && (!v.EmptyPasses || v.ByData) || !time.Now().Before(again) {
-			g.Release(p) // only data can tell
+			g.Release(p) // only data can show whether the target is back
 			return nil
 		}
 		a := q.sendEmpty(ctx, q.proto.ForEmpty(p.Test))
@@ -143,7 +141,7 @@ func (q *Queue) waitDown(ctx context.Context) error {
 		case v == client.Retry:
 			g.Failed(p, a.String(), a.RetryAfter, a.Status != 0)
 		default:
-			g.SawEmptyAnswer() // what it thinks of data is to be seen
+			g.SawEmptyAnswer() // data must show whether it accepts samples
 			g.Release(p)
 			return nil
 		}
@@ -151,7 +149,7 @@ func (q *Queue) waitDown(ctx context.Context) error {
 	}
 }
 
-// observe shows the status in the metrics, and logs when the state changes.
+// observe copies the status into the metrics, and logs a change of state.
 func (q *Queue) observe(s Status) {
 	q.metrics.SetState(s.State)
 	q.metrics.SetPending(s.Window)
@@ -189,33 +187,33 @@ func (q *Queue) observe(s Status) {
 
 // The states of a target.
 const (
-	StateStarting = "starting" // nothing was sent yet
-	StateOK       = "ok"       // what is read is delivered as it comes
+	StateStarting = "starting" // no request has succeeded yet
+	StateOK       = "ok"       // samples are delivered as they are read
 	StateBehind   = "behind"   // delivering, with a backlog in the log
-	StateRetrying = "retrying" // requests fail in a way that passes
-	StateHeld     = "held"     // the receiver refuses requests as such; nothing is dropped
+	StateRetrying = "retrying" // requests fail for a reason that may pass
+	StateHeld     = "held"     // the receiver refuses requests as such, or samples wait for its clock; nothing is dropped
 )
 
 // Status is a snapshot of a queue.
 type Status struct {
 	State string // one of the State constants
-	Why   string // what the target waits for, in words, when retrying or held, or with a backlog that it refuses
+	Why   string // in words: why it is retrying, held or refusing its backlog, or which limit or clock error affects it
 
 	Protocol      string    // the version of remote write in use: "1.0" or "2.0"
-	Fallback      string    // why that is 1.0 although 2.0 was asked for, in words; "" if it is not
-	FallbackUntil time.Time // when 2.0 is asked for again; zero without a fallback
+	Fallback      string    // in words: why 1.0 is in use although 2.0 was asked for; otherwise ""
+	FallbackUntil time.Time // when 2.0 is tried again; zero without a fallback
 
-	Compression string    // of requests with samples, in use: "snappy" or "zstd"
-	Plain       string    // why that is snappy although zstd was in use or asked for, in words; "" if it is not
-	PlainUntil  time.Time // when zstd is tried again, if the target says that it is VictoriaMetrics; zero without a reason
+	Compression string    // in use for requests with samples: "snappy" or "zstd"
+	Plain       string    // in words: why snappy is in use although zstd was in use or asked for; otherwise ""
+	PlainUntil  time.Time // when zstd is tried again, if the target says that it is VictoriaMetrics; zero if Plain is ""
 
 	Shards    int
 	MaxShards int
-	BatchSize int    // samples in a request at most, at present
-	Window    uint64 // samples read and without an outcome
-	Backlog   uint64 // samples in the log that are not read yet, of what is live
-	Missed    uint64 // samples that follow beside what is live (see [LiveFirst])
-	Sent      uint64 // samples delivered since this queue was made
+	BatchSize int    // how many samples a request may have at present
+	Window    uint64 // samples read, but without an outcome
+	Backlog   uint64 // live samples in the log that are not read yet
+	Missed    uint64 // samples of the second lane without an outcome (see [config.LiveFirst])
+	Sent      uint64 // samples delivered since the queue was created
 	Requests  uint64 // of any kind, since then
 	Retries   uint64 // requests with samples that were sent before
 	Failed    uint64 // requests of any kind that the receiver did not accept
@@ -223,18 +221,18 @@ type Status struct {
 	LastSuccess time.Time
 	LastError   string
 	LastErrorAt time.Time
-	Failure     client.Failure // what LastError is about, if it is an answer or the lack of one
+	Failure     client.Failure // the cause of LastError, if that is an answer or the lack of one
 	DownSince   time.Time      // zero unless retrying or held
-	NextTry     time.Time      // zero unless waiting for it
+	NextTry     time.Time      // zero unless the target is held or pausing
 
-	Quarantined []Quarantined // by reason: series that are not sent at present
+	Quarantined []Quarantined // series that are not sent at present, by reason
 
 	AwaitsClock    bool          // samples wait for the receiver's clock
 	ClockSkew      time.Duration // this host's clock minus the receiver's
 	ClockSkewKnown bool
 }
 
-// Status tells how the target is.
+// Status returns the status of the target.
 func (q *Queue) Status() Status {
 	v := q.gate.View()
 	head := q.live.source.Head()
@@ -286,7 +284,7 @@ func (q *Queue) Status() Status {
 	return s
 }
 
-// missed is how many samples of the backlog have no outcome yet.
+// missed returns how many samples of the backlog have no outcome yet.
 func (q *Queue) missed() uint64 {
 	if q.back == nil {
 		return 0
@@ -295,7 +293,7 @@ func (q *Queue) missed() uint64 {
 	return reach.Missed
 }
 
-// backlog is how many samples lie between two marks.
+// backlog returns how many samples lie between two marks.
 func backlog(read, head wal.Mark) uint64 {
 	if head.Total < read.Total {
 		return 0

@@ -16,81 +16,81 @@ import (
 	"hwsagent/wal"
 )
 
-// parcel is a batch, or a part of one, on its way to its outcomes.
+// parcel is a batch, or a part of one, until its samples have their outcomes.
 type parcel struct {
 	points   []point // in log order
 	attempts int
 
-	// again: the samples have their outcome; they are sent once more to see whether the
-	// receiver takes them.
+	// again: the samples already have their outcome; they are sent again to see whether the receiver accepts them.
 	again bool
 
-	// withhold: if they are taken, they do not have their outcome yet.
+	// withhold: if the samples are accepted, they do not get their outcome yet.
 	withhold bool
 
-	tested []point // were taken alone, as tests of a held target
+	tested []point // accepted alone, as tests of a held target
 
 	// unsure: an attempt got no final answer, so the receiver may have the samples.
 	unsure bool
 
-	refusedAt    time.Time // of the first refusal, zero before
+	refusedAt    time.Time // time of the first refusal; zero before it
 	hasty        int       // how often the empty write after a refusal failed
-	failures     int       // answers 5xx, and none while empty writes are answered
-	firstFailure time.Time // of these
-	denials      int       // answers 401 or 403 while empty writes pass
+	failures     int       // 5xx answers, and missing answers while empty writes are answered
+	firstFailure time.Time // time of the first of these
+	denials      int       // 401 or 403 answers while empty writes pass
 
-	// stored: the samples may be stored already. They are never sent all together; see bisect.
+	// stored: the samples are in doubt, that is, they may be stored already. They are never sent all together; see
+	// bisect.
 	stored bool
 
-	// cleared: nothing showed that the samples were to blame when they were refused. Those of blamed were refused alone.
+	// cleared: nothing showed that the samples were at fault when they were refused. The samples in blamed were refused
+	// alone.
 	cleared bool
 	blamed  map[givenup.Key]bool
 
 	apart standsApart // why the samples are sent after the others of their batch
 
-	squeezed client.Answer // to an attempt with zstd that was not taken; zero if there was none
+	squeezed client.Answer // the answer to an attempt with zstd that failed; zero if there was none
 
-	older      bool // try it as remote write 1.0: it was refused as 2.0
-	triedOlder bool // that was done, or makes no sense
+	older      bool // try remote write 1.0: the samples were refused as 2.0
+	triedOlder bool // 1.0 was tried, or makes no sense
 }
 
-// The samples of a batch are tried in parts after so many failures over so long a time, or so many
-// denials.
+// A batch is tried in parts after poisonFailures failures over at least poisonTime, or after poisonDenials denials.
 const (
 	poisonFailures = 10
 	poisonTime     = 5 * time.Minute
 	poisonDenials  = 3
 )
 
-// stuck reports whether the batch itself may be what the receiver fails at.
+// stuck reports whether the batch itself may be why the receiver fails.
 func (l *parcel) stuck(now time.Time) bool {
 	return l.failures >= poisonFailures && now.Sub(l.firstFailure) >= poisonTime || l.denials >= poisonDenials
 }
 
-// fate is what try found out.
+// fate is the result of try.
 type fate uint8
 
 const (
 	settled  fate = iota // every sample has its outcome
-	refused              // the receiver refuses these samples; the way to it is good
+	refused              // the receiver refuses these samples; the way to it works
 	tooLarge             // 413
 	stuck                // see parcel.stuck
-	failed               // once only: a failure that need not be the samples' fault
+	failed               // only in mode once: a failure that the samples need not have caused
 )
 
 // mode says how far try goes.
 type mode uint8
 
 const (
-	// patient: try again without end; find out whether a refusal means the samples.
+	// patient: retry without limit; find out whether a refusal is about the samples.
 	patient mode = iota
-	// parts of a refused batch: a refusal is a refusal; else as patient.
+	// parts of a refused batch: take each refusal as one of the samples; otherwise like patient.
 	parts
-	// once, for the parts of a stuck batch: failures and denials are answers.
+	// once, for parts of a stuck batch: failures and denials count as answers about the samples.
 	once
 )
 
-// deliver brings every sample of the parcel to its outcome. The error is ctx's.
+// deliver settles every sample of the parcel. The error is ctx's, errAhead, errHeld or errAllLate.
 func (s *shard) deliver(ctx context.Context, l *parcel) error {
 	for len(l.points) > 0 {
 		if l.stored {
@@ -118,7 +118,7 @@ func (s *shard) deliver(ctx context.Context, l *parcel) error {
 	return nil
 }
 
-// deliverDoubted tries samples that may be stored already.
+// deliverDoubted delivers samples in doubt.
 func (s *shard) deliverDoubted(ctx context.Context, l *parcel) error {
 	if err := s.awaitOpen(ctx, l); err != nil {
 		return err
@@ -129,7 +129,7 @@ func (s *shard) deliverDoubted(ctx context.Context, l *parcel) error {
 	return s.bisect(ctx, l, client.Answer{}, nil)
 }
 
-// whole acts on the fate of a whole parcel. done says that nothing of it is left to deliver here; else the parcel is to be
+// whole acts on the fate of a whole parcel. If done, no sample is left to deliver here; otherwise the parcel must be
 // bisected.
 func (s *shard) whole(ctx context.Context, l *parcel, f fate, a client.Answer) (done bool, err error) {
 	if f == refused && l.apart == newcomer {
@@ -155,9 +155,9 @@ func (s *shard) whole(ctx context.Context, l *parcel, f fate, a client.Answer) (
 	return false, nil
 }
 
-// halve remembers that so many samples are too many, and delivers the first half of the
-// parcel; the second goes back to the front of the queue. Samples that may be stored stay together: the later ones show
-// whether the earlier ones are.
+// halve records that this many samples are too many. It delivers the first half of the parcel and puts the second half
+// back at the front of the queue. Samples in doubt stay together: the later ones show whether the earlier ones are
+// stored.
 func (s *shard) halve(ctx context.Context, l *parcel) error {
 	n := len(l.points)
 	s.q.shrinkBatch(n)
@@ -168,10 +168,10 @@ func (s *shard) halve(ctx context.Context, l *parcel) error {
 	return s.deliver(ctx, &parcel{points: l.points[:n/2]})
 }
 
-// try sends the parcel until something is known about its samples. On settled they have
-// their outcomes; otherwise l.points are those that have not. The answer is the last.
-// The error is ctx's, or errHeld: so ends a part of a refused batch, too, while the target is held
-// because it refuses samples.
+// try sends the parcel until something is known about its samples. If the fate is settled, they have their outcomes;
+// otherwise l.points are those without one. The answer is the last one. The error is ctx's; errAhead, if samples must
+// wait for the receiver's clock; or errHeld, if a part of a refused batch must not be sent because the target is held
+// for refusing samples.
 func (s *shard) try(ctx context.Context, l *parcel, m mode) (fate, client.Answer, error) {
 	for {
 		c := s.q.choose(l)
@@ -186,7 +186,7 @@ func (s *shard) try(ctx context.Context, l *parcel, m mode) (fate, client.Answer
 		if err != nil {
 			return 0, client.Answer{}, err
 		}
-		if _, knownNow := s.q.limits(); s.q.choose(l) != c || knownNow && !known { // since then
+		if _, knownNow := s.q.limits(); s.q.choose(l) != c || knownNow && !known { // changed while waiting
 			s.q.gate.Release(p)
 			continue
 		}
@@ -209,8 +209,8 @@ func (s *shard) try(ctx context.Context, l *parcel, m mode) (fate, client.Answer
 	}
 }
 
-// testFirst uses p for what has to be known before the parcel is sent: whether a held target takes requests again, and the
-// receiver's clock. It reports whether it did, and gave p back. The error is ctx's, or errHeld.
+// testFirst uses p for a request that must come before the parcel: a test of a held target, or a request for the
+// receiver's time. It reports whether it sent one and gave p back. The error is ctx's, or errHeld.
 func (s *shard) testFirst(ctx context.Context, p gate.Pass, l *parcel, m mode) (done bool, err error) {
 	switch {
 	case p.Test && m != patient && s.q.gate.View().ByData:
@@ -222,8 +222,8 @@ func (s *shard) testFirst(ctx context.Context, p gate.Pass, l *parcel, m mode) (
 	return s.learnTime(ctx, p, l)
 }
 
-// post sends the parcel once. When it was not sent, or when s.sending has ended, which is
-// the error, p is given back.
+// post sends the parcel once. It gives p back if the parcel was not sent, or if s.sending has ended, which is the
+// error.
 func (s *shard) post(p gate.Pass, l *parcel, m mode, c protocol.Choice) (_ client.Answer, sent bool, _ error) {
 	newest := uint64(0)
 	for i := range l.points {
@@ -253,7 +253,7 @@ func (s *shard) post(p gate.Pass, l *parcel, m mode, c protocol.Choice) (_ clien
 	if by == wire.Zstd && v != client.Delivered {
 		l.squeezed = a
 	}
-	if v != client.Plain { // which says nothing of the version
+	if v != client.Plain { // Plain says nothing about the version
 		s.q.learnVersion(c, a, v)
 	}
 	if v == client.Delivered && a.Version == wire.V2 {
@@ -266,12 +266,12 @@ func (s *shard) post(p gate.Pass, l *parcel, m mode, c protocol.Choice) (_ clien
 	return a, true, nil
 }
 
-// expire settles the samples of the parcel that are older than lim allows, or ahead of the receiver's
-// clock and of this host's, or that the version does not carry. It reports whether others have to wait
-// for the receiver's clock.
+// expire settles the samples of the parcel that are older than lim allows, that are ahead of both the receiver's clock
+// and this host's, or that the version does not carry. If any sample must wait for the receiver's clock, it settles
+// none and returns true.
 func (s *shard) expire(l *parcel, version wire.Version, lim clock.Limits) (ahead bool) {
 	if l.again {
-		return false // they have their outcome
+		return false // they have their outcome already
 	}
 	bad := 0
 	for i := range l.points {

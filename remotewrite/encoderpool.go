@@ -7,10 +7,10 @@ import (
 	"hwsagent/remotewrite/wire"
 )
 
-// EncoderPool makes the bodies of requests for all queues of a process. Encoding takes much more memory
-// than its result, about 1 MB for 2,000 samples and 20 KB; so that memory is shared, no more
-// requests are encoded at once than there are processors, and the encoder that was used last is used
-// next: of those that are not needed, none grows. Safe for concurrent use.
+// EncoderPool encodes request bodies for all queues of a process. Encoding needs much more memory than its result:
+// about 1 MB for 2,000 samples and 20 KB. So the queues share that memory, they encode at most as many requests at once
+// as there are processors, and they reuse the encoder that was used last, so that idle encoders do not grow. Safe for
+// concurrent use.
 type EncoderPool struct {
 	places chan struct{} // one for each encoder in use
 
@@ -18,13 +18,13 @@ type EncoderPool struct {
 	free []*requestEncoder // a stack
 }
 
-// requestEncoder has the buffers for one body.
+// requestEncoder holds the buffers for one body.
 type requestEncoder struct {
 	grp  grouper
 	wire wire.Encoder
 }
 
-// NewEncoderPool makes a pool.
+// NewEncoderPool creates a pool.
 func NewEncoderPool() *EncoderPool {
 	return &EncoderPool{places: make(chan struct{}, runtime.GOMAXPROCS(0))}
 }
@@ -49,20 +49,19 @@ func (p *EncoderPool) put(e *requestEncoder) {
 	<-p.places
 }
 
-// order says in which order a request has its samples.
+// order is the order of the samples in a request.
 type order uint8
 
 const (
-	// inTime is the order of the log: times in the request do not go back.
+	// inTime is the order of the log: timestamps in a request do not go back.
 	inTime order = iota
-	// bySeries puts all samples of a series into one TimeSeries, which takes a third of the time and bytes
-	// where a request has many rounds.
+	// bySeries puts all samples of a series into one TimeSeries, which takes a third of the time and bytes if a request
+	// has many rounds.
 	bySeries
 )
 
-// body appends the body of a request with the points to dst, compressed by c. A series' samples keep their order
-// in either order. exemplars is how many of them the request has: 2.0 leaves out those without a
-// sample of their series.
+// body appends the body of a request with the points, compressed by c, to dst. Both orders keep the samples of a series
+// in order. exemplars is how many exemplars the request has: 2.0 leaves out those without a sample of their series.
 func (p *EncoderPool) body(dst []byte, v wire.Version, c wire.Compression, points []point, by order) (_ []byte, exemplars int) {
 	e := p.take()
 	defer p.put(e)
@@ -74,7 +73,7 @@ func (p *EncoderPool) body(dst []byte, v wire.Version, c wire.Compression, point
 	return dst, e.wire.Exemplars()
 }
 
-// encode has e encode the points, in their order.
+// encode makes e encode the points, in their order.
 func encode(e *wire.Encoder, v wire.Version, points []point) {
 	e.Begin(v)
 	var of *series

@@ -11,7 +11,7 @@ import (
 	"hwsagent/wal"
 )
 
-// withoutExemplars drops exemplars, which are not counted, and returns the samples.
+// withoutExemplars returns the samples without the exemplars, which have no outcome.
 func (s *shard) withoutExemplars(points []point) []point {
 	if !slices.ContainsFunc(points, func(p point) bool { return p.kind == exemplarPoint }) {
 		return points
@@ -25,7 +25,7 @@ func (s *shard) withoutExemplars(points []point) []point {
 	return kept
 }
 
-// apart divides points, in place, into samples and their exemplars, which come behind them.
+// apart divides points, in place, into samples and the exemplars that follow them.
 func apart(points []point) (samples []point, exemplars map[givenup.Key][]point) {
 	exemplars = map[givenup.Key][]point{}
 	samples = points[:0]
@@ -40,8 +40,8 @@ func apart(points []point) (samples []point, exemplars map[givenup.Key][]point) 
 	return samples, exemplars
 }
 
-// named settles all but n of the points, which were refused together, as stored, and returns these n: those that the
-// text of the refusal names.
+// named returns the n points that the text of the refusal names, and settles the others as resent. All were refused
+// together.
 func (s *shard) named(points []point, n int, a client.Answer) []point {
 	rank := func(p point) int { return reply.Names(a.Text, p.series.labels().String(), p.t) }
 	slices.SortStableFunc(points, func(a, b point) int { return cmp.Compare(rank(a), rank(b)) })
@@ -51,8 +51,8 @@ func (s *shard) named(points []point, n int, a client.Answer) []point {
 	return points[:n]
 }
 
-// buryEach gives up samples that were refused alone, each with its own answer. before is how
-// many of the batch were given up before them: the log tells of the first few only.
+// buryEach gives up samples that were refused alone, each with its own answer. before is how many samples of the batch
+// were given up earlier: only the first few are logged.
 func (s *shard) buryEach(points []point, answers []client.Answer, before int) {
 	letters := make([]Letter, 0, len(points))
 	for i := range points {
@@ -61,14 +61,14 @@ func (s *shard) buryEach(points []point, answers []client.Answer, before int) {
 	s.giveUp(points, letters, wal.Rejected, before)
 }
 
-// bury gives up samples together: one letter stands for all.
+// bury gives up samples together, with one dead letter for all.
 func (s *shard) bury(points []point, a client.Answer, why wal.Reason) {
 	if n := count(points); n[metrics.Samples]+n[metrics.Histograms] > 0 {
 		s.giveUp(points, []Letter{letterOf(points[0], n[metrics.Samples]+n[metrics.Histograms], a, why)}, why, 0)
 	}
 }
 
-// giveUp makes the letters durable, then settles the samples.
+// giveUp stores the dead letters, then settles the samples.
 func (s *shard) giveUp(points []point, letters []Letter, why wal.Reason, before int) {
 	if len(points) == 0 {
 		return

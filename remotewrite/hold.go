@@ -9,9 +9,9 @@ import (
 	"hwsagent/remotewrite/wire"
 )
 
-// test finds out whether a held target takes requests again, and gives p back. Where an
-// empty write is no evidence, and where samples were refused, one of the samples that wait is sent;
-// if it is taken, it is settled and leaves the parcel.
+// test finds out whether a held target accepts requests again, and gives p back. Where an empty write is no evidence,
+// and where samples were refused, it sends one of the waiting samples; if that is accepted, it is settled and leaves
+// the parcel.
 func (s *shard) test(p gate.Pass, l *parcel, m mode) error {
 	g := s.q.gate
 	v := g.View()
@@ -44,10 +44,10 @@ func (s *shard) test(p gate.Pass, l *parcel, m mode) error {
 		g.Delivered(p)
 	case verdict == client.Older && a.Status/100 == 2:
 		l.unsure = true
-		g.Resume(p) // it takes requests; see what it says to 1.0
+		g.Resume(p) // it accepts requests; 1.0 is tried next
 	case verdict == client.Suspect && (m != patient || a.FromDatabase()):
-		// The receiver's database speaks. Or, taking a batch apart, which had shown that the way is good: the hold had
-		// another reason, and that is gone. What is refused is this sample.
+		// Either the receiver's database answered. Or the batch is being divided, which had shown that the way to the
+		// receiver works: then the hold had another reason, which is gone. In both cases only this sample is refused.
 		g.Resume(p)
 	default:
 		s.q.noteAnswer(*a)
@@ -56,8 +56,8 @@ func (s *shard) test(p gate.Pass, l *parcel, m mode) error {
 	return nil
 }
 
-// testPair sends a held sample, which was refused just now, once more, after the next one of its series. If that is taken and the
-// sample is refused again, the sample is bad, or late by now.
+// testPair sends the sample that follows a held one in its series, and then the held one again, which was refused just
+// now. If the follower is accepted and the held sample refused again, the held sample is bad, or late by now.
 func (s *shard) testPair(p gate.Pass, l *parcel, sample, later []point, c protocol.Choice) (client.Verdict, *client.Answer, error) {
 	verdict, a, err := s.testWith(p, l, later, c)
 	if verdict != client.Delivered {
@@ -74,8 +74,8 @@ func (s *shard) testPair(p gate.Pass, l *parcel, sample, later []point, c protoc
 	return client.Delivered, refusal, nil
 }
 
-// testByEmpty tests a held target with an empty write, and gives p back if done. passes says that the target takes empty writes
-// when it is well.
+// testByEmpty tests a held target with an empty write; if done, it has given p back. passes says that the target
+// accepts empty writes when it is healthy.
 func (s *shard) testByEmpty(p gate.Pass, passes bool) (done bool, err error) {
 	a := s.q.sendEmpty(s.sending, s.q.proto.ChooseTest(protocol.ByEmpty).Version)
 	if a.Version == wire.V2 && a.Status == client.StatusUnsupported {
@@ -94,15 +94,15 @@ func (s *shard) testByEmpty(p gate.Pass, passes bool) (done bool, err error) {
 	case v == client.Retry:
 		s.q.noTime(a)
 		g.Refused(p, a.String())
-	default: // it may refuse empty writes only; if a sample is refused as well, that is all for now
+	default: // it may refuse only empty writes: test it with a sample, too
 		s.q.noTime(a)
 		return false, nil
 	}
 	return true, nil
 }
 
-// testTaken tests a held target with a sample that it took before. If it takes that, the
-// way is good, and what was refused are the samples.
+// testTaken tests a held target with a sample that it accepted before. If it accepts that again, the way to it works,
+// and the refusals were about the samples.
 func (s *shard) testTaken(p gate.Pass, taken point, c protocol.Choice) error {
 	one := parcel{points: []point{taken}, again: true}
 	a, sent, err := s.post(p, &one, parts, c)
@@ -124,8 +124,8 @@ func (s *shard) testTaken(p gate.Pass, taken point, c protocol.Choice) error {
 	return nil
 }
 
-// testWith sends one held sample. If it is taken it is settled and leaves the parcel.
-// Without an answer p is given back.
+// testWith sends one held sample. If it is accepted, it is settled and leaves the parcel. Without an answer p is given
+// back.
 func (s *shard) testWith(p gate.Pass, l *parcel, sample []point, c protocol.Choice) (client.Verdict, *client.Answer, error) {
 	one := parcel{points: sample, again: l.again, withhold: l.withhold}
 	if !carries(&s.q.cfg, wire.V1, &sample[0]) {
@@ -145,10 +145,10 @@ func (s *shard) testWith(p gate.Pass, l *parcel, sample []point, c protocol.Choi
 	return v, &a, nil
 }
 
-// heldSamples picks a sample to test with, another one each time: a bad one must not
-// hold the target for ever. It is the oldest of its series that the shard has, so that
-// sending it early does not break the order. When no other series waits, several were tried before, and the target is not
-// known to have taken any, it also returns the one after it in its series, if the shard has that and none of them may be stored.
+// heldSamples picks a sample to test with, a different one each time, because a bad sample must not hold the target for
+// ever. It is the oldest of its series in the shard, so that sending it early keeps the order. It also returns the next
+// sample of that series, if no other series waits, several samples were tried before, the target is not known to have
+// accepted any, the shard has the next sample, and that is not in doubt.
 func (s *shard) heldSamples(l *parcel, m mode, version wire.Version) (sample, later []point) {
 	const most = 256
 	hands := [][]point{l.points}
@@ -167,17 +167,17 @@ func (s *shard) heldSamples(l *parcel, m mode, version wire.Version) (sample, la
 			}
 		}
 	}
-	if len(first) == 0 { // exemplars only, or what 1.0 does not carry
+	if len(first) == 0 { // only exemplars, samples that wait for the clock, or samples that version does not carry
 		return l.points[:1:1], nil
 	}
-	// From both ends by turns: neighbours are likely to be bad together.
+	// Alternate between both ends: neighbours are likely to be bad together.
 	n := int(s.q.tests.Add(1) - 1)
 	i := n / 2 % len(first)
 	if n%2 == 1 {
 		i = len(first) - 1 - i
 	}
 	sample = first[i : i+1 : i+1]
-	if _, taken := s.q.lastGood(); n < singleTests || len(first) > 1 || taken { // others, and a sample that was taken, are tests, too
+	if _, taken := s.q.lastGood(); n < singleTests || len(first) > 1 || taken { // other samples, and one that was accepted before, are tests, too
 		return sample, nil
 	}
 	unsure := s.unsureTo()
@@ -196,16 +196,15 @@ func (s *shard) heldSamples(l *parcel, m mode, version wire.Version) (sample, la
 }
 
 const (
-	// singleTests is how many times a held target is tested with single samples before a second one of
-	// the same series is sent, to see whether the first is bad. That is no full contrast, so it is for a
-	// target that is not known to have taken any sample, and where no other series waits.
+	// singleTests is how many times a held target is tested with single samples before a second one of the same series
+	// is sent, to see whether the first is bad. That is weaker proof than contrast, so it is limited to a target that
+	// is not known to have accepted any sample, and to the case that no other series waits.
 	singleTests = 8
-	// takenFrom is how many tests come before those with a sample that was taken before.
+	// takenFrom is how many tests come before the first one with a sample that was accepted before.
 	takenFrom = 4
 )
 
-// forget takes a point that was sent on its own out of the parcel, or out of what
-// comes after it.
+// forget removes a point that was sent on its own from the parcel, or from the samples behind it.
 func (s *shard) forget(l *parcel, p point) {
 	for _, held := range []*[]point{&l.points, &s.aside} {
 		if i := slices.IndexFunc(*held, p.same); i >= 0 {

@@ -12,8 +12,7 @@ import (
 	"hwsagent/wal"
 )
 
-// judge gives p back with what the answer says about the target, and returns what it
-// says about its samples, if it does.
+// judge gives p back according to the answer. If the answer decides the fate of the samples, known is true.
 func (s *shard) judge(p gate.Pass, l *parcel, a client.Answer, m mode, c protocol.Choice) (f fate, known bool) {
 	g := s.q.gate
 	v := client.Classify(a, s.q.cfg.Policy())
@@ -42,7 +41,7 @@ func (s *shard) judge(p gate.Pass, l *parcel, a client.Answer, m mode, c protoco
 			g.Release(p)
 			return refused, true
 		}
-		g.Delivered(p) // nothing is tried again: no trouble is left
+		g.Delivered(p) // the samples are not sent again: no trouble is left
 		s.discard(l.points, a)
 		return settled, true
 	case client.Split:
@@ -51,8 +50,8 @@ func (s *shard) judge(p gate.Pass, l *parcel, a client.Answer, m mode, c protoco
 	case client.Suspect:
 		s.heardLate(l.points, a)
 		if m != patient {
-			// A refusal that was received while another request found out that the target refuses
-			// everything proves nothing.
+			// If another request has found out meanwhile that the target refuses everything, this refusal proves
+			// nothing.
 			before := g.Current(p)
 			g.Release(p)
 			return refused, before
@@ -70,7 +69,8 @@ func (s *shard) judge(p gate.Pass, l *parcel, a client.Answer, m mode, c protoco
 	return stuck, m != once && l.stuck(time.Now())
 }
 
-// denied gives p back after an answer for which the target is held, and reports whether it is one about the samples.
+// denied gives p back after an answer that holds the target. It reports whether the answer counts as one about the
+// samples.
 func (s *shard) denied(p gate.Pass, l *parcel, a client.Answer, m mode) bool {
 	g := s.q.gate
 	if m == once && a.Denied() {
@@ -100,13 +100,13 @@ func (s *shard) failedAt(p gate.Pass, l *parcel, a client.Answer, m mode) bool {
 	return false
 }
 
-// accepted gives the samples of a parcel their outcome after a 2xx.
+// accepted settles the samples of a parcel after a 2xx, unless they have their outcome or it is withheld.
 func (s *shard) accepted(l *parcel) {
 	last := len(l.points) - 1
-	for last >= 0 && l.points[last].kind == exemplarPoint { // by 2.0 it would be an empty write without its sample
+	for last >= 0 && l.points[last].kind == exemplarPoint { // without its sample it would be an empty write in 2.0
 		last--
 	}
-	if last >= 0 && !l.again && carries(&s.q.cfg, wire.V1, &l.points[last]) { // it may be sent as either
+	if last >= 0 && !l.again && carries(&s.q.cfg, wire.V1, &l.points[last]) { // either version can carry it
 		s.good, s.hasGood = l.points[last], true
 		if !s.q.behind {
 			s.q.sawGood(s.good)
@@ -127,21 +127,20 @@ func (s *shard) settleDelivered(points []point) {
 	s.w.settleAll(points, wal.Outcome{Delivered: 1})
 }
 
-// refusalIsReal finds out whether a refusal means the samples or the way to the
-// receiver is broken: a proxy answers a missing client certificate with 400, too. It
-// gives p back. False means that the target is held now, or that something has changed
-// meanwhile, and the parcel must be tried again. version is that of the empty write.
+// refusalIsReal finds out whether a refusal is about the samples, or the way to the receiver is broken: a proxy also
+// answers a missing client certificate with 400. It gives p back. False means that the target is held now, or that
+// something has changed meanwhile, and the parcel must be tried again. version is that of the empty write.
 func (s *shard) refusalIsReal(p gate.Pass, l *parcel, a client.Answer, version wire.Version) bool {
 	g := s.q.gate
 	if !g.Current(p) {
 		g.Release(p)
 		return false
 	}
-	if a.FromDatabase() { // the receiver's database speaks
+	if a.FromDatabase() { // the receiver's database answered
 		g.Release(p)
 		return true
 	}
-	if l.hasty > 0 { // it may have failed because it came so soon
+	if l.hasty > 0 { // the last empty write may have failed because it came too soon
 		if err := sleep(s.sending, g.Pause()); err != nil || !g.Current(p) {
 			g.Release(p)
 			return false
@@ -149,11 +148,11 @@ func (s *shard) refusalIsReal(p gate.Pass, l *parcel, a client.Answer, version w
 	}
 	e := s.q.emptyAgain(s.sending, version)
 	if l.hasty >= maxHasty && e.RetryAfter == 0 && client.Classify(e, config.Policy{RetryOnRateLimit: true}) == client.Retry {
-		// Perhaps each second request fails, as with one of two receivers down, and this was that.
+		// Perhaps every second request fails, as with one of two receivers down, and this was one of them.
 		e = s.q.sendEmpty(s.sending, version)
 	}
 	if e.Status == client.StatusUnsupported && version == wire.V1 && a.Version == wire.V2 && a.Status != client.StatusUnsupported {
-		l.triedOlder = true // it does not take 1.0 instead
+		l.triedOlder = true // the target does not accept 1.0
 		e = s.q.sendEmpty(s.sending, wire.V2)
 	}
 	if e.Accepted() {
@@ -162,7 +161,7 @@ func (s *shard) refusalIsReal(p gate.Pass, l *parcel, a client.Answer, version w
 		return true
 	}
 	if !g.View().EmptyPasses && s.tookDataSince(l) {
-		// This receiver refuses empty writes, and takes data.
+		// This receiver refuses empty writes, but accepts data.
 		g.Release(p)
 		return true
 	}
@@ -178,8 +177,8 @@ func (s *shard) refusalIsReal(p gate.Pass, l *parcel, a client.Answer, version w
 	return false
 }
 
-// heardLate notes that the receiver's database refused a sample alone as late: it will do so again, as long
-// as the way to it is good.
+// heardLate records a sample that the receiver's database refused alone as late. The database will refuse it again, as
+// long as the way to it works.
 func (s *shard) heardLate(points []point, a client.Answer) {
 	if len(points) == 1 && a.FromDatabase() {
 		s.late, s.hasLate = points[0], true
@@ -189,8 +188,8 @@ func (s *shard) heardLate(points []point, a client.Answer) {
 	}
 }
 
-// tookDataSince reports whether the target takes data although it refused these samples:
-// it has taken some since, or a moment ago.
+// tookDataSince reports whether the target accepts data although it refused these samples: it has accepted some since
+// the first refusal, or a moment ago.
 func (s *shard) tookDataSince(l *parcel) bool {
 	return !l.refusedAt.IsZero() && s.q.deliveredSince(l.refusedAt) ||
 		!l.again && s.q.deliveredSince(time.Now().Add(-moment))

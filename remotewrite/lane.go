@@ -16,56 +16,54 @@ import (
 	"hwsagent/wal"
 )
 
-// lane delivers one stretch of the log, in order, window by window. A queue has one: what
-// is not delivered. One that lets the newest data go first has a second one, for what that
-// left behind. Everything that is the target's (gate, clock, protocol, account) is the
-// queue's and both lanes'.
+// lane delivers one stretch of the log in order, window by window. A queue has one lane for all undelivered samples.
+// With catch_up: live_first it has a second one, for the backlog that a split leaves behind. Both lanes share the state
+// of the target (gate, clock, protocol, account), which is the queue's.
 type lane struct {
 	*Queue
 	source Source
-	behind bool // this is the backlog's
+	behind bool // this is the backlog's lane
 	cache  *seriesCache
-	empty  func() *seriesCache // makes one
+	empty  func() *seriesCache // creates a cache
 
 	givenUp givenup.Book
 
-	refusesSeries atomic.Bool // there is a refused series, or was; see standing.go
+	refusesSeries atomic.Bool // a series is refused, or was; see standing.go
 	quarantine    quarantined
 
-	// Written by the lane's goroutine only, between windows.
-	stored wal.Mark // samples up to here may be stored already
-	spread int      // over how many shards they may be
+	// Written only by the lane's goroutine, between windows.
+	stored wal.Mark // samples up to here are in doubt: they may be stored already
+	spread int      // how many shards the samples in doubt may be spread over
 
-	growth pace.Growth // of the goroutine that watches the present window
+	growth pace.Growth // used by the goroutine that watches the present window
 
-	// Of the goroutine that reads.
-	mayRead time.Time  // not before, for the rate limit
-	unread  *wal.Entry // was read, and is not in a window: its samples wait for the target's clock. Valid until the source is asked for another
-	waited  bool       // samples of the entry that is read waited for the target's clock
+	// Used by the reader's goroutine.
+	mayRead time.Time  // the rate limit allows no reading before
+	unread  *wal.Entry // read, but not in a window: its samples wait for the target's clock. Valid until the source's next entry is read
+	waited  bool       // samples of the present entry waited for the target's clock
 
 	splitting   atomic.Bool   // the present window ends for a split
-	refusedLate atomic.Bool   // the target refuses the backlog for being late
-	wake        chan struct{} // of the backlog's: there may be one
-	noSplit     time.Time     // none before: there were too many
-	splitIn     time.Time     // when the outage began in which it was split last; of the goroutine that watches
+	refusedLate atomic.Bool   // the target refuses the backlog as too late
+	wake        chan struct{} // of the backlog's lane: there may be a backlog
+	noSplit     time.Time     // no split before: the last one was refused
+	splitIn     time.Time     // start of the outage in which the lane was last split; used by the goroutine that watches
 
 	shards atomic.Int32 // of the present window
 	window atomic.Pointer[window]
 	read   atomic.Pointer[readTo]
 
-	// Of the backlog's shard.
-	rested time.Time    // it sends no request before
-	pauses pace.Backoff // between its requests that fail, see failed
+	// Used by the backlog's shard.
+	rested time.Time    // no request before
+	pauses pace.Backoff // between failed requests, see failed
 }
 
-// readTo is the end of the last entry that was read, and the newest timestamp in it.
+// readTo is the end of the last entry read, and the newest timestamp up to there.
 type readTo struct {
 	mark wal.Mark
-	maxT int64 // milliseconds; 0 if not known
+	maxT int64 // milliseconds; 0 if unknown
 }
 
-// newLane makes a lane. It asks how far the source has come: what an earlier process may
-// have sent is treated with care.
+// newLane creates a lane that begins at the source's acknowledged mark.
 func newLane(q *Queue, source Source, o *Options) *lane {
 	l := &lane{
 		Queue: q, source: source, spread: 1,
@@ -84,14 +82,15 @@ func newLane(q *Queue, source Source, o *Options) *lane {
 	}
 	l.cache = l.empty()
 	l.quarantine.forget(uint64(q.born.UnixNano()))
-	l.shards.Store(1) // a backlog's share
+	l.shards.Store(1) // a backlog has one shard
 	l.growth = pace.Growth{Shards: q.minShards(), Min: q.minShards(), Max: q.maxShards()}
 	reach, _ := source.Reach()
 	l.read.Store(&readTo{mark: reach.Acked})
 	return l
 }
 
-// forget forgets which series there are, and which of them the target refuses. Between windows, when nothing is left to deliver.
+// forget discards the lane's series, and the knowledge of which of them the target refuses. It is called between
+// windows, when no sample is left to deliver.
 func (l *lane) forget() {
 	l.quarantineLetters(true)
 	l.quarantine.forget(uint64(l.sinceBorn()))
@@ -99,7 +98,7 @@ func (l *lane) forget() {
 	l.refusesSeries.Store(false)
 }
 
-// doubt takes what may have been sent before for such.
+// doubt puts samples in doubt that an earlier process may have sent.
 func (l *lane) doubt() {
 	reach, _ := l.source.Reach()
 	if reach.High.Commit <= reach.Acked.Commit {
@@ -107,12 +106,12 @@ func (l *lane) doubt() {
 	}
 	l.stored = reach.High
 	if l.spread = reach.Shards; l.spread < 1 || l.spread > config.MaxShards || l.spread&(l.spread-1) != 0 {
-		l.spread = config.MaxShards // unknown: none can have been more
+		l.spread = config.MaxShards // unknown: assume the maximum
 	}
 	l.recall()
 }
 
-// run delivers until ctx ends: then it returns nil, as it does when the log is closed.
+// run delivers until ctx ends or the log is closed; then it returns nil.
 func (l *lane) run(ctx context.Context) error {
 	for {
 		err := l.runWindow(ctx)
@@ -148,7 +147,7 @@ func (l *lane) runWindow(ctx context.Context) error {
 	}
 	reach, _ := l.source.Reach()
 	if l.stored.Commit <= reach.Acked.Commit {
-		l.spread = 1 // of what was unsure nothing is left
+		l.spread = 1 // no samples in doubt are left
 		l.givenUp.Recall(nil)
 	}
 	l.source.SetShards(max(n, l.spread))
@@ -167,8 +166,8 @@ func (l *lane) runWindow(ctx context.Context) error {
 	return err
 }
 
-// order is the order of samples in a request: that of time while the lane keeps up with the log, as receivers expect
-// it; by series where a batch or more waits to be read, as in an outage's backlog.
+// order returns the order of samples in a request: by time while the lane keeps up with the log, as receivers expect;
+// by series for a backlog, or while a batch or more waits to be read.
 func (l *lane) order() order {
 	if l.behind || backlog(l.read.Load().mark, l.source.Head()) >= uint64(l.cfg.Queue.MaxSamplesPerSend) {
 		return bySeries
@@ -176,20 +175,19 @@ func (l *lane) order() order {
 	return inTime
 }
 
-// mayBeStored reports whether samples of the entry that ends at mark may have been sent
-// before, by an earlier process or window. In a backlog that is not asked: who takes late
-// data takes it twice, and what is refused there need not be stored.
+// mayBeStored reports whether samples of the entry that ends at mark may have been sent before, by an earlier process
+// or window. It is always false in a backlog's lane: a receiver that accepts late samples accepts them twice, and
+// samples that it refuses need not be stored.
 func (l *lane) mayBeStored(mark wal.Mark) bool { return mark.Commit <= l.stored.Commit }
 
-// moreUnsure reports whether entries that may be stored are still to be read.
+// moreUnsure reports whether entries in doubt are still to be read.
 func (l *lane) moreUnsure() bool { return l.readBefore(l.stored) }
 
 // readBefore reports whether entries up to m are still to be read.
 func (l *lane) readBefore(m wal.Mark) bool { return l.read.Load().mark.Commit < m.Commit }
 
-// readUpTo notes that the reader has reached the end of e. Metadata goes out only while
-// the target takes data: it must not knock at a door that is shut. In remote write 2.0 it
-// goes with the samples.
+// readUpTo records that the reader has reached the end of e. It offers metadata only while the target accepts data, so
+// that a target that is down gets no requests for it. In remote write 2.0 metadata goes with the samples.
 func (l *lane) readUpTo(e *wal.Entry) {
 	now, at := time.Now(), readTo{mark: e.End, maxT: l.read.Load().maxT}
 	if e.Count() > 0 {
@@ -208,7 +206,7 @@ func (l *lane) readUpTo(e *wal.Entry) {
 	}
 }
 
-// charge makes the next reading wait for as long as the rate limit says.
+// charge delays the next read for as long as the rate limit demands.
 func (l *lane) charge(now time.Time, e *wal.Entry) {
 	rate := l.cfg.Target.CatchUpRateLimit
 	if rate <= 0 || !l.behind && now.Sub(time.UnixMilli(e.MaxT)) < catchUpFrom {
@@ -220,8 +218,8 @@ func (l *lane) charge(now time.Time, e *wal.Entry) {
 	l.mayRead = l.mayRead.Add(time.Duration(float64(e.Count()) / float64(rate) * float64(time.Second)))
 }
 
-// enter waits until a request of the lane may be sent. The backlog's waits for what is live,
-// for as long again as its last request took, and while the target is asked too much.
+// enter waits until the lane may send a request. The backlog gives way to live samples: it pauses for as long as its
+// last request took, and while the target is overloaded.
 func (l *lane) enter(ctx context.Context) (gate.Pass, error) {
 	if !l.behind {
 		return l.gate.Enter(ctx)
@@ -237,8 +235,8 @@ func (l *lane) enter(ctx context.Context) (gate.Pass, error) {
 	}
 }
 
-// slowDown notes that the target is overloaded: the backlog waits for a while, and if it was
-// not the backlog that was too much, no more requests than now go at a time.
+// slowDown records that the target is overloaded: the backlog pauses, and unless the backlog was the cause, neither
+// concurrent requests nor shards are added for a while.
 func (l *lane) slowDown() {
 	l.slowedBehind.Store(max(1, int64(time.Since(l.born))))
 	if !l.behind {
@@ -246,7 +244,7 @@ func (l *lane) slowDown() {
 	}
 }
 
-// coolDown is how long the backlog waits because the target asked to go slower.
+// coolDown returns how long the backlog must pause because the target asked to slow down.
 func (l *lane) coolDown() time.Duration {
 	last := l.slowedBehind.Load()
 	if last == 0 {
@@ -255,7 +253,7 @@ func (l *lane) coolDown() time.Duration {
 	return slowFor - (time.Since(l.born) - time.Duration(last))
 }
 
-// took notes how long a request of the lane took.
+// took records how long a request of the backlog took.
 func (l *lane) took(d time.Duration) {
 	if l.behind {
 		l.rested = time.Now().Add(d)

@@ -9,18 +9,17 @@ import (
 	"hwsagent/wal"
 )
 
-// Memory keeps the book of late series over restarts; see package latebook.
+// Memory stores the book of late series across restarts; see package latebook.
 type Memory = latebook.Store
 
-// noteLateSeries remembers the newest sample of a series of which a late one is refused.
+// noteLateSeries records the newest sample of a series with a late sample.
 func (q *Queue) noteLateSeries(s *series) {
 	if s.newest > noneTakenQuarantined {
 		q.book.Note(s.hash, latebook.Newest{T: s.newest, Commit: s.newestIn})
 	}
 }
 
-// saveLate saves what is known of late series; final says that the queue ends. What fails
-// is tried again with the next.
+// saveLate saves the facts about late series; final says that the queue ends. If it fails, the next call tries again.
 func (q *Queue) saveLate(final bool) {
 	q.mu.Lock()
 	var taken *latebook.Sample
@@ -36,8 +35,8 @@ func (q *Queue) saveLate(final bool) {
 	}
 }
 
-// recallTaken makes the sample that the target took last one to test with, where 1.0 is all
-// that it gets. For 2.0 its series has to be seen first.
+// recallTaken restores the last accepted sample as one to test with, if the target gets only 1.0. For 2.0 its series
+// must be seen first.
 func (q *Queue) recallTaken() {
 	t := q.book.Taken()
 	if t == nil || q.proto.Newer() || len(t.Labels) == 0 {
@@ -53,8 +52,8 @@ func (q *Queue) recallTaken() {
 	q.taken, q.hasTaken = takenPoint(s, t), s.form != nil
 }
 
-// recallLate tells a series what an earlier process knew of it. The reader calls it before
-// any shard sees the series.
+// recallLate restores the facts about a series that an earlier process knew. The reader calls it before any shard sees
+// the series.
 func (q *Queue) recallLate(s *series) {
 	is, known, taken := q.book.Recall(s.hash)
 	if known {

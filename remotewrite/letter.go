@@ -16,7 +16,7 @@ import (
 	"hwsagent/wal"
 )
 
-// letterOf makes the letter of a refused sample, which stands for n of them.
+// letterOf creates the dead letter of a refused sample, which stands for n samples.
 func letterOf(p point, n int, a client.Answer, why wal.Reason) Letter {
 	l := Letter{
 		Time:      time.Now(),
@@ -36,8 +36,7 @@ func letterOf(p point, n int, a client.Answer, why wal.Reason) Letter {
 	return l
 }
 
-// valueOf formats the value so that it can be told what it was: a stale marker is a
-// NaN of its own.
+// valueOf formats the value so that its kind is recognisable: a stale marker is a NaN, too.
 func valueOf(p point) string {
 	switch {
 	case p.kind == intHistogram:
@@ -50,12 +49,12 @@ func valueOf(p point) string {
 	return strconv.FormatFloat(p.v, 'g', -1, 64)
 }
 
-// lettersTold is how many dead letters of a batch are told of in the log.
+// lettersTold is how many dead letters of a batch are logged.
 const lettersTold = 3
 
-// keep puts letters into the store; before is how many came of the same batch before them. The
-// samples are refused for good whether or not the store works, and a full disk must not stop
-// what can be delivered: a letter that cannot be kept is logged in full.
+// keep puts letters into the store; before is how many letters of the same batch came before them. The samples are
+// refused for good even if the store fails, and a full disk must not stop the delivery of others: a letter that cannot
+// be stored is logged in full.
 func (q *Queue) keep(letters []Letter, before int) {
 	q.metrics.Letters(len(letters))
 	for _, l := range letters[:min(len(letters), max(lettersTold-before, 0))] {
@@ -78,8 +77,8 @@ func (q *Queue) keep(letters []Letter, before int) {
 	}
 }
 
-// recall learns from the letters of earlier processes what these gave up. Letters that stand for several samples do
-// not say which.
+// recall learns from the letters of earlier processes which samples they gave up. A letter for several samples does not
+// say which.
 func (l *lane) recall() {
 	if l.letters == nil {
 		return
@@ -100,7 +99,7 @@ func (l *lane) recall() {
 	l.givenUp.Recall(gone)
 }
 
-// letterLabels are the labels of a series as a letter has them.
+// letterLabels returns the labels of a series as they appear in a letter.
 func (s *series) letterLabels() string { return s.labels().String() }
 
 // inLogOrder sorts points by entry and keeps the order within each.

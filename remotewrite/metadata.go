@@ -7,7 +7,7 @@ import (
 	"hwsagent/wal"
 )
 
-// families lists the metadata of all families that have a series which is sent.
+// families returns the metadata of all families that have a series which is sent.
 func (c *seriesCache) families() []prompb.MetricMetadata {
 	return families.Of(func(yield func(*wal.Series) bool) {
 		for i := range c.slots {

@@ -7,16 +7,15 @@ import (
 	"github.com/prometheus/prometheus/model/labels"
 )
 
-// Observer looks at what targets have accepted. It must not wait.
+// Observer sees the samples that targets accept. It must not block.
 type Observer interface {
-	// Active reports whether it wants to see anything; called for each accepted request.
+	// Active reports whether it wants to see samples; it is called for each accepted request.
 	Active() bool
-	// Delivered shows the samples of an accepted request to the target of that name. What it is given
-	// is not valid after the call.
+	// Delivered gets the samples of a request that the named target accepted. They are not valid after the call.
 	Delivered(target string, samples iter.Seq[Sample])
 }
 
-// Sample is one that an [Observer] sees, as the target got it.
+// Sample is a sample that an [Observer] sees, as the target got it.
 type Sample struct {
 	Labels labels.Labels
 	T      int64 // ms
@@ -25,7 +24,7 @@ type Sample struct {
 	FH     *histogram.FloatHistogram
 }
 
-// show lets the observer see points that were accepted.
+// show passes accepted points to the observer.
 func (q *Queue) show(points []point) {
 	if q.observer == nil || !q.observer.Active() {
 		return

@@ -26,45 +26,44 @@ const (
 // no memory with the log's buffers.
 type point struct {
 	series *series
-	seq    uint64 // of the entry in the window that waits for the outcome
+	seq    uint64 // of the window's entry that waits for the outcome
 	st, t  int64
 	v      float64
 	kind   kind
 	aux    *pointAux // nil for a float
 }
 
-// pointAux has the parts of histograms and exemplars, so that a float stays small.
+// pointAux holds the parts of histograms and exemplars, so that a float stays small.
 type pointAux struct {
 	h      *histogram.Histogram
 	fh     *histogram.FloatHistogram
 	labels labels.Labels // of an exemplar
 }
 
-// series is a log series as one target sends it: external labels merged,
-// write_relabel_configs applied. A target has one for each series of the log, so it is small: it
-// refers to the labels of the log, and they are encoded with each request.
+// series is a log series as one target sends it: external labels merged, write_relabel_configs applied. A target has
+// one for each series of the log, so it is small: it refers to the log's labels, and each request encodes them.
 type series struct {
 	from *wal.Series // the log's series; a cache entry is stale when this differs
 	hash uint64      // of the final labels; picks the shard
-	form *wire.Form  // the final labels' difference to those of the log; nil if relabelling removed the series
+	form *wire.Form  // the final labels as a difference to the log's; nil if relabelling removed the series
 
-	// owner is set at the default target of an entry with tenants: the tenant that the series
-	// belongs to as soon as that has a target; see [seriesCache.at]. Else nil.
+	// owner is set at the default target of an entry with tenants: it is the tenant that the series belongs to once
+	// that tenant has a target; see [seriesCache.at]. Otherwise nil.
 	owner *tenant.Tenant
 
-	// newest is the time, in ms, of the newest sample that the target is known to have
-	// taken since this process began; or noneTaken, or noneTakenOneRefused. It is not
-	// part of what is immutable: it belongs to the goroutine of the series' shard.
+	// newest is the time, in ms, of the newest sample that the target is known to have accepted, or one of the
+	// constants below. A series with late samples keeps it across restarts. newest and newestIn are mutable, and belong
+	// to the goroutine of the series' shard.
 	newest int64
-	// newestIn is the commit that newest came in; 0 before there was one. While newest is noneTakenOneRefused
-	// it is what refusals returns.
+	// newestIn is the commit of newest, and 0 without one. While newest is noneTakenOneRefused, it is the result of
+	// refusals.
 	newestIn uint64
 }
 
-// Where no sample of a series was taken yet. All are before every sample.
+// Values of newest while no sample of the series was accepted. They are before every sample.
 const (
 	noneTaken            = math.MinInt64
-	noneTakenOneRefused  = math.MinInt64 + 1 // alone: it may have been late
+	noneTakenOneRefused  = math.MinInt64 + 1 // a sample was refused alone: it may have been late
 	noneTakenQuarantined = math.MinInt64 + 2 // newestIn is a quarantine.Mark
 )
 
@@ -79,7 +78,7 @@ func (s *series) labels() labels.Labels {
 	return s.form.Labels(wire.V1, s.from.Labels)
 }
 
-// written is what requests say of the series, which is not dropped.
+// written returns what requests contain about the series. The series must not be dropped.
 func (s *series) written() wire.Series {
 	w := wire.Series{Labels: s.from.Labels, Form: s.form}
 	if about := s.from.About; about != nil {
@@ -88,7 +87,7 @@ func (s *series) written() wire.Series {
 	return w
 }
 
-// count counts points.
+// count counts points by kind.
 func count(points []point) (c metrics.Counts) {
 	for i := range points {
 		switch points[i].kind {

@@ -9,30 +9,28 @@ import (
 	"hwsagent/remotewrite/gate"
 )
 
-// A refusal does not say whether the samples are at fault or whatever answers: a firewall, a proxy
-// and a wrong URL refuse every sample, and take empty writes. Two things count as proof against
-// samples: the words of the receiver's own database (see [client.Answer.FromDatabase]), and contrast: they are refused
-// again and again while control samples are taken each time in between. Without proof
-// no sample is given up: the target is held.
+// A refusal does not say whether the samples are at fault, or the program that answered: a firewall, a proxy and a
+// wrong URL refuse every sample, and accept empty writes. Two things prove that samples are bad: the words of the
+// receiver's own database (see [client.Answer.FromDatabase]), and contrast: the samples are refused repeatedly, while
+// control samples in between are accepted each time. Without proof no sample is given up, and the target is held.
 
 const (
-	// freshFor is how old a sample is at most that needs contrast although the receiver says that it is
-	// too old: it may be the receiver that is wrong about the time.
+	// freshFor is the age below which a sample needs contrast even if the receiver calls it too old: the receiver's
+	// time may be wrong.
 	freshFor = time.Hour
-	// moment is how long ago the target may have taken data to be taken for well, where an
-	// empty write does not tell.
+	// moment is how recently a target must have accepted data to count as healthy where an empty write cannot show it.
 	moment = 2 * time.Second
 )
 
-// distrust notes that refusals are no evidence at present.
+// distrust records that refusals are no evidence at present.
 func (q *Queue) distrust() { q.trust.Distrust(q.sinceBorn()) }
 
-// sinceBorn is the age of the queue in ns, never 0.
+// sinceBorn returns the age of the queue in ns, never 0.
 func (q *Queue) sinceBorn() int64 { return max(1, int64(time.Since(q.born))) }
 
-// control sends a sample that the target took before, or has refused in its database's words, and
-// reports whether it answers so again; clean, whether no request failed meanwhile. A target that
-// refuses it is held. The error is ctx's.
+// control sends a sample that the target accepted before, or that its database refused. taken says that the target
+// answered the same way again, and clean that no request failed meanwhile. A target that refuses the sample is held.
+// The error is ctx's.
 func (s *shard) control(ctx context.Context, sample point) (taken, clean bool, err error) {
 	g := s.q.gate
 	before := g.View().Troubles
@@ -51,15 +49,15 @@ func (s *shard) control(ctx context.Context, sample point) (taken, clean bool, e
 	return false, false, nil
 }
 
-// controlSample picks the sample that control sends. None of its series may wait before it, but in a backlog,
-// where the target takes late samples: there it is one of the backlog, which is about as old. Not ok
-// with a sample means that another shard has just delivered that one; without one, that the target is
-// not known to have taken any. The error is ctx's.
+// controlSample picks the sample for control. No other sample of its series may wait before it. In a backlog that does
+// not matter, because the target accepts late samples there: the control is a backlog sample of about the same age. If
+// not ok, but p is set, another shard has just delivered p; if p is not set, the target is not known to have accepted
+// any sample. The error is ctx's.
 func (s *shard) controlSample(ctx context.Context) (p point, ok bool, err error) {
 	if s.hasGood {
 		return s.good, true, nil
 	}
-	// A sample that another shard delivered is its series' newest only while that shard delivers nothing.
+	// A sample that another shard delivered is the newest of its series only while that shard delivers nothing.
 	begin := time.Now()
 	for time.Since(begin) < moment && !s.q.deliveredSince(begin) {
 		if err := sleep(ctx, moment/20); err != nil {
@@ -78,7 +76,7 @@ func (s *shard) controlSample(ctx context.Context) (p point, ok bool, err error)
 	return point{}, false, nil
 }
 
-// holdForData holds the target because it refuses samples of which nothing shows that they are bad.
+// holdForData holds the target because it refuses samples, without proof that they are bad.
 func (s *shard) holdForData(ctx context.Context, a client.Answer) error {
 	p, err := s.q.enter(ctx)
 	if err != nil {
@@ -92,7 +90,8 @@ func (s *shard) holdForData(ctx context.Context, a client.Answer) error {
 	return nil
 }
 
-// awaitOpen waits until the target is not held. Meanwhile it is tested, perhaps with samples of the parcel. The error is ctx's.
+// awaitOpen waits until the target is not held. Meanwhile it tests the target, perhaps with samples of the parcel. The
+// error is ctx's.
 func (s *shard) awaitOpen(ctx context.Context, l *parcel) error {
 	for len(l.points) > 0 {
 		p, err := s.q.enter(ctx)
@@ -110,10 +109,10 @@ func (s *shard) awaitOpen(ctx context.Context, l *parcel) error {
 	return nil
 }
 
-// refusesAll is why a target is held that refuses samples without contrast.
+// refusesAll explains why a target is held that refuses samples without contrast.
 const refusesAll = "it takes no sample at all: "
 
-// refused gives p back after an answer for which the target is held.
+// refused gives p back after an answer that holds the target.
 func (q *Queue) refused(p gate.Pass, a client.Answer) {
 	if a.BlamesData() {
 		q.gate.RefusedData(p, a.String())

@@ -16,31 +16,31 @@ import (
 	"hwsagent/wal"
 )
 
-// Series that the receiver refuses in words that say why, a limit of series above all, leave the batches. Package
-// quarantine decides which and for how long; this file asks the receiver, and gives the samples their outcome:
+// Series that the receiver refuses for a stated reason, above all a limit of series, leave the batches. Package
+// quarantine decides which ones, and for how long; this file sends the requests and records the outcomes:
 //
 //	batch ── series in quarantine ── dropped as rejected; one in a minute is sent alone, after the others
 //	      ├─ new series ──────────── sent after the others, once a reason is known; refused together: a trial
-//	      └─ others ──────────────── sent as ever
+//	      └─ others ──────────────── sent as usual
 
-// quarantined is the quarantine of a lane: a lane has series of its own. Safe for concurrent use.
+// quarantined is the quarantine of one lane, because each lane has its own series. Safe for concurrent use.
 type quarantined struct {
-	any, known atomic.Bool // as in the book, without its lock
+	any, known atomic.Bool // copied from the book, to be read without its lock
 
 	mu    sync.Mutex
 	book  *quarantine.Book
 	about [quarantine.MaxReasons]aboutReason
-	doubt map[givenup.Key]uint64 // probes whose answer was lost, and their commits: they may be stored
+	doubt map[givenup.Key]uint64 // commits of probes whose answer was lost: they may be stored
 }
 
-// forget begins a new book.
+// forget starts a new book.
 func (q *quarantined) forget(seed uint64) {
 	q.do(func(*quarantine.Book) {
 		q.book, q.about, q.doubt = quarantine.NewBook(seed), [quarantine.MaxReasons]aboutReason{}, nil
 	})
 }
 
-// do works with the book and keeps what is read without its lock.
+// do calls f with the book, then updates any and known.
 func (q *quarantined) do(f func(b *quarantine.Book)) {
 	q.mu.Lock()
 	defer q.mu.Unlock()
@@ -49,7 +49,7 @@ func (q *quarantined) do(f func(b *quarantine.Book)) {
 	q.known.Store(q.book.AnyKnown())
 }
 
-// reasonOf is the reason for which an answer's samples can go into quarantine, if there is one.
+// reasonOf returns the reason for which an answer puts series into quarantine, if it has one.
 func reasonOf(a client.Answer) (quarantine.Reason, bool) {
 	r := a.Reply()
 	return quarantine.Reason(r.Reason), r.Kind == reply.Bad && r.Reason.OfSeries() && r.Reason < quarantine.MaxReasons
@@ -58,13 +58,13 @@ func reasonOf(a client.Answer) (quarantine.Reason, bool) {
 // inQuarantine reports whether the series is in quarantine.
 func (s *series) inQuarantine() bool { return s.newest == noneTakenQuarantined }
 
-// leaveOut drops the samples of a batch that are of series in quarantine, and returns the others, in place, and the probes.
+// leaveOut drops the samples of quarantined series from a batch. It returns the others, in place, and the probes.
 func (s *shard) leaveOut(points []point, stored bool) (others, probes []point) {
 	if !slices.ContainsFunc(points, func(p point) bool { return p.series.inQuarantine() }) {
 		return points, nil
 	}
 	q := &s.q.quarantine
-	var drop, after []point // after: those of drop that follow a probe of their series
+	var drop, after []point // after: samples in drop that follow a probe of their series
 	others = points[:0]
 	now, acked := s.q.sinceBorn(), s.q.acked()
 	q.do(func(b *quarantine.Book) {
@@ -97,7 +97,7 @@ func (s *shard) leaveOut(points []point, stored bool) (others, probes []point) {
 				drop = append(drop, p)
 				q.about[mark.Reason()].dropped(p)
 				if slices.ContainsFunc(probes, func(probe point) bool { return probe.series.hash == p.series.hash }) {
-					after = append(after, p) // the mark would say that the probe was dropped, too
+					after = append(after, p) // the mark would record the probe as dropped, too
 					continue
 				}
 			}
@@ -110,19 +110,19 @@ func (s *shard) leaveOut(points []point, stored bool) (others, probes []point) {
 	return others, probes
 }
 
-// drop gives samples of series in quarantine their outcome.
+// drop settles samples of quarantined series as rejected.
 func (s *shard) drop(points []point) {
 	s.q.metrics.Failed(count(points))
 	s.w.settleAll(points, one(wal.Rejected))
 }
 
-// probe sends a sample of a series in quarantine alone. The error is ctx's.
+// probe sends a sample of a quarantined series alone. The error is ctx's.
 func (s *shard) probe(ctx context.Context, p point) error {
 	q, mark := &s.q.quarantine, p.series.newestIn
 	if s.doubts(p) {
 		return s.deliverProbe(ctx, p)
 	}
-	p.series.newest = noneTaken // so long
+	p.series.newest = noneTaken // during the probe
 	l := &parcel{points: []point{p}}
 	f, a, err := s.try(ctx, l, parts)
 	if err == nil && f == settled && p.series.newest > noneTakenQuarantined {
@@ -132,7 +132,7 @@ func (s *shard) probe(ctx context.Context, p point) error {
 	p.series.newest, p.series.newestIn = noneTakenQuarantined, mark
 	switch {
 	case err == nil && f == settled:
-		return nil // it was not sent: it is too old by now
+		return nil // it was not sent, because it is too old by now
 	case l.unsure || l.attempts > 0 && s.sending.Err() != nil:
 		acked, commit := s.q.acked(), s.w.commitOf(p.seq)
 		q.do(func(*quarantine.Book) {
@@ -161,14 +161,14 @@ func (s *shard) probe(ctx context.Context, p point) error {
 	return nil
 }
 
-// doubts reports whether a sample was sent as a probe, and may be stored.
+// doubts reports whether a sample was sent as a probe and may be stored.
 func (s *shard) doubts(p point) (is bool) {
 	q := &s.q.quarantine
 	q.do(func(*quarantine.Book) { is = q.doubt[keyOf(p)] > 0 })
 	return is
 }
 
-// deliverProbe brings a probe that may be stored to its outcome, as any other sample that may be. The error is ctx's.
+// deliverProbe settles a probe that may be stored, like any other sample in doubt. The error is ctx's.
 func (s *shard) deliverProbe(ctx context.Context, p point) error {
 	q := &s.q.quarantine
 	err := s.deliver(ctx, &parcel{points: []point{p}, stored: !s.q.behind})
@@ -187,7 +187,7 @@ func (s *shard) probeEach(ctx context.Context, probes []point) error {
 	return nil
 }
 
-// leftQuarantine says that a sample of a series in quarantine was taken.
+// leftQuarantine records that a sample of a quarantined series was accepted.
 func (l *lane) leftQuarantine(hash uint64, mark quarantine.Mark) {
 	l.quarantine.do(func(b *quarantine.Book) { b.Probed(mark, 0, true, time.Duration(l.sinceBorn())) })
 	l.givenUp.Released(hash, mark.Commit(), l.acked())
@@ -221,8 +221,8 @@ func (q *quarantined) put(b *quarantine.Book, p *point, commit uint64, now time.
 	p.series.newest, p.series.newestIn = noneTakenQuarantined, uint64(b.Put(r, commit, now))
 }
 
-// refusedAlone notes that a sample of a series of which none was taken was refused alone, with proof. If that is a known reason, the
-// series goes into quarantine.
+// refusedAlone records that a sample of a series without an accepted sample was refused alone, with proof. If the
+// reason is a known one, the series goes into quarantine.
 func (s *shard) refusedAlone(p point, a client.Answer) (put bool) {
 	r, ok := reasonOf(a)
 	if !ok || p.series.inQuarantine() {
@@ -244,7 +244,7 @@ func (q *quarantined) knows(r quarantine.Reason) (known bool) {
 	return known
 }
 
-// acked is up to which commit the lane's samples have their outcome in the savepoint.
+// acked returns the last commit for which the savepoint has the outcomes of the lane's samples.
 func (l *lane) acked() uint64 {
 	reach, _ := l.source.Reach()
 	return reach.Acked.Commit

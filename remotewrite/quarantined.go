@@ -10,37 +10,39 @@ import (
 	"hwsagent/wal"
 )
 
-// What people see of the quarantine: the status and the dead letters.
+// This file shows the quarantine to users: in the status, and in dead letters.
 
-// aboutReason is what people are told of a reason.
+// aboutReason holds the facts about a reason that users see.
 type aboutReason struct {
 	since   time.Time
 	answer  client.Answer
-	example point // its seq means nothing
+	example point // its seq is meaningless
 	samples uint64
 }
 
-// Quarantined says which series of a target are not sent at present because the receiver refuses them for a reason.
+// Quarantined describes the series of a target that are not sent at present because the receiver refuses them for one
+// reason.
 type Quarantined struct {
-	Reason  string    // a stable key, of [reply.Reason]
-	Text    string    // that reason in words for people, as a part of a sentence
-	Words   string    // of the receiver, when it last refused one
-	Series  int       // how many; those of which no sample came for two hours do not count
+	Reason  string    // a stable key, from [reply.Reason]
+	Text    string    // the reason in words, as a part of a sentence
+	Words   string    // the receiver's text when it last refused one
+	Series  int       // number of series, except those without a sample for two hours
 	Example string    // the labels of one of them
-	Since   time.Time // when the first one was put there
-	Samples uint64    // that were dropped meanwhile
+	Since   time.Time // when the first one went into quarantine
+	Samples uint64    // dropped since then
 }
 
-// dropped notes a sample that was dropped.
+// dropped records a dropped sample.
 func (a *aboutReason) dropped(p point) {
-	if a.since.IsZero() { // all of its series were gone for long, and one comes again
+	if a.since.IsZero() { // all its series had been gone for long, and one came back
 		a.since = time.Now()
 	}
 	a.samples++
 	a.example = p
 }
 
-// quarantineLetters writes the letters that are due; all says that the queue ends.
+// quarantineLetters writes the dead letters that are due; all writes the others, too, because the queue or the backlog
+// ends.
 func (q *Queue) quarantineLetters(all bool) {
 	var letters []Letter
 	for _, l := range q.lanes() {
@@ -56,7 +58,7 @@ func (q *Queue) quarantineLetters(all bool) {
 	}
 }
 
-// lanes returns the lanes of the queue: the backlog's is the second one, if there is one.
+// lanes returns the lanes of the queue; the backlog's comes second, if there is one.
 func (q *Queue) lanes() []*lane {
 	if q.back == nil {
 		return []*lane{q.live}
@@ -64,8 +66,8 @@ func (q *Queue) lanes() []*lane {
 	return []*lane{q.live, q.back}
 }
 
-// inQuarantine tells which series are in quarantine, by reason. Those of a backlog are those of the live samples, as a
-// rule: they count once.
+// inQuarantine returns the quarantined series by reason. The series of a backlog are usually those of the live samples,
+// so they count once.
 func (q *Queue) inQuarantine() []Quarantined {
 	var all []Quarantined
 	for _, l := range q.lanes() {
@@ -85,7 +87,7 @@ func (q *Queue) inQuarantine() []Quarantined {
 	return all
 }
 
-// inQuarantine tells which series of the lane are in quarantine, by reason.
+// inQuarantine returns the quarantined series of the lane, by reason.
 func (l *lane) inQuarantine() []Quarantined {
 	if !l.quarantine.any.Load() {
 		return nil

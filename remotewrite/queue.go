@@ -27,37 +27,37 @@ import (
 	"hwsagent/remotewrite/wire"
 )
 
-// Options are what a queue is made of. Source, Sender and Config are needed.
+// Options configure a queue. Source, Sender and Config are required.
 type Options struct {
 	Name           string
 	Config         config.Config
-	ExternalLabels labels.Labels // of every series that does not have them
+	ExternalLabels labels.Labels // added to every series that lacks them
 	Source         Source
-	Backlog        Source      // of what Split leaves behind; nil: nothing ever
+	Backlog        Source      // of the samples that Split leaves behind; nil: no backlog ever
 	Split          func() bool // see [wal.Reader.Split]; nil: never
 	Sender         Sender
 	DeadLetters    DeadLetters      // nil: refused samples are only logged
-	Memory         Memory           // nil: which series are late is forgotten at the end
+	Memory         Memory           // nil: late series are forgotten when the queue ends
 	Metrics        *metrics.Target  // nil: none
-	Tenants        *tenant.Registry // needed where Config is from [Config.ForRest]
+	Tenants        *tenant.Registry // required where Config is from [config.Config.ForRest]
 	Rand           func() float64   // in [0, 1); nil: the runtime's
 	Encoders       *EncoderPool     // shared by all queues of a process; nil: the queue's own
-	ClockSynced    func() bool      // whether the kernel calls this host's clock synchronised; nil: no
-	Splay          time.Duration    // the first request goes at random within it; 0: at once
+	ClockSynced    func() bool      // whether the kernel reports this host's clock as synchronised; nil: no
+	Splay          time.Duration    // the first request is sent at a random time within it; 0: at once
 	Observer       Observer         // nil: none
 	Logger         *slog.Logger     // nil: none
 
-	// Every returns a channel that gets a tick each d, the first one within d, and a function that ends
-	// this; nil: that of a [time.Ticker]. One for a whole process lets it wake less often.
+	// Every returns a channel that gets a tick every d, the first one within d, and a function that stops the ticks;
+	// nil: like [time.NewTicker]. If the whole process shares one, it wakes less often.
 	Every func(d time.Duration) (ticks <-chan time.Time, stop func())
 }
 
-// Queue delivers the log to one target. New makes one, Run runs it once. The other
-// methods may be called from any goroutine at any time.
+// Queue delivers the log to one target. New creates it, and Run may be called once. The other methods are safe for
+// concurrent use at any time.
 type Queue struct {
 	cfg         config.Config
 	live        *lane
-	back        *lane       // of the backlog; nil if there never is one
+	back        *lane       // of the backlog; nil without Options.Backlog
 	split       func() bool // nil: no
 	sender      Sender
 	letters     DeadLetters
@@ -71,36 +71,36 @@ type Queue struct {
 	meta        *families.Sender
 	proto       *protocol.Versions
 	compression *protocol.Compression
-	toldOlder   protocol.Told // that the target gets 1.0
-	toldPlain   protocol.Told // that the target gets snappy
+	toldOlder   protocol.Told // remembers that the target gets 1.0
+	toldPlain   protocol.Told // remembers that the target gets snappy
 	synced      func() bool
 	every       func(d time.Duration) (ticks <-chan time.Time, stop func())
 	empty       [wire.NumVersions]client.Request
-	born        time.Time // with a monotonic reading: no step of the wall clock changes what is measured from it
+	born        time.Time // has a monotonic reading: steps of the wall clock do not affect durations measured from it
 
 	limit         *pace.BatchLimit
-	receiver      [wire.NumVersions]atomic.Int32 // a split.Receiver: what it does with the good part of a refused request
-	asked         atomic.Bool                    // whether it takes empty writes
+	receiver      [wire.NumVersions]atomic.Int32 // a split.Receiver: whether the target stores the good part of a refused request
+	asked         atomic.Bool                    // whether the target was asked if it accepts empty writes
 	clock         clock.Clock
-	times         clock.Rules             // which samples are sent, by that
-	waitsForClock atomic.Bool             // samples that are live wait for the target's clock, or those before them did
-	emptyRefused  atomic.Pointer[refusal] // the answer to an empty write which asked for it, and was refused
+	times         clock.Rules             // which samples may be sent, by that clock
+	waitsForClock atomic.Bool             // live samples wait for the target's clock, or the samples before them did
+	emptyRefused  atomic.Pointer[refusal] // the refusal of an empty write that asked for the time
 	retries       atomic.Uint64
 	failed        atomic.Uint64
 	sent          atomic.Uint64 // samples delivered by this process
 	requests      atomic.Uint64
 	batches       atomic.Uint64 // requests that delivered samples
 	slowed        atomic.Int64  // when an answer last asked to go slower, ns since born; 0: never
-	tests         atomic.Int64  // how many held samples were sent as tests
-	trust         split.Trust   // in its refusals
-	slowedBehind  atomic.Int64  // the same, for the backlog
+	tests         atomic.Int64  // number of held samples sent as tests
+	trust         split.Trust   // in the target's refusals
+	slowedBehind  atomic.Int64  // like slowed, for the backlog
 
-	toldLimit     atomic.Int64 // when a log line said that requests are too large, ns since born; 0: never
-	toldUnwritten atomic.Int64 // when a log line said that a receiver writes less than it accepts, ns since born; 0: never
+	toldLimit     atomic.Int64 // when too large requests were last logged, ns since born; 0: never
+	toldUnwritten atomic.Int64 // when it was last logged that the receiver writes less than it accepts, ns since born; 0: never
 
-	refusals pace.OnceAMinute // that were logged
+	refusals pace.OnceAMinute // limits how often refusals are logged
 
-	down atomic.Int64 // unix ns of the outage that was logged last
+	down atomic.Int64 // start of the outage logged last, in Unix ns
 
 	mu          sync.Mutex
 	state       string // as last observed
@@ -108,17 +108,16 @@ type Queue struct {
 	lastErrorAt time.Time
 	lastFailure client.Failure
 	lastSuccess time.Time
-	lastData    time.Time // when the target last took data
+	lastData    time.Time // when the target last accepted data
 
-	// taken is the newest sample, by its own time, that was delivered: it may be sent again
-	// everywhere. It is its series' newest at the target for as long as the clock is set
-	// back, even where the good part of refused batches is stored: the last one that was
-	// delivered need not be. Its seq is 0: it belongs to no window.
+	// taken is the delivered sample with the newest timestamp; either version can carry it. While the clock is set
+	// back, it stays the newest of its series at the target, even where the target stores the good part of refused
+	// batches; the sample delivered last need not be. Its seq is 0: it belongs to no window.
 	taken    point
 	hasTaken bool
 
-	// good is the last sample that was delivered, by any shard. While none delivers anything
-	// it is its series' newest at the target. Its seq is 0.
+	// good is the last sample that any shard delivered. While no shard delivers, it is the newest of its series at the
+	// target. Its seq is 0.
 	good    point
 	hasGood bool
 	// refusedAsLate is the last sample that the receiver's database refused, alone, for its order or age, in any
@@ -146,8 +145,7 @@ func (o *Options) setDefaults() {
 	}
 }
 
-// New makes a queue. It reads the savepoint: what an earlier process may have sent is
-// treated with care.
+// New creates a queue. It reads the savepoint, and puts samples in doubt that an earlier process may have sent.
 func New(o Options) (*Queue, error) {
 	if o.Source == nil || o.Sender == nil {
 		return nil, errors.New("make queue: it needs a source and a sender")
@@ -200,7 +198,7 @@ func New(o Options) (*Queue, error) {
 	return q, nil
 }
 
-// timesOf are the rules of an entry about the time of samples.
+// timesOf returns the entry's rules about the time of samples.
 func timesOf(c *config.Config) clock.Rules {
 	return clock.Rules{
 		AgeLimit: time.Duration(c.Queue.SampleAgeLimit), FutureLimit: time.Duration(c.Target.FutureLimit),
@@ -208,15 +206,13 @@ func timesOf(c *config.Config) clock.Rules {
 	}
 }
 
-// minShards and maxShards are powers of two, so that a shard's samples were one shard's,
-// or some shards', whatever the number was before.
+// minShards and maxShards are powers of two, so that a change of the number splits or merges whole shards.
 func (q *Queue) minShards() int { return config.ShardsInUse(q.cfg.Queue.MinShards) }
 func (q *Queue) maxShards() int { return config.ShardsInUse(q.cfg.Queue.MaxShards) }
 
-// Run delivers until ctx ends; then it sends what is waiting, once, if the target takes data
-// (see [window.close]), and requests under way get a moment to end: at most 1.1 s in all.
-// Everything else stays in the log. It returns nil after ctx has ended, when the log is closed, or
-// the error that makes going on senseless. All goroutines have ended.
+// Run delivers until ctx ends. Then it sends the waiting samples once, if the target accepts data (see [window.close]),
+// and gives requests in flight a moment to end: at most 1.1 s in all. All other samples stay in the log. It returns nil
+// once ctx has ended or the log is closed, and all goroutines have ended.
 func (q *Queue) Run(ctx context.Context) error {
 	ctx, stop := context.WithCancel(ctx)
 	var others sync.WaitGroup
@@ -228,14 +224,14 @@ func (q *Queue) Run(ctx context.Context) error {
 	return q.live.run(ctx)
 }
 
-// Poke makes the target due now if it is held or waits to retry.
+// Poke makes a target that is held or waits to retry due now.
 func (q *Queue) Poke() { q.gate.Poke() }
 
-// CredentialsChanged makes the target due now if it is held or waits to retry, as what it refused may be
-// allowed now, but not before the time for which it asked to be left in peace.
+// CredentialsChanged makes a target that is held or waits to retry due now, because it may accept the new credentials,
+// but not before the end of a pause that the target asked for.
 func (q *Queue) CredentialsChanged() { q.gate.Retry() }
 
-// send sends a request and notes what every answer tells.
+// send sends a request and records the facts that any answer shows.
 func (q *Queue) send(ctx context.Context, r client.Request) client.Answer {
 	q.requests.Add(1)
 	a := q.sender.Send(ctx, r)
@@ -256,26 +252,25 @@ func (q *Queue) sendEmpty(ctx context.Context, v wire.Version) client.Answer {
 	return a
 }
 
-// mayGroup reports whether several samples of a series may share a request. When one is
-// refused, it must be possible to find out what became of it: not at a receiver that
-// keeps the good part, where all but the newest samples are late then, nor where no
-// empty write can tell whether the refusal meant the samples. With on_refusal: drop a refusal is the
-// end of all samples of the request.
+// mayGroup reports whether several samples of a series may share a request. If the request is refused, it must be
+// possible to find out what became of them. That is impossible at a receiver that stores the good part, because all but
+// the newest samples are late by then, and where no empty write can show whether the refusal was about the samples. With
+// on_refusal: drop a refusal ends all samples of the request anyway.
 func (q *Queue) mayGroup() bool {
 	return q.kind() != split.KeepsGood && (q.gate.TakesEmpty() || q.cfg.Target.OnRefusal == config.RefusalDrop)
 }
 
-// kind is what the target does with the good part of a refused request: as 2.0, Prometheus
-// stores it, as 1.0 nothing.
+// kind returns what the target does with the good part of a refused request: Prometheus stores it in 2.0, and stores
+// nothing in 1.0.
 func (q *Queue) kind() split.Receiver { return split.Receiver(q.receiver[q.proto.Version()].Load()) }
 
-// learn remembers what the receiver does with the good part of a refused request.
+// learn records what the receiver does with the good part of a refused request.
 func (q *Queue) learn(r split.Receiver) {
 	q.receiver[q.proto.Version()].Store(int32(r))
 	q.log.Debug("Learnt what the receiver does with a refused request", slog.Bool("keeps_good_part", r == split.KeepsGood))
 }
 
-// delivered notes a success. which says that these points are those that were delivered, and not only as many.
+// delivered records a success. which says that exactly these points were delivered, and not only as many.
 func (q *Queue) delivered(points []point, which bool) {
 	n := count(points)
 	newest, sample := int64(math.MinInt64), -1
@@ -299,9 +294,8 @@ func (q *Queue) delivered(points []point, which bool) {
 	}
 }
 
-// takenBefore returns a sample that the target took before, when it is its turn as a test:
-// each second time, after a few of those that wait were refused. These may all be bad, or late
-// because the clock was set back.
+// takenBefore returns a sample that the target accepted before, if the next test should use it: every second test does,
+// after takenFrom tests with waiting samples. Those may all be bad, or late because the clock was set back.
 func (q *Queue) takenBefore() (point, bool) {
 	n := q.tests.Load()
 	if n < takenFrom || n%2 == 0 {
@@ -315,7 +309,7 @@ func (q *Queue) takenBefore() (point, bool) {
 	return q.taken, q.hasTaken
 }
 
-// sawGood notes the last sample of what was delivered.
+// sawGood records the last delivered sample.
 func (q *Queue) sawGood(p point) {
 	p.seq = 0
 	q.mu.Lock()
@@ -323,7 +317,7 @@ func (q *Queue) sawGood(p point) {
 	q.good, q.hasGood = p, true
 }
 
-// lastGood returns the last sample that any shard delivered, or one of an earlier process.
+// lastGood returns the last sample that any shard delivered, or one that an earlier process delivered.
 func (q *Queue) lastGood() (point, bool) {
 	q.mu.Lock()
 	defer q.mu.Unlock()
@@ -353,7 +347,7 @@ func (q *Queue) deliveredSince(t time.Time) bool {
 	return q.lastData.After(t)
 }
 
-// note remembers an error for the status; the log tells transitions only.
+// note records an error for the status; the log has transitions only.
 func (q *Queue) note(text string) { q.noteFailure(text, client.NoFailure) }
 
 func (q *Queue) noteFailure(text string, f client.Failure) {
@@ -362,15 +356,15 @@ func (q *Queue) noteFailure(text string, f client.Failure) {
 	q.lastError, q.lastErrorAt, q.lastFailure = text, time.Now(), f
 }
 
-// noteAnswer remembers an answer that is an error. A 2xx that stores nothing of remote write
-// 2.0 is none: the target gets 1.0 for it, and [Status.Fallback] tells why.
+// noteAnswer records an answer that is an error. A 2xx that stores no samples of remote write 2.0 is not an error: the
+// target then gets 1.0, and [Status.Fallback] says why.
 func (q *Queue) noteAnswer(a client.Answer) {
 	if a.Version != wire.V2 || !a.Accepted() {
 		q.noteFailure(a.String(), a.Failure)
 	}
 }
 
-// sleep waits for d or ctx, whose error it returns.
+// sleep waits for d, or until ctx ends, and then returns its error.
 func sleep(ctx context.Context, d time.Duration) error {
 	t := time.NewTimer(d)
 	defer t.Stop()

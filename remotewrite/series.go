@@ -10,10 +10,9 @@ import (
 	"hwsagent/wal"
 )
 
-// seriesCache turns the log's series into the form that one target is sent: external labels
-// merged, write_relabel_configs applied, names made legal for remote write 1.0. It does so
-// once per series, so a sample costs one lookup.
-// A cache lives as long as its rules do; a reload with other rules makes a new one.
+// seriesCache turns the log's series into the form that one target gets: external labels merged, write_relabel_configs
+// applied, names made legal for remote write 1.0. It does so once per series, so that a sample costs one lookup. A
+// cache lives as long as its rules do; a reload with other rules creates a new one.
 //
 // Not safe for concurrent use: it belongs to the goroutine that reads the log.
 type seriesCache struct {
@@ -23,10 +22,10 @@ type seriesCache struct {
 	// tenant leaves out series that belong to another target of the entry; nil: none.
 	tenant *tenant.Filter
 
-	recall func(*series) // nil: nothing is known of a series that is new
+	recall func(*series) // restores the facts about a new series; nil: there are none
 
 	slots   []cached // by wal.Series.Slot
-	added   int      // how many series were added since the last sweep
+	added   int      // number of series added since the last sweep
 	removed *series  // stands for every series that is not sent
 	unowned *series  // stands for every series without a tenant if there is no default tenant
 }
@@ -37,7 +36,8 @@ type cached struct {
 	to   *series
 }
 
-// newSeriesCache makes a cache of series for remote write 1.0. The rules must be valid (see [config.Config.Validate]).
+// newSeriesCache creates a cache of series for remote write 1.0. The rules must be valid (see
+// [config.Config.Validate]).
 func newSeriesCache(external labels.Labels, rules []*relabel.Config) *seriesCache {
 	return &seriesCache{
 		labels:  config.NewRelabeler(external, rules),
@@ -47,8 +47,8 @@ func newSeriesCache(external labels.Labels, rules []*relabel.Config) *seriesCach
 	}
 }
 
-// get returns the target's form of s. The result is immutable, but for series.newest,
-// and stays valid after s is evicted.
+// get returns the target's form of s. The result is immutable, except for newest and newestIn, and stays valid after s
+// is evicted.
 func (c *seriesCache) get(s *wal.Series) *series {
 	if s.Slot < len(c.slots) {
 		if e := &c.slots[s.Slot]; e.from == s {
@@ -58,14 +58,14 @@ func (c *seriesCache) get(s *wal.Series) *series {
 	return c.add(s, false)
 }
 
-// add derives the series and keeps the result. whole says that the default target has to send
-// it, although its tenant may get a target later.
+// add derives the series and caches the result. whole says that the default target must send it, although its tenant
+// may get a target later.
 func (c *seriesCache) add(s *wal.Series, whole bool) *series {
 	to := c.derive(s, whole)
 	for s.Slot >= len(c.slots) {
 		c.slots = append(c.slots, cached{})
 	}
-	// So a sweep looks at two series at most for each that was added.
+	// This way a sweep looks at no more than two series for each added one.
 	if c.added++; c.added > len(c.slots)/2 {
 		c.sweep()
 	}
@@ -73,7 +73,7 @@ func (c *seriesCache) add(s *wal.Series, whole bool) *series {
 	return to
 }
 
-// sweep forgets the series that the log's cursors have evicted.
+// sweep removes the series that the log's cursors have evicted.
 func (c *seriesCache) sweep() {
 	c.added = 0
 	for i := range c.slots {
@@ -83,7 +83,7 @@ func (c *seriesCache) sweep() {
 	}
 }
 
-// at returns the target's form of s in a commit; nil if no target sends it.
+// at returns the target's form of s in a commit, or nil if no target sends it.
 func (c *seriesCache) at(s *wal.Series, commit uint64) *series {
 	to := c.get(s)
 	if to.owner != nil && to.owner.IsGone() {
@@ -104,7 +104,7 @@ func (c *seriesCache) at(s *wal.Series, commit uint64) *series {
 	return to
 }
 
-// derive makes the series; whole is as in add.
+// derive creates the series; whole is as in add.
 func (c *seriesCache) derive(s *wal.Series, whole bool) *series {
 	final := c.labels.Apply(s.Labels)
 	if final == nil {

@@ -15,8 +15,8 @@ import (
 
 // shard sends the samples of some of the series, in order, one request at a time.
 //
-// Invariant: a batch is finished, every sample of it settled, before the next begins.
-// So what a shard has got stored is always a prefix of what it was given.
+// Invariant: a batch is finished, with every sample of it settled, before the next one begins. So the stored samples of
+// a shard are always a prefix of those that it was given.
 type shard struct {
 	w    *window
 	q    *lane
@@ -24,21 +24,21 @@ type shard struct {
 
 	mu     sync.Mutex
 	queue  fifo
-	since  time.Time // when the queue was last empty and got a sample
-	flush  bool      // send what there is
-	unsure uint64    // samples of entries up to this one may be stored already
+	since  time.Time // when a sample last came into the empty queue
+	flush  bool      // send without waiting for a full batch
+	unsure uint64    // samples of entries up to this one are in doubt
 
-	// Of the shard's goroutine only.
-	sending context.Context // of requests: outlives the window's a little
+	// Used only by the shard's goroutine.
+	sending context.Context // context of requests: it outlives the window's a little
 	batch   []point
-	body    []byte // of the request under way
+	body    []byte // of the request in flight
 
 	timer *time.Timer
 	seen  hashSet
-	// wouldGroup: the batch was cut short because a series came again.
+	// wouldGroup: the batch was cut short where a series came again.
 	wouldGroup bool
-	aside      []point // of the batch, of refused series: they are sent after the others
-	good       point   // the last sample that was taken: the newest of its series
+	aside      []point // samples of the batch that are sent after the others; see deliverBatch
+	good       point   // the last accepted sample: the newest of its series
 	hasGood    bool
 	late       point // the last sample that the receiver's database refused alone as late
 	hasLate    bool
@@ -47,11 +47,11 @@ type shard struct {
 func newShard(w *window) *shard {
 	return &shard{
 		w: w, q: w.q, wake: make(chan struct{}, 1),
-		flush: !w.q.gate.View().Since.IsZero(), // the target was down: see at once whether it is
+		flush: !w.q.gate.View().Since.IsZero(), // the target was down: find out at once whether it still is
 	}
 }
 
-// push puts points behind the others. The reader calls it.
+// push appends points to the queue. The reader calls it.
 func (s *shard) push(ps []point) {
 	if len(ps) == 0 {
 		return
@@ -65,15 +65,14 @@ func (s *shard) push(ps []point) {
 	s.notify()
 }
 
-// unsureUpTo says that samples of entries up to seq may be stored already. The reader
-// calls it before it pushes them.
+// unsureUpTo records that samples of entries up to seq are in doubt. The reader calls it before it pushes them.
 func (s *shard) unsureUpTo(seq uint64) {
 	s.mu.Lock()
 	s.unsure = seq
 	s.mu.Unlock()
 }
 
-// unsureTo is up to which entry samples may be stored already.
+// unsureTo returns the last entry whose samples are in doubt.
 func (s *shard) unsureTo() uint64 {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -97,7 +96,7 @@ func (s *shard) notify() {
 	}
 }
 
-// run sends until ctx ends. A request under way then may end as long as sending lasts.
+// run sends until ctx ends. A request in flight may then continue until sending ends.
 func (s *shard) run(ctx, sending context.Context) error {
 	s.sending = sending
 	s.timer = time.NewTimer(0)
@@ -105,13 +104,13 @@ func (s *shard) run(ctx, sending context.Context) error {
 	for {
 		unsure, err := s.next(ctx)
 		if err != nil {
-			return nil // ctx has ended, and knows why
+			return nil // ctx has ended; its cause says why
 		}
 		if !unsure {
 			s.askForGrouping()
 		}
 		if err = s.deliverBatch(ctx, unsure); unsure {
-			s.batch = nil // much larger than a batch
+			s.batch = nil // it is much larger than other batches
 		}
 		switch {
 		case ctx.Err() != nil:
@@ -122,8 +121,8 @@ func (s *shard) run(ctx, sending context.Context) error {
 	}
 }
 
-// next waits until a batch is full or due and puts it into s.batch. Samples that may be
-// stored already and fresh ones are never in one batch; unsure tells which these are.
+// next waits until a batch is full or due and puts it into s.batch. Samples in doubt and fresh ones never share a
+// batch; unsure says that these are in doubt.
 func (s *shard) next(ctx context.Context) (unsure bool, err error) {
 	deadline := time.Duration(s.q.cfg.Queue.BatchSendDeadline)
 	for {
@@ -141,7 +140,7 @@ func (s *shard) next(ctx context.Context) (unsure bool, err error) {
 				wait = 0
 			}
 			if !all && s.queue.points()[0].seq <= s.unsure {
-				wait = -1 // what tells whether a sample is stored may be behind it
+				wait = -1 // a sample behind it may show whether it is stored
 			}
 		}
 		if wait == 0 {
@@ -164,15 +163,15 @@ func (s *shard) next(ctx context.Context) (unsure bool, err error) {
 	}
 }
 
-// take moves up to limit points into s.batch. s.mu is held and there is a point.
+// take moves up to limit points into s.batch. The caller holds s.mu, and there is a point.
 func (s *shard) take(limit int) (unsure bool) {
 	ps := s.queue.points()
 	if unsure = ps[0].seq <= s.unsure; unsure {
-		limit = len(ps) // they are cut to requests later
+		limit = len(ps) // they are divided into requests later
 	}
 	n := min(limit, len(ps))
 	if unsure {
-		// Entries are in order: the unsure samples are a prefix of the queue.
+		// Entries are in order, so the samples in doubt are a prefix of the queue.
 		n = sort.Search(n, func(i int) bool { return ps[i].seq > s.unsure })
 	}
 	if !unsure && !s.q.mayGroup() {
@@ -180,7 +179,7 @@ func (s *shard) take(limit int) (unsure bool) {
 		s.wouldGroup = u < n
 		n = u
 	}
-	// Exemplars go with their sample: remote write 2.0 takes none without.
+	// Exemplars go with their sample: remote write 2.0 does not accept them alone.
 	for n < len(ps) && ps[n].kind == exemplarPoint && ps[n].series == ps[n-1].series {
 		n++
 	}
@@ -193,9 +192,8 @@ func (s *shard) take(limit int) (unsure bool) {
 	return unsure
 }
 
-// askForGrouping finds out by an empty write, until one is answered, when it would pay to
-// send several samples of a series in a request, and the target has answered data (see
-// [Queue.mayGroup]).
+// askForGrouping sends empty writes, until one is answered, to find out whether several samples of a series may share a
+// request (see [Queue.mayGroup]). It does so only when that would pay and the target has answered data.
 func (s *shard) askForGrouping() {
 	g := s.q.gate
 	state := g.View().State
@@ -212,12 +210,12 @@ func (s *shard) askForGrouping() {
 	if a.Accepted() {
 		g.SawEmptyPass()
 	} else if client.Classify(a, config.Policy{RetryOnRateLimit: true}) == client.Retry {
-		s.q.asked.Store(false) // that was no answer to the question
+		s.q.asked.Store(false) // the question is still open
 	}
 	g.Release(p)
 }
 
-// putBack puts points that were taken before the others again.
+// putBack returns points to the front of the queue.
 func (s *shard) putBack(points []point) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -225,11 +223,11 @@ func (s *shard) putBack(points []point) {
 	s.aside, s.flush = nil, true
 }
 
-// topUp moves more points of the queue behind those of a batch that cannot be
-// delivered: if the fault is in them, others must show that the target is well.
+// topUp appends points of the queue to a batch that cannot be delivered: if the batch is at fault, the others must show
+// that the target is healthy.
 func (s *shard) topUp(batch []point) []point {
 	if len(s.aside) > 0 {
-		return batch // nothing overtakes those before it of its series
+		return batch // a sample must not overtake earlier ones of its series
 	}
 	s.mu.Lock()
 	defer s.mu.Unlock()

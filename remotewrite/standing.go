@@ -10,24 +10,25 @@ import (
 	"hwsagent/remotewrite/split"
 )
 
-// What a queue remembers of each series: the newest sample that the target took, or how many it refused alone, with proof, and
-// none taken. A refused request is cut by that, so that what the target is likely to refuse costs the others nothing.
+// A queue remembers for each series the newest sample that the target accepted; or, if it accepted none, how many it
+// refused alone, with proof. A refused request is divided by that, so that samples which the target is likely to refuse
+// cost the others nothing.
 //
-// Some series are refused for ever: the tenant has reached its limit of series, a label is too long, a type
-// conflicts. The samples of such a series leave their batch, and are sent after it:
+// Some series are always refused: the tenant has reached its limit of series, a label is too long, a type
+// conflicts. The samples of these series leave their batch, and are sent after it:
 //
-//	batch of 2000 samples ── 1400 of other series ── one request, taken
+//	batch of 2000 samples ── 1400 of other series ── one request, accepted
 //	                      └─ 600 of refused series ─ one request, refused
 //	                                                 some of the 600, each alone, refused
 //	                                                 a proof for all 600 together
 //
-// The first sample of a series that is taken makes it a series like any other.
+// Its first accepted sample makes a series like any other.
 
-// refusedFor is how long it takes until a series that speaks for its samples is asked for alone again.
+// refusedFor is how long a refused series may speak for all its samples before one of them is sent alone again.
 const refusedFor = time.Minute
 
-// noteTaken notes what the target has of each series. The points are a shard's, whose
-// goroutine calls it, and have no outcome yet.
+// noteTaken records the newest accepted sample of each series. The points belong to one shard, whose goroutine calls
+// it, and have no outcome yet.
 func (w *window) noteTaken(points []point) {
 	seq, commit := uint64(0), uint64(0)
 	for i := range points {
@@ -45,22 +46,22 @@ func (w *window) noteTaken(points []point) {
 	}
 }
 
-// setBack reports whether a point came after what the target has of its series, and is not newer: whatever was stored of the
-// others, it was late when it was first sent.
+// setBack reports whether a point came after the newest accepted sample of its series, but is not newer: whichever
+// samples are stored, it was late when it was first sent.
 func (w *window) setBack(p point) bool {
 	return p.t <= p.series.newest && p.series.newestIn < w.commitOf(p.seq)
 }
 
-// standings says of each point of a batch, in the log's order, what is known of it. Series
-// that relabelling has made one are one.
+// standings returns what is known about each point of a batch, in the log's order. Series that relabelling merged count
+// as one.
 func standings(points []point) []split.Standing {
-	have := make(map[uint64]int64, len(points)) // what the target has
-	many := make(map[uint64]bool)               // several of a series
+	have := make(map[uint64]int64, len(points)) // newest accepted time, by series
+	many := make(map[uint64]bool)               // whether the batch has several samples, by series
 	for i := range points {
 		s := points[i].series
 		t, ok := have[s.hash]
 		newest := s.newest
-		if s.inQuarantine() { // relabelling has made it and another one the same
+		if s.inQuarantine() { // relabelling merged it with another series
 			newest = noneTaken
 		}
 		if !ok || newest > t {
@@ -68,7 +69,7 @@ func standings(points []point) []split.Standing {
 		}
 		many[s.hash] = ok
 	}
-	sent := make(map[uint64]int64, len(have)) // the newest before it in the batch
+	sent := make(map[uint64]int64, len(have)) // newest time so far in the batch, by series
 	is := make([]split.Standing, len(points))
 	for i := range points {
 		p := &points[i]
@@ -82,7 +83,7 @@ func standings(points []point) []split.Standing {
 		case p.t <= max(has, before), has == noneTakenOneRefused && !many[p.series.hash]:
 			is[i] = split.Stale
 		case has <= noneTakenOneRefused:
-			// Of several of a series that had one refused, the first that is taken is looked for.
+			// The batch has several samples of a series that had one refused: look for the first one that is accepted.
 			is[i] = split.Unproven
 		}
 		sent[p.series.hash] = max(before, p.t)
@@ -90,7 +91,7 @@ func standings(points []point) []split.Standing {
 	return is
 }
 
-// noteRefused remembers that a sample was refused alone, with proof or in the words of the receiver's database.
+// noteRefused records that a sample was refused alone, with proof or in the words of the receiver's database.
 func (s *shard) noteRefused(p point, a client.Answer) {
 	switch n := p.series.refusals(); {
 	case p.series.newest > noneTakenOneRefused, s.q.behind && a.FromDatabase():
@@ -110,8 +111,8 @@ func (s *shard) noteRefused(p point, a client.Answer) {
 	s.q.refusesSeries.Store(true)
 }
 
-// refusals is how many samples of a refused series were refused alone, with proof, as long as they are fewer than
-// split.RefusalsThatSpeak; then the age of the queue, in ns, when one was last. It is 0 for any other series.
+// refusals returns how many samples of a refused series were refused alone, with proof, while they are fewer than
+// split.RefusalsThatSpeak; after that, the age of the queue, in ns, at the last one. It is 0 for any other series.
 func (s *series) refusals() uint64 {
 	if s.newest != noneTakenOneRefused {
 		return 0
@@ -119,24 +120,24 @@ func (s *series) refusals() uint64 {
 	return s.newestIn
 }
 
-// isRefused reports whether the target refuses the series, as far as is known.
+// isRefused reports whether the target is known to refuse the series.
 func (s *series) isRefused() bool { return s.refusals() > 0 }
 
-// speaksForAll reports whether so many samples of a refused series were refused alone that others of it may be
-// given up without that.
+// speaksForAll reports whether so many samples of a refused series were refused alone that its other samples may be
+// given up without being sent alone.
 func (s *series) speaksForAll() bool { return s.refusals() >= split.RefusalsThatSpeak }
 
-// standsApart says why a series' samples are sent after the others of their batch.
+// standsApart is why the samples of a series are sent after the others of their batch.
 type standsApart uint8
 
 const (
 	asOthers standsApart = iota
-	newcomer             // none was taken, and the target refuses some new series for a reason that is known
+	newcomer             // no sample was accepted, and the target refuses some new series for a known reason
 	isRefused
 )
 
-// deliverBatch brings every sample of s.batch to its outcome: first those of other series, then those of
-// newcomers and of refused series, then probes of the quarantine. The error is ctx's.
+// deliverBatch settles every sample of s.batch: first those of ordinary series, then those of newcomers and of refused
+// series, then probes of the quarantine. The error is ctx's, or one of deliver's.
 func (s *shard) deliverBatch(ctx context.Context, stored bool) error {
 	var probes []point
 	if s.q.quarantine.any.Load() {
@@ -175,8 +176,9 @@ func (s *shard) deliverBatch(ctx context.Context, stored bool) error {
 	return s.probeEach(ctx, probes)
 }
 
-// cutWhereNewcomerReturns puts a batch back from where a newcomer has its second sample, and returns the beginning. The others of the batch
-// are sent before the newcomers: were there more, they would overtake what apartOf says of refused series.
+// cutWhereNewcomerReturns cuts a batch where a newcomer has its second sample: it puts the rest back and returns the
+// beginning. Newcomers are sent after the others of their batch, so with several samples they would have the problem
+// that apartOf describes for refused series.
 func (s *shard) cutWhereNewcomerReturns(points []point) []point {
 	seen := make(map[uint64]bool)
 	for i, p := range points {
@@ -192,10 +194,10 @@ func (s *shard) cutWhereNewcomerReturns(points []point) []point {
 	return points
 }
 
-// apartOf says which series of a batch stand apart, by hash. Series that relabelling has made one stay together. A
-// refused series that does not speak for all its samples, and has several of them here, stays with the others. If it did not,
-// and the agent were killed when the others are stored and its samples not yet sent, the next process would take its good
-// samples for stored, too: their neighbours in the log are.
+// apartOf returns which series of a batch stand apart, by hash. Series that relabelling merged stay together. A refused
+// series with several samples here that does not speak for all of them stays with the others. Otherwise, if the agent
+// were killed after the others were stored and before its samples were sent, the next process would take its good
+// samples for stored, because their neighbours in the log are.
 func apartOf(points []point, newcomers bool) map[uint64]standsApart {
 	apart := make(map[uint64]standsApart)
 	for i := range points {

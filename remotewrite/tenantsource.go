@@ -7,12 +7,12 @@ import (
 	"hwsagent/wal"
 )
 
-// afterDiscovery is the source of the default target. It yields only commits that the discovery of
-// tenants has finished, so that it is decided, durably, which target gets each sample.
+// afterDiscovery is the source of the default target. It yields a commit only after the discovery of tenants has
+// finished it, so that the target of each sample is durably decided.
 type afterDiscovery struct {
 	Source
 	tenants *tenant.Registry
-	waiting *wal.Entry // read, and not yielded yet
+	waiting *wal.Entry // read, but not yielded yet
 }
 
 // Next implements [Source].

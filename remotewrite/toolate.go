@@ -13,22 +13,21 @@ import (
 	"hwsagent/remotewrite/reply"
 )
 
-// A backlog that is refused. A receiver that takes late data takes what it has once more, so
-// there a refusal never shows that a sample is stored: it is bad, or older than the receiver's
-// window, which may end inside a batch. So nothing of a backlog counts as resent. What is bad is
-// given up, as ever. What is merely too late is no reason to give it up where live_first has
-// made it late: it waits.
+// This file handles a refused backlog. A receiver that accepts late data also accepts samples that it has already, so a
+// refusal never shows there that a sample is stored: the sample is bad, or older than the receiver's window, which may
+// end inside a batch. So no sample of a backlog counts as resent. Bad samples are given up as usual. Samples that are
+// only too late are not given up where live_first made them late: they wait.
 
 const (
-	// lateAsked is how many samples of a refused batch are asked for alone.
+	// lateAsked is how many samples of a refused batch are sent alone.
 	lateAsked = 3
-	// asOldAsked is how many more are, as old as the oldest one, if the receiver does not say why it refuses the others: one that is
-	// taken shows that they are not refused for their age.
+	// asOldAsked is how many more samples, as old as the oldest one, are sent alone if the receiver does not say why it
+	// refuses the others: if one is accepted, the others are not refused for their age.
 	asOldAsked = 8
 )
 
-// refusedBehind brings a refused batch of the backlog to its outcomes, or returns errAllLate.
-// Otherwise the error is ctx's.
+// refusedBehind settles a refused batch of the backlog, or returns errAllLate. Any other error is errHeld, or one of
+// try's.
 func (s *shard) refusedBehind(ctx context.Context, l *parcel, a client.Answer) error {
 	late, err := s.isLate(ctx, l, a)
 	switch {
@@ -47,8 +46,9 @@ func (s *shard) refusedBehind(ctx context.Context, l *parcel, a client.Answer) e
 	return err
 }
 
-// isLate finds out whether a refused batch is refused for being late. Samples that are taken meanwhile leave the parcel. The samples of
-// series that were refused before, and others as old as they were taken, are so only in the receiver's words. The error is ctx's.
+// isLate finds out whether a batch was refused for being late. Samples that are accepted meanwhile leave the parcel.
+// Samples of series that were refused before, and samples as old as accepted ones, count as late only if the receiver
+// says so. The error is ctx's.
 func (s *shard) isLate(ctx context.Context, l *parcel, a client.Answer) (bool, error) {
 	if l.apart == isRefused && !a.SaysLate() {
 		return false, nil
@@ -65,8 +65,8 @@ func (s *shard) isLate(ctx context.Context, l *parcel, a client.Answer) (bool, e
 	return is.late && (is.said || !tookAsOld(batch, l.points)), err
 }
 
-// tookAsOld reports whether most of a batch was taken, and some of it is as old as the oldest
-// of what is left: then it is not for its age that this is refused.
+// tookAsOld reports whether most of a batch was accepted, and some of that is as old as the oldest sample left: then
+// the rest was not refused for its age.
 func tookAsOld(batch, left []point) bool {
 	oldest := slices.MinFunc(left, func(a, b point) int { return cmp.Compare(a.t, b.t) }).t
 	samples := func(points []point) (all, asOld int) {
@@ -85,19 +85,19 @@ func tookAsOld(batch, left []point) bool {
 	return sent > 2*waits && sentAsOld > waitAsOld
 }
 
-// lateness is what is known of why a batch of the backlog was refused.
+// lateness is what is known about why a batch of the backlog was refused.
 type lateness struct {
-	// late: for being late. None that was asked for was taken, and none refused for another reason. Two series may well be bad
-	// together, so with fewer than three the receiver said so.
+	// late: it was refused for being late. Every sample sent alone was refused, and none for another reason. Two series
+	// may be bad at the same time, so with fewer than three samples the receiver must have said so.
 	late bool
-	said bool // it said so of each
-	ends bool // a window may end inside the batch: the oldest was refused, and a newer one taken
+	said bool // the receiver said so for each sample
+	ends bool // the receiver's window may end inside the batch: the oldest sample was refused, and a newer one accepted
 }
 
-// askLate asks for some samples of a refused batch alone, of different series, from the oldest
-// to the newest; those that are taken leave the parcel. The error is ctx's.
+// askLate sends some samples of a refused batch alone, of different series, from the oldest to the newest; accepted
+// ones leave the parcel. The error is ctx's.
 func (s *shard) askLate(ctx context.Context, l *parcel, a client.Answer) (lateness, error) {
-	if len(l.points) == 1 { // it was asked for alone
+	if len(l.points) == 1 { // it was sent alone
 		return lateness{late: a.SaysLate(), said: a.SaysLate()}, nil
 	}
 	asked := s.pickLate(l.points)
@@ -138,7 +138,7 @@ func (s *shard) pickLate(points []point) (asked []point) {
 	return asked
 }
 
-// askAlone asks for a sample alone. If it is taken it leaves the parcel. The error is ctx's.
+// askAlone sends a sample alone. If it is accepted, it leaves the parcel. The error is ctx's.
 func (s *shard) askAlone(ctx context.Context, l *parcel, p point) (taken bool, why client.Answer, err error) {
 	f, why, err := s.try(ctx, &parcel{points: []point{p}}, parts)
 	if err != nil || f != settled {
@@ -148,8 +148,9 @@ func (s *shard) askAlone(ctx context.Context, l *parcel, p point) (taken bool, w
 	return true, why, nil
 }
 
-// takesAsOld asks for others, at random, as old as the oldest of those that were refused, and of its kind: a receiver may take floats late,
-// and no histograms. It reports whether one was taken, or refused for another reason. The error is ctx's.
+// takesAsOld sends other samples alone, chosen at random, that are as old as the oldest refused one and of the same
+// kind: a receiver may accept late floats, but no late histograms. It reports whether one was accepted, or refused for
+// another reason. The error is ctx's.
 func (s *shard) takesAsOld(ctx context.Context, l *parcel, refused []point) (bool, error) {
 	first := refused[0]
 	others := slices.DeleteFunc(slices.Clone(l.points), func(p point) bool {
@@ -166,13 +167,12 @@ func (s *shard) takesAsOld(ctx context.Context, l *parcel, refused []point) (boo
 	return false, nil
 }
 
-// deliverNewest delivers the newest samples of a refused batch, as far back as they are taken
-// together, and leaves the others in the parcel. Where late data is taken the order does not
-// matter. It takes a request for each halving.
+// deliverNewest delivers the newest samples of a refused batch, as far back as they are accepted together, and leaves
+// the others in the parcel. Where late data is accepted, the order does not matter. Each halving takes one request.
 func (s *shard) deliverNewest(ctx context.Context, l *parcel) (requests int, err error) {
 	points := s.withoutExemplars(l.points)
 	slices.SortStableFunc(points, func(a, b point) int { return cmp.Compare(a.t, b.t) })
-	// Invariant: what comes from hi on has its outcome; of lo up to hi some may be taken.
+	// Invariant: points from hi on have their outcome; some of those from lo to hi may be accepted.
 	for lo, hi := 0, len(points); lo < hi; requests++ {
 		mid := lo + (hi-lo)/2
 		part := parcel{points: slices.Clone(points[mid:hi])}
@@ -183,7 +183,7 @@ func (s *shard) deliverNewest(ctx context.Context, l *parcel) (requests int, err
 			return requests, err
 		case f == settled:
 			hi = mid
-		default: // some may have got their outcome as tests
+		default: // some may have been settled as tests
 			hi = mid + copy(points[mid:], part.points)
 			lo = min(mid+1, hi)
 		}
@@ -193,13 +193,12 @@ func (s *shard) deliverNewest(ctx context.Context, l *parcel) (requests int, err
 	return requests, nil
 }
 
-// guardsLate reports whether what is refused may be refused for nothing but its place: that
-// is no reason to give it up where live_first has made it late.
+// guardsLate reports whether samples may be refused only for their age or order: that is no reason to give them up
+// where live_first made them late.
 func (l *lane) guardsLate() bool { return l.behind && l.cfg.Target.CatchUp == config.LiveFirst }
 
-// failed gives p back after a failure that passes by itself. What a request of the backlog is
-// answered while what is live goes through slows the backlog down, and nothing else: one batch
-// may be too much, or what the receiver fails at.
+// failed gives p back after a failure that may pass. While live requests succeed, a failed request of the backlog slows
+// down only the backlog: one batch may be too much, or be what the receiver fails at.
 func (l *lane) failed(p gate.Pass, a client.Answer) {
 	if !p.Behind || a.Status == 0 {
 		l.gate.Failed(p, a.String(), a.RetryAfter, a.Status != 0)

@@ -10,10 +10,11 @@ import (
 	"hwsagent/remotewrite/quarantine"
 )
 
-// Whether series of which none was taken, and which were refused together, go into quarantine together: some of them are asked for alone.
+// This file decides whether newcomers that were refused together go into quarantine together: it sends some of their
+// samples alone.
 
-// tryNewcomers decides about samples of series of which none was taken, which were refused together with the answer a. It
-// reports whether all went into quarantine; else those that were taken leave the parcel. The error is ctx's.
+// tryNewcomers decides about samples of newcomers that were refused together with the answer a. It reports whether all
+// went into quarantine; otherwise the accepted samples leave the parcel. The error is ctx's.
 func (s *shard) tryNewcomers(ctx context.Context, l *parcel, a client.Answer) (all bool, err error) {
 	r, ok := reasonOf(a)
 	if !ok || !s.q.quarantine.knows(r) {
@@ -30,7 +31,7 @@ func (s *shard) tryNewcomers(ctx context.Context, l *parcel, a client.Answer) (a
 	return true, nil
 }
 
-// tryDoubted does that for samples that may be stored already. They are never sent together, so more of them are asked for alone.
+// tryDoubted does the same for samples in doubt. They are never sent together, so more of them are sent alone.
 func (s *shard) tryDoubted(ctx context.Context, l *parcel) error {
 	if !s.q.quarantine.known.Load() {
 		return nil
@@ -58,8 +59,9 @@ func (s *shard) tryDoubted(ctx context.Context, l *parcel) error {
 	return nil
 }
 
-// trial asks for samples of some series alone, of which it gets the first. It has passed if all are refused for reasons that are known, and then a control is taken;
-// the answer is the last refusal. Samples that are taken leave the parcel. The error is ctx's.
+// trial sends samples of some series alone; first has the first sample of each. It passes if all are refused for known
+// reasons, and a control is accepted after them; last is the last refusal. Accepted samples leave the parcel. The error
+// is ctx's.
 func (s *shard) trial(ctx context.Context, l *parcel, first []point, begin func(*quarantine.Book) *quarantine.Trial) (last client.Answer, passed bool, err error) {
 	q := &s.q.quarantine
 	var trial *quarantine.Trial
@@ -86,11 +88,11 @@ func (s *shard) trial(ctx context.Context, l *parcel, first []point, begin func(
 	return last, passed, err
 }
 
-// takesControl reports whether the target takes a sample that it took before. The error is ctx's.
+// takesControl reports whether the target accepts a sample that it accepted before. The error is ctx's.
 func (s *shard) takesControl(ctx context.Context) (bool, error) {
 	sample, ok, err := s.controlSample(ctx)
 	if err != nil || !ok {
-		return err == nil && sample.series != nil, err // if so, another shard has delivered meanwhile
+		return err == nil && sample.series != nil, err // a sample that is not ok: another shard has just delivered
 	}
 	taken, _, err := s.control(ctx, sample)
 	return taken, err

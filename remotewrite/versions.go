@@ -16,7 +16,7 @@ import (
 	"hwsagent/wal"
 )
 
-// What a queue does about the two versions of the protocol.
+// This file handles the two versions of the protocol.
 
 // carries reports whether a version carries the point.
 func carries(c *config.Config, v wire.Version, p *point) bool {
@@ -36,7 +36,7 @@ func (q *Queue) allCarried(points []point) bool {
 	return true
 }
 
-// choose is the version that a parcel is sent in.
+// choose returns the version in which a parcel is sent.
 func (q *Queue) choose(l *parcel) protocol.Choice {
 	if !q.proto.Newer() {
 		return protocol.Choice{}
@@ -44,36 +44,35 @@ func (q *Queue) choose(l *parcel) protocol.Choice {
 	return q.proto.Choose(l.older, q.allCarried(l.points), l.failures)
 }
 
-// mayTryOlder reports whether a parcel that was refused may have been refused because the
-// target cannot read it. "Senders SHOULD expect 400 HTTP Bad Request for the above reasons
-// from 1.x Receivers" (remote write 2.0, "Protocol"). One that tells how much it wrote, or whose database says that a
-// sample is late, has read it.
+// mayTryOlder reports whether a parcel may have been refused because the target cannot read it. "Senders SHOULD expect
+// 400 HTTP Bad Request for the above reasons from 1.x Receivers" (remote write 2.0, "Protocol"). A target that reports
+// how much it wrote, or whose database says that a sample is late, has read it.
 func (q *Queue) mayTryOlder(l *parcel, a client.Answer) bool {
 	return a.Version == wire.V2 && !a.Written.Known && !a.FromDatabase() && !l.triedOlder && q.allCarried(l.points)
 }
 
-// tryOlder makes the next attempt 1.0's.
+// tryOlder makes the next attempt use 1.0.
 func (l *parcel) tryOlder() { l.older, l.triedOlder = true, true }
 
-// judgeVersion is the part of judge that is about the version. If done, p was given back.
+// judgeVersion is the part of judge that concerns the version. If done, p was given back.
 func (s *shard) judgeVersion(p gate.Pass, l *parcel, a client.Answer, m mode, c protocol.Choice) (f fate, known, done bool) {
 	g, q := s.q.gate, s.q
 	v := client.Classify(a, q.cfg.Policy())
 	switch {
 	case v == client.Older && a.Status/100 == 2:
-		// It fell back when the answer came. Headers may have been lost on the way.
+		// The queue fell back when the answer came. Headers may have been lost in transit.
 		l.unsure = true
 		g.Release(p)
 		return 0, false, true
 	case v == client.Older && (q.proto.TakesOlder() || q.cfg.Target.OnRefusal == config.RefusalDrop):
 		g.Release(p)
 	case v == client.Older:
-		// At a target that says so to everything, it is no answer.
+		// If the target answers this to everything, it proves nothing.
 		if !s.refusalIsReal(p, l, a, wire.V1) {
 			return 0, false, true
 		}
 	case c.Trial && a.Status == client.StatusUnsupported:
-		l.older, l.triedOlder = false, true // it was refused for what it is
+		l.older, l.triedOlder = false, true // 1.0 itself was refused
 		g.Release(p)
 		return 0, false, true
 	case v == client.Suspect && wroteAllSamples(a):
@@ -104,13 +103,13 @@ func (s *shard) judgeVersion(p gate.Pass, l *parcel, a client.Answer, m mode, c 
 	return 0, false, true
 }
 
-// discard gives up samples after a 4xx that is not to be followed by anything. If the target says that it wrote a part of the request, so many of
-// them count as delivered that the others are those that it did not write: which ones these are it does not say.
+// discard gives up samples after a 4xx that has no follow-up. If the target reports how many samples it did not write,
+// only that many are given up, and the others count as delivered; it does not report which ones.
 func (s *shard) discard(points []point, a client.Answer) {
 	samples, delivered := s.withoutExemplars(points), 0
 	if a.Version == wire.V2 {
 		unwritten := a.Samples - a.Written.Stored(a.Samples)
-		delivered = max(len(samples)-unwritten, 0) // of a backlog, some were taken since
+		delivered = max(len(samples)-unwritten, 0) // some of a backlog were accepted since
 	}
 	if delivered > 0 {
 		s.q.delivered(samples[:delivered], false)
@@ -119,7 +118,7 @@ func (s *shard) discard(points []point, a client.Answer) {
 	s.bury(samples[delivered:], a, wal.Rejected)
 }
 
-// learnVersion takes what an answer says about the versions that the target takes.
+// learnVersion learns from an answer which versions the target accepts.
 func (q *Queue) learnVersion(c protocol.Choice, a client.Answer, v client.Verdict) {
 	why, fellBack := q.proto.Saw(c, a, v)
 	if v == client.Older && !q.proto.EmptyTells() {
@@ -137,20 +136,20 @@ func (q *Queue) learnVersion(c protocol.Choice, a client.Answer, v client.Verdic
 	}
 }
 
-// fellBack tells that 1.0 is in use from now on.
+// fellBack logs that 1.0 is in use from now on.
 func (q *Queue) fellBack(why string) {
 	q.metrics.FellBack()
 	q.log.LogAttrs(context.Background(), q.toldOlder.Lost(why, q.cfg.ProtobufMessage == config.MessageV2), "The target does not take remote write 2.0; it gets 1.0",
 		slog.String("why", why), slog.Duration("ask_again_after", protocol.FallbackTime))
 }
 
-// toldEvery is how often a log line tells that a receiver writes less than it accepts.
+// toldEvery is how often a log line repeats that a receiver finds requests too large, or writes less than it accepts.
 const toldEvery = time.Hour
 
-// sawWritten checks what a target has written of a request that it accepted. "Receivers
-// MUST NOT return a 2xx HTTP status code if any of the pieces of sent data known to the
-// Receiver were NOT written": one that does cannot be asked which they were, and some
-// leave out what they have already. So the samples count as delivered, and this is told.
+// sawWritten checks how much a target has written of a request that it accepted. "Receivers MUST NOT return a 2xx HTTP
+// status code if any of the pieces of sent data known to the Receiver were NOT written": a target that does so cannot
+// say which samples are missing, and some leave out samples that they have already. So the samples count as delivered,
+// and the difference is logged.
 func (q *Queue) sawWritten(a client.Answer, exemplars int) {
 	samples, x := a.Written.Unwritten(a.Samples, exemplars)
 	if samples == 0 && x == 0 {
@@ -168,21 +167,20 @@ func (q *Queue) sawWritten(a client.Answer, exemplars int) {
 		slog.Int("samples", a.Samples), slog.Int("unwritten", samples))
 }
 
-// wroteAllSamples reports whether a refusal is about something else than the samples, such as exemplars or metadata: "Receivers that write
-// a part of a request" tell how much.
+// wroteAllSamples reports whether a refusal is about something other than the samples, such as exemplars or metadata:
+// "Receivers that write a part of a request" report how much.
 func wroteAllSamples(a client.Answer) bool {
 	return a.Version == wire.V2 && a.Samples > 0 && a.Written.Stored(a.Samples) == a.Samples
 }
 
-// wrotePart reports whether the target has stored some samples of a request that it
-// refused.
+// wrotePart reports whether the target stored some samples of a request that it refused.
 func wrotePart(a client.Answer) bool {
 	n := a.Written.Stored(a.Samples)
 	return a.Version == wire.V2 && 0 < n && n < a.Samples
 }
 
-// placeExemplars moves each exemplar behind the last sample of its series, in place. The
-// exemplars are behind all samples.
+// placeExemplars moves each exemplar, in place, behind the last sample of its series. On input the exemplars come after
+// all samples.
 func placeExemplars(points []point) {
 	first := slices.IndexFunc(points, func(p point) bool { return p.kind == exemplarPoint })
 	if first < 0 {

@@ -10,7 +10,7 @@ import (
 	"hwsagent/remotewrite/progress"
 )
 
-// The ways in which a window ends that are no error.
+// Reasons for the end of a window that are not errors.
 var (
 	errLetGo   = errors.New("the target is down: its window is let go")
 	errReshard = errors.New("the number of shards changes")
@@ -19,52 +19,51 @@ var (
 const (
 	// maxEntries bounds the commits in a window.
 	maxEntries = 1024
-	// maxRounds bounds how often one series is in a window, roughly. It bounds the cost
-	// of finding out after a crash what was stored (see package split).
+	// maxRounds is roughly how many samples of one series a window may hold. It limits the cost of finding out after a
+	// crash which samples were stored (see package split).
 	maxRounds = 24
-	// inHand is how many batches a shard is given at hand where there are several: one under
-	// way, one to follow, one that fills. Half of its capacity it gets in any case.
+	// inHand is how many batches one of several shards may hold: one in flight, one to follow, one that fills. It may
+	// hold half of the capacity in any case.
 	inHand = 3
-	// inAll is how many batches all shards of a window are given at most: what a target
-	// takes of memory does not grow with its shards alone.
+	// inAll is how many batches all shards of a window may hold together, so that a target's memory does not grow with
+	// the number of its shards.
 	inAll = 32
-	// aheadOf is how many times the samples that wait a window may reach over.
+	// aheadOf limits the span of a window, as a multiple of the samples that may wait in it.
 	aheadOf = 4
-	// flushFor is how long a window goes on when the queue stops, to send what is waiting.
+	// flushFor is how long a window continues when the queue stops, to send the waiting samples.
 	flushFor = 600 * time.Millisecond
-	// grace is how long requests under way may last when a window ends.
+	// grace is how long requests in flight may last after a window has ended.
 	grace = 450 * time.Millisecond
 )
 
-// window is the part of a queue that holds samples: a reader, shards, and the account
-// between them. It is made, run and thrown away; what it has not delivered is read
-// from the log again by the next one.
+// window is the part of a queue that holds samples: a reader, shards, and the account between them. It is created, run
+// and discarded; the next window reads the undelivered samples from the log again.
 type window struct {
 	q      *lane
 	shards []*shard
 
-	// draining: nothing more is read; shards send what they have at once.
+	// draining: reading stops; shards send their samples at once.
 	draining    atomic.Bool
-	closing     atomic.Bool // and what is in the log is the last to be read
-	ended       atomic.Bool // nothing more will be read
+	closing     atomic.Bool // the queue stops: the rest of the log is read last
+	ended       atomic.Bool // reading has ended
 	stopReading context.CancelFunc
 
 	mu       sync.Mutex
 	progress *progress.Tracker
 	room     chan struct{} // gets a token when samples were settled
-	broken   error         // the first wrong outcome: the window cannot be trusted any more
+	broken   error         // the first wrong outcome: the window can no longer be trusted
 	reserved uint64        // entries up to this one may be sent
 	sent     uint64        // the newest entry of which a sample may be stored
 
 	reserveMu sync.Mutex // one Reserve at a time, outside mu: it waits for the disk
 
-	// Of the reader only.
+	// Used only by the reader.
 	perShard [][]point
 	seen     []bool // by wal.Series.Slot
-	active   int    // how many series were seen
-	commit   uint64 // of the entry that is being admitted
-	unsure   bool   // it may be stored already
-	recheck  bool   // a sample of it may have been given up
+	active   int    // number of series seen
+	commit   uint64 // of the entry being admitted
+	unsure   bool   // that entry is in doubt
+	recheck  bool   // a sample of that entry may have been given up
 }
 
 func newWindow(q *lane, shards int) *window {
@@ -80,14 +79,12 @@ func newWindow(q *lane, shards int) *window {
 	return w
 }
 
-// run reads and sends until parent ends, and a moment longer (see close), or until the
-// window has to be replaced: then it returns errLetGo or errReshard. All goroutines have
-// ended.
+// run reads and sends until parent ends, and a moment longer (see close), or until the window must be replaced. The
+// error is the reason, such as errLetGo or errReshard. All goroutines have ended.
 func (w *window) run(parent context.Context) error {
 	ctx, cancel := context.WithCancelCause(context.WithoutCancel(parent))
 	defer cancel(nil)
-	// Requests outlive ctx by a moment: most are about to be answered, and an answer
-	// that is heard is a duplicate less.
+	// Requests outlive ctx by a moment: most are about to be answered, and each answer saves a duplicate.
 	sending, stop := context.WithCancel(context.WithoutCancel(ctx))
 	defer stop()
 	defer context.AfterFunc(ctx, func() { time.AfterFunc(grace, stop) })()
@@ -96,7 +93,7 @@ func (w *window) run(parent context.Context) error {
 	defer stopReading()
 	w.stopReading = stopReading
 
-	before := w.q.gate.View().Troubles // a shard may fail before watch gets its turn
+	before := w.q.gate.View().Troubles // a shard may fail before watch starts
 	var wg sync.WaitGroup
 	for _, s := range w.shards {
 		wg.Go(func() {
@@ -129,10 +126,9 @@ func (w *window) run(parent context.Context) error {
 	return context.Cause(ctx)
 }
 
-// close sends the samples that wait for their batch to fill when the queue stops: the
-// agent may never be started again. It ends the window when every sample has its outcome, at the
-// first request that fails (the target may be down), or after flushFor. Samples without an outcome
-// stay in the log.
+// close sends the samples that wait for a full batch when the queue stops: the agent may never be started again. It
+// ends the window when every sample has its outcome, at the first failed request (the target may be down), or after
+// flushFor. Samples without an outcome stay in the log.
 func (w *window) close(parent, ctx context.Context, end context.CancelCauseFunc) {
 	select {
 	case <-ctx.Done():
@@ -140,7 +136,7 @@ func (w *window) close(parent, ctx context.Context, end context.CancelCauseFunc)
 	case <-parent.Done():
 	}
 	if w.q.behind {
-		end(context.Cause(parent)) // it is read again
+		end(context.Cause(parent)) // the samples are read again
 		return
 	}
 	w.closing.Store(true)
@@ -152,21 +148,21 @@ func (w *window) close(parent, ctx context.Context, end context.CancelCauseFunc)
 	end(context.Cause(parent))
 }
 
-// drain ends the window in good order: what was read is delivered first.
+// drain ends the window in an orderly way: samples already read are delivered first.
 func (w *window) drain() {
 	w.draining.Store(true)
 	w.stopReading()
 }
 
-// flush makes the shards send what they have without waiting for more.
+// flush makes the shards send their samples without waiting for more.
 func (w *window) flush() {
 	for _, s := range w.shards {
 		s.flushNow()
 	}
 }
 
-// awaitEmpty waits until every sample of the window has its outcome: then it returns
-// errReshard, and reading may go on where it stopped. Otherwise it returns why not.
+// awaitEmpty waits until every sample of the window has its outcome. Then it returns errReshard, and reading may
+// continue where it stopped. Otherwise it returns the reason.
 func (w *window) awaitEmpty(ctx context.Context) error {
 	for {
 		w.mu.Lock()
