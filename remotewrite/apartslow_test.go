@@ -10,8 +10,8 @@ import (
 	"hwsagent/remotewrite/client"
 )
 
-// A batch with a bad sample is taken apart while each so many requests fail: a balancer with a
-// dead receiver behind it, or a limit of the rate. Nothing but the bad sample is given up.
+// TestTakenApartWhileRequestsFail: a batch with a bad sample is divided while one in so many requests fails, as behind
+// a balancer with a dead receiver, or at a rate limit. Only the bad sample is given up.
 func TestTakenApartWhileRequestsFail(t *testing.T) {
 	const series, rounds = 40, 4
 	for _, refuseEmpty := range []bool{false, true} {
@@ -48,8 +48,8 @@ func TestTakenApartWhileRequestsFail(t *testing.T) {
 	}
 }
 
-// Requests that follow each other too closely are answered 503, as by nginx's limit_req without
-// a burst. A batch with a bad sample is taken apart all the same.
+// TestTakenApartWhereRequestsMustBeApart: requests that follow each other too closely are answered with 503, as by
+// nginx's limit_req without a burst. A batch with a bad sample is divided all the same.
 func TestTakenApartWhereRequestsMustBeApart(t *testing.T) {
 	const series = 40
 	for _, refuseEmpty := range []bool{false, true} {
@@ -86,7 +86,7 @@ func TestTakenApartWhereRequestsMustBeApart(t *testing.T) {
 	}
 }
 
-// So it is with a sample that is too large by itself.
+// TestTooLargeWhereRequestsMustBeApart: the same holds for a single sample that is too large.
 func TestTooLargeWhereRequestsMustBeApart(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		to := &fakeReceiver{latency: 10 * time.Millisecond}

@@ -11,7 +11,7 @@ import (
 	"hwsagent/wal"
 )
 
-// refusedBacklog is one case of a backlog beside live samples, of which the receiver refuses some series for ever.
+// refusedBacklog is a case of a backlog beside live samples in which the receiver always refuses some series.
 type refusedBacklog struct {
 	seriesLimit
 	ends    bool // the first and the last series of each round, and the middle one, are refused
@@ -23,8 +23,8 @@ func (c refusedBacklog) bad(series string) bool {
 	return c.seriesLimit.bad(series) || c.ends && (series == "m0000" || series == "m0250" || series == "m0499")
 }
 
-// A backlog that goes beside live samples, and has series that the receiver refuses for ever, costs few requests for each of its rounds. Every good sample of it is
-// delivered, soon, and none waits behind the refused ones.
+// TestBacklogOfRefusedSeries: a backlog beside live samples, with series that the receiver always refuses, costs few
+// requests per round. All its good samples are delivered soon, and do not wait behind the refused ones.
 func TestBacklogOfRefusedSeries(t *testing.T) {
 	for _, percent := range []uint32{1, 10, 40} {
 		for _, known := range []bool{false, true} {
@@ -42,7 +42,7 @@ func TestBacklogOfRefusedSeries(t *testing.T) {
 	}
 }
 
-// So it is where a request has a round or less.
+// TestBacklogOfRefusedSeriesInSmallRequests: the same with at most one round per request.
 func TestBacklogOfRefusedSeriesInSmallRequests(t *testing.T) {
 	for _, perSend := range []int{100, 500} {
 		c := refusedBacklog{seriesLimit: seriesLimit{percent: 10, words: limitWords}, known: true, perSend: perSend}
@@ -50,7 +50,8 @@ func TestBacklogOfRefusedSeriesInSmallRequests(t *testing.T) {
 	}
 }
 
-// What one backlog has shown of series is forgotten when it is delivered: a limit that was raised before the next outage costs that one's backlog nothing.
+// TestNextBacklogForgetsRefusedSeries: the facts about refused series are forgotten when their backlog is delivered: if
+// a limit is raised before the next outage, the next backlog does not pay for it.
 func TestNextBacklogForgetsRefusedSeries(t *testing.T) {
 	for _, words := range []string{"bad request", limitWords} {
 		t.Run(words, func(t *testing.T) {
@@ -151,8 +152,8 @@ func (c refusedBacklog) run(t *testing.T) {
 	if len(to.has) != good || o.Delivered != uint64(good) || o.Dropped[wal.Rejected]+o.Dropped[wal.Unconfirmed] != bad {
 		t.Errorf("%d of %d good samples are stored; outcomes %+v for %d bad ones", len(to.has), good, o, bad)
 	}
-	// Each refused series is found out once, or in words that say why, some are and the others with them. Then words that are not known cost
-	// the budget of a request: see split.
+	// Each refused series is found alone; with a stated reason, some are found alone, and they speak for the others.
+	// With unknown words each request also costs its budget: see split.
 	batches := max(outage*series/c.perSend, 1)
 	most := 3*batches + 32*int(bad)/(4+outage+after)
 	if !c.known {

@@ -9,8 +9,8 @@ import (
 	"hwsagent/wal"
 )
 
-// An answer to a batch of the backlog is lost, then the batch is too large, and when its second
-// half is sent it is too old: nothing of a backlog counts as resent.
+// TestHalfOfABacklogsBatchIsNotResent: an answer to a batch of the backlog is lost, then the batch is too large, and
+// its second half is too old when it is sent: no sample of a backlog counts as resent.
 func TestHalfOfABacklogsBatchIsNotResent(t *testing.T) {
 	for _, says := range []string{"too old sample", "no"} {
 		synctest.Test(t, func(t *testing.T) { halfOfABacklogsBatch(t, says) })

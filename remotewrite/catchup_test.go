@@ -134,8 +134,8 @@ func (r *lateRig) delivered(most time.Duration) {
 	}
 }
 
-// After an outage of hours fresh samples come at once, while the backlog follows, through
-// restarts; then all of it is there.
+// TestLiveFirst: after an outage of hours fresh samples arrive at once, while the backlog follows, through restarts,
+// until it is complete.
 func TestLiveFirst(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		r := newLateRig(t)
@@ -167,11 +167,11 @@ func TestLiveFirst(t *testing.T) {
 	})
 }
 
-// A second outage while there is a backlog does not hide what is fresh afterwards either.
+// TestLiveFirstAgainAndAgain: a second outage during a backlog does not delay fresh samples afterwards either.
 func TestLiveFirstAgainAndAgain(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		r := newLateRig(t)
-		r.cfg.Target.CatchUpRateLimit = 10 // samples a second: more comes than goes
+		r.cfg.Target.CatchUpRateLimit = 10 // samples a second: fewer than are added
 		r.start()
 		for range 3 {
 			r.down.Store(true)
@@ -194,8 +194,8 @@ func TestLiveFirstAgainAndAgain(t *testing.T) {
 	})
 }
 
-// A target that refuses late data gets what is fresh, loses nothing of the backlog, and is
-// told to its people; once it takes late data, it gets the rest.
+// TestLiveFirstAtReceiverInOrder: a target that refuses late data gets fresh samples and loses none of the backlog, and
+// the status says so; once it accepts late data, it gets the backlog.
 func TestLiveFirstAtReceiverInOrder(t *testing.T) {
 	for _, refusal := range []config.Refusal{config.RefusalHold, config.RefusalDrop} {
 		t.Run(refusal.String(), func(t *testing.T) {
@@ -225,7 +225,7 @@ func TestLiveFirstAtReceiverInOrder(t *testing.T) {
 	}
 }
 
-// In order, the rate limit holds for what is old, not for what is fresh.
+// TestCatchUpRateLimitInOrder: with in_order, the rate limit applies to old samples, not to fresh ones.
 func TestCatchUpRateLimitInOrder(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		r := newLateRig(t)
@@ -252,7 +252,7 @@ func TestCatchUpRateLimitInOrder(t *testing.T) {
 	})
 }
 
-// What was missed comes at the rate of the limit, whatever is fresh.
+// TestCatchUpRateLimit: the backlog arrives at the rate of the limit, whatever the live samples do.
 func TestCatchUpRateLimit(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		const rate = 50
@@ -279,7 +279,7 @@ func TestCatchUpRateLimit(t *testing.T) {
 	})
 }
 
-// Of more than max_backlog the oldest is let go, and counted; the rest comes, in either order.
+// TestMaxBacklog: the oldest samples beyond max_backlog are dropped and counted; the others arrive, in either order.
 func TestMaxBacklog(t *testing.T) {
 	for _, order := range []config.CatchUp{config.InOrder, config.LiveFirst} {
 		t.Run(order.String(), func(t *testing.T) {

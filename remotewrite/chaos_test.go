@@ -20,20 +20,20 @@ var (
 	chaosFrom  = flag.Uint64("chaos.from", 1, "the first of them")
 )
 
-// TestChaos runs random faults against random receivers. Whatever happens: the account
-// adds up, the order of each series is kept, and a sample that the receiver does not
-// have is counted as lost; without bad samples none is. Series that are refused for ever cost good samples in
-// few lives: it is known that the search among many of them can spend its requests (docs/remote-write.md, Proof).
+// TestChaos runs random faults against random receivers. In every run the account adds up, the order of each series is
+// kept, and a sample that the receiver does not have counts as lost. Without bad samples, no sample is lost. Series
+// that are always refused cost good samples in few lives: the search among many of them can use up its requests
+// (docs/remote-write.md, Proof).
 func TestChaos(t *testing.T) {
 	seeds := *chaosSeeds
 	if testing.Short() {
 		seeds = min(seeds, 40)
 	}
 	fired := map[string]int{}
-	// Beyond the others: a receiver of 1.0 that accepts empty writes of 2.0, and refuses those
-	// of 1.0 and what is late, was held for ever.
-	// An answer was lost, and then the request was too large: what its second half shows of the first one was not used.
-	// And samples of series that the target had taken overtook those of new series, so after a kill these counted as stored.
+	// Seeds beyond the others: a receiver of 1.0 that accepts empty writes of 2.0, and refuses those of 1.0 and late
+	// samples, was held for ever. An answer was lost and then the request was too large: the evidence of its second
+	// half about the first was not used. Samples of series that the target had accepted overtook those of new series,
+	// so these counted as stored after a kill.
 	lives := []uint64{1214, 1930, 400126, 601967}
 	for i := range seeds {
 		lives = append(lives, *chaosFrom+uint64(i))
@@ -94,7 +94,7 @@ var faults = []struct {
 	}},
 }
 
-// chaosVersions picks what a target is written to in, and what it takes.
+// chaosVersions picks the version that a target asks for, and the versions that it accepts.
 func chaosVersions(seed uint64, to *fakeReceiver, cfg *config.Config) {
 	rnd := rand.New(rand.NewPCG(seed, 101))
 	cfg.ProtobufMessage = []string{config.MessageV1, config.MessageV2, config.MessageAuto}[rnd.IntN(3)]
@@ -103,8 +103,8 @@ func chaosVersions(seed uint64, to *fakeReceiver, cfg *config.Config) {
 	}
 }
 
-// Beside faults, these are counted in fired: requests while there was a backlog, lives in which series were refused
-// for ever, and those of them in which good samples were given up as unconfirmed.
+// fired counts these beside faults: requests during a backlog, lives in which series were always refused, and those of
+// them in which good samples were given up as unconfirmed.
 const (
 	splitFired    = "backlog beside what is fresh"
 	seriesRefused = "series refused for ever"
@@ -113,8 +113,8 @@ const (
 	gaveUpGood      = "good samples given up beside refused series"
 )
 
-// chaosLanes decides whether a target gets fresh samples first, and from what is fresh then to
-// the slowest backlog. It takes late data then.
+// chaosLanes decides whether a target gets fresh samples first, and the time between those and the slowest backlog. The
+// target then accepts late data.
 func chaosLanes(seed uint64, to *fakeReceiver, cfg *config.Config) bool {
 	rnd := rand.New(rand.NewPCG(seed, 102))
 	if rnd.IntN(3) > 0 {
@@ -162,8 +162,8 @@ func chaos(t *testing.T, seed uint64, fired map[string]int) {
 		defer to.mu.Unlock()
 		fault, loses = f, l
 	}
-	// Who comes first of those that wait for the same moment is the scheduler's choice, and
-	// nearly always the same one: the seed moves them a little apart.
+	// The scheduler decides which goroutine that waits for the same moment runs first, and nearly always picks the same
+	// one: the seed moves them slightly apart.
 	turns, reads := rand.New(rand.NewPCG(seed, 102)), rand.New(rand.NewPCG(seed, 103))
 	jitter := time.Duration(turns.IntN(3)) * 10 * time.Microsecond
 	to.pace = func(time.Time) time.Duration { return to.latency + jitter*time.Duration(turns.IntN(5)) }
@@ -202,7 +202,7 @@ func chaos(t *testing.T, seed uint64, fired map[string]int) {
 		for range 1 + rnd.IntN(40) {
 			r.round(series)
 			time.Sleep(time.Duration(rnd.IntN(2000)) * time.Millisecond)
-			if live { // outages are longer, and samples of the time at which they come
+			if live { // outages are longer, with samples during them
 				time.Sleep(time.Duration(rnd.IntN(5000)) * time.Millisecond)
 				r.time = max(r.time, time.Now().UnixMilli())
 				if r.q.Status().Missed > 0 {
@@ -253,9 +253,8 @@ func chaos(t *testing.T, seed uint64, fired map[string]int) {
 					t.Errorf("receiver does not have %+v", x)
 				}
 			} else if !lettered[s.Series.Labels.String()+strconv.FormatInt(s.T, 10)] && (to.keepsGood || to.keepsGood2 || bad(i-1) || bad(i+1)) {
-				// What docs/remote-write.md says of "resent": after an answer was lost, a bad
-				// sample among stored ones of a receiver that keeps the good part, or beside
-				// another bad one, cannot be told from what was stored.
+				// docs/remote-write.md, "resent": after an answer was lost, a bad sample among stored ones cannot be
+				// told from them if the receiver keeps the good part, or if another bad sample is beside it.
 				excused++
 			}
 		}
@@ -268,7 +267,7 @@ func chaos(t *testing.T, seed uint64, fired map[string]int) {
 	if good > 0 && o.Dropped[wal.Unconfirmed] < good {
 		t.Errorf("%d good samples are missing; %+v", good, o)
 	}
-	// One letter may stand for many samples of refused series, so it is not known which are excused.
+	// One letter may stand for many samples of refused series, so the test cannot know which samples it excuses.
 	if excused = min(excused, o.Dropped[wal.Resent]); crashes == 0 && limit.percent == 0 && missing > o.Lost()+excused {
 		t.Errorf("%d samples are missing, %d are counted as lost, %d cannot be told", missing, o.Lost(), excused)
 	}

@@ -14,8 +14,8 @@ import (
 	"hwsagent/wal"
 )
 
-// A receiver whose clock is wrong for a while: when it is right again samples go through, and those of
-// before unless they are dropped.
+// TestFutureEndsWithTheWrongClock: a receiver's clock is wrong for a while. Once it is right again, new samples are
+// delivered, and so are the earlier ones that were not dropped.
 func TestFutureEndsWithTheWrongClock(t *testing.T) {
 	for _, on := range []config.OnFuture{config.FutureWait, config.FutureDrop} {
 		t.Run(on.String(), func(t *testing.T) { synctest.Test(t, func(t *testing.T) { futureEnds(t, on) }) })
@@ -54,8 +54,8 @@ func futureEnds(t *testing.T, on config.OnFuture) {
 	}
 }
 
-// What a gateway says about the time is not the target's word; a target that stops telling
-// the time has nothing ahead of it.
+// TestWhoTellsTime: the time in a gateway's answer is not the target's. At a target that no longer sends its time, no
+// sample counts as ahead.
 func TestWhoTellsTime(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		date, status := time.Now().Add(-time.Hour), http.StatusBadGateway
@@ -103,7 +103,7 @@ func TestWhoTellsTime(t *testing.T) {
 	})
 }
 
-// A target that fails at empty writes, and takes data: asking for the time ends.
+// TestAskingForTheTimeEnds: a target fails at empty writes, but accepts data: the questions for its time end.
 func TestAskingForTheTimeEnds(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		off := -time.Hour
@@ -132,7 +132,7 @@ func TestAskingForTheTimeEnds(t *testing.T) {
 	})
 }
 
-// change changes what the script goes by.
+// change changes the state that the script uses.
 func (r *fakeReceiver) change(f func()) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -157,8 +157,8 @@ func (r *fakeReceiver) answerPlain(q fakeRequest) client.Answer {
 	return r.answer(q)
 }
 
-// The host's clock was set a year ahead during an outage, or another way: what was logged
-// before is as old as the target's clock says.
+// TestAgeIsByTheTargetsClock: the host's clock was set a year ahead or back during an outage: the age of samples logged
+// before is judged by the target's clock.
 func TestAgeIsByTheTargetsClock(t *testing.T) {
 	const year = 365 * 24 * time.Hour
 	for _, tc := range []struct {
@@ -207,8 +207,8 @@ func TestAgeIsByTheTargetsClock(t *testing.T) {
 	}
 }
 
-// A backlog with samples of a time that has not come, after the clock was put right: a
-// new process asks for the time before it sends any.
+// TestFutureBacklogOfAnEarlierProcess: a backlog has samples of a future time, after the clock was corrected: a new
+// process asks for the time before it sends any of them.
 func TestFutureBacklogOfAnEarlierProcess(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		r := newRig(t, &fakeReceiver{}).timed()
@@ -235,9 +235,9 @@ func TestFutureBacklogOfAnEarlierProcess(t *testing.T) {
 	})
 }
 
-// All shards have samples of a time that has not come, at a target that has not told its time for
-// minutes: whichever shard asks for it, by whatever request, no shard sends such a sample. The target
-// takes data again although its database may refuse a sample that it took before.
+// TestFutureIsNotSentByTheShardThatDidNotAsk: all shards have samples of a future time, at a target that has not sent
+// its time for minutes. Whichever shard asks for it, with whatever request, no shard sends a future sample. The target
+// accepts data again, although its database may refuse a sample that it accepted before.
 func TestFutureIsNotSentByTheShardThatDidNotAsk(t *testing.T) {
 	const askFor = 30 * time.Second // as in package clock
 	for _, shards := range []int{1, 8} {
@@ -291,9 +291,9 @@ func futureAfterOutage(t *testing.T, shards int, away time.Duration, emptyFails 
 	}
 }
 
-// The host's clock is two hours ahead from the first moment: nothing of that time is ever
-// sent, whatever the target makes of empty writes, as far as it tells the time. When the
-// clock is put right, and at targets that do not tell it, all is delivered.
+// TestFutureIsNeverSentFirst: the host's clock is two hours ahead from the start. If the target sends its time, no
+// sample of that time is ever sent, however the target answers empty writes. When the clock is corrected, and at
+// targets that do not send their time, all samples are delivered.
 func TestFutureIsNeverSentFirst(t *testing.T) {
 	const ahead = 2 * time.Hour
 	for _, tc := range []struct {
@@ -302,8 +302,8 @@ func TestFutureIsNeverSentFirst(t *testing.T) {
 		drop  bool                                                // on_refusal: drop
 		empty func(n int, at time.Duration) (client.Answer, bool) // to the nth empty write
 		all   func(at time.Duration) (client.Answer, bool)        // to everything
-		safe  bool                                                // it can be known
-		begin time.Duration                                       // a sample is sent at the latest, where it can be
+		safe  bool                                                // the target's time can be known
+		begin time.Duration                                       // latest time of the first sample, where the time can be known
 	}{
 		{name: "takes empty writes", tells: true, safe: true},
 		{name: "does not tell", begin: time.Second},

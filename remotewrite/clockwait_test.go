@@ -22,8 +22,8 @@ func slowClock(r *rig, off *time.Duration) {
 	}
 }
 
-// A receiver whose clock is eleven minutes slow, one more than future_limit: every sample waits until
-// that clock is there, in order, and none is dropped or sent twice.
+// TestSamplesWaitForASlowReceiversClock: a receiver's clock is eleven minutes slow, one more than future_limit: every
+// sample waits until that clock reaches it, in order, and no sample is dropped or sent twice.
 func TestSamplesWaitForASlowReceiversClock(t *testing.T) {
 	for _, fromStart := range []bool{true, false} {
 		t.Run(fmt.Sprintf("from the start=%t", fromStart), func(t *testing.T) {
@@ -73,8 +73,8 @@ func TestSamplesWaitForASlowReceiversClock(t *testing.T) {
 	}
 }
 
-// What the log has of a time that is ahead of this host's present clock, too, is dropped and counted:
-// this host's clock was wrong when it was collected. With on_future: drop the receiver's clock decides.
+// TestWhichFutureIsDropped: samples that are ahead of this host's present clock, too, are dropped and counted: this
+// host's clock was wrong when they were collected. With on_future: drop the receiver's clock decides.
 func TestWhichFutureIsDropped(t *testing.T) {
 	for _, tc := range []struct {
 		name         string
@@ -131,8 +131,8 @@ func TestWhichFutureIsDropped(t *testing.T) {
 	}
 }
 
-// A stop while samples wait for the receiver's clock takes no time and loses nothing; what comes in
-// front of them is delivered.
+// TestStopWhileSamplesWaitForAClock: a stop while samples wait for the receiver's clock takes no time and loses no
+// sample; earlier samples are delivered.
 func TestStopWhileSamplesWaitForAClock(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		r := newRig(t, &fakeReceiver{latency: time.Millisecond}).timed()
@@ -158,7 +158,8 @@ func TestStopWhileSamplesWaitForAClock(t *testing.T) {
 	})
 }
 
-// With on_refusal: drop a target is not held for a 4xx, and neither for one to the sample that asks for its time.
+// TestQuestionForTheTimeIsDenied: with on_refusal: drop a 4xx does not hold the target, even if it answers the sample
+// that asks for its time.
 func TestQuestionForTheTimeIsDenied(t *testing.T) {
 	for _, on := range []config.Refusal{config.RefusalHold, config.RefusalDrop} {
 		t.Run(on.String(), func(t *testing.T) {

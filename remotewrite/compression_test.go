@@ -88,9 +88,8 @@ func TestZstdIsForVictoriaMetrics(t *testing.T) {
 	}
 }
 
-// A receiver that answers 204 to zstd and stores nothing of it, an address that leads to one from now
-// on, one that leads to two by turns, and one that does not take zstd: all samples are delivered, once in
-// the account.
+// TestZstdIsTakenBack: a receiver answers 204 to zstd and stores no sample; an address starts to lead to that receiver,
+// or leads to two by turns; a receiver does not accept zstd. All samples are delivered, and are counted once.
 func TestZstdIsTakenBack(t *testing.T) {
 	byTurns := func(r fakeRequest) bool { return r.n%2 == 0 }
 	for _, policy := range []config.Refusal{config.RefusalHold, config.RefusalDrop} {
@@ -98,7 +97,7 @@ func TestZstdIsTakenBack(t *testing.T) {
 			for name, tc := range map[string]struct {
 				victoria func(fakeRequest) bool // after a minute
 				tells    func(fakeRequest) (client.Answer, bool)
-				most     int  // requests of zstd in the ten minutes after that that may be in vain
+				most     int  // how many requests of zstd may fail in the ten minutes after that
 				back     bool // zstd is in use after that
 			}{
 				"the header disappears, and nothing is stored": {never, answers(204, ""), 1, false},
@@ -168,7 +167,7 @@ func TestZstdIsTakenBack(t *testing.T) {
 	}
 }
 
-// zstd comes back some minutes after the reason has gone, and not before.
+// TestZstdComesBack: zstd is used again some minutes after the reason has gone, and not before.
 func TestZstdComesBack(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		to := &fakeReceiver{victoria: always}
@@ -237,8 +236,8 @@ func TestZstdSaysNothingAgainstSamples(t *testing.T) {
 	})
 }
 
-// The process ends between a 204 to zstd without the header, of which nothing is stored, and the same
-// samples as snappy: the savepoint did not move, and the next process delivers them.
+// TestZstdNotStoredAndAKill: the process ends between a 204 to zstd without the header, after which no sample is
+// stored, and the same samples as snappy: the savepoint did not move, and the next process delivers them.
 func TestZstdNotStoredAndAKill(t *testing.T) {
 	for _, stores := range []bool{false, true} {
 		t.Run(fmt.Sprintf("stored %v", stores), func(t *testing.T) {
@@ -253,7 +252,7 @@ func TestZstdNotStoredAndAKill(t *testing.T) {
 				to.set(func() {
 					to.victoria = never
 					to.tellsZstd = func(fakeRequest) (client.Answer, bool) { fired++; return client.Answer{Status: 204}, !stores }
-					to.script = func(q fakeRequest) (client.Answer, bool) { // nothing answers snappy
+					to.script = func(q fakeRequest) (client.Answer, bool) { // requests of snappy get no answer
 						return client.Answer{Err: errors.New("no route")}, q.compression == wire.Snappy
 					}
 				})

@@ -14,8 +14,9 @@ import (
 	"hwsagent/wal"
 )
 
-// A sample that contradicts what the receiver has of its time is refused beside later ones of its series. If the receiver stores those, and takes late
-// samples, it then takes the contradicting one without a word, and drops it. It counts as lost, with a letter, and no other one does.
+// TestContradictingSampleIsNotDelivered: a sample contradicts the value that the receiver has for its time, and is
+// refused beside later ones of its series. If the receiver stores those and accepts late samples, it then accepts the
+// contradicting one and silently drops it. Only that sample counts as lost, with a letter.
 func TestContradictingSampleIsNotDelivered(t *testing.T) {
 	for _, message := range []string{config.MessageV1, config.MessageV2} {
 		for _, keeps := range []bool{false, true} {
@@ -53,7 +54,7 @@ func contradict(t *testing.T, message string, outage bool, to *fakeReceiver) {
 		r.round(6)
 	}
 	time.Sleep(3 * time.Second)
-	// It is in the middle of what waits, so that it is sent beside later ones of its series.
+	// It is in the middle of the waiting samples, so that it is sent beside later ones of its series.
 	bad := smp{"m0002", r.time - 3000, float64(r.time-3000) + 2}
 	to.plant(smp{bad.series, bad.t, bad.v + 0.5})
 	if to.set(func() { down = false }); !outage {
@@ -102,8 +103,9 @@ func contradict(t *testing.T, message string, outage bool, to *fakeReceiver) {
 	}
 }
 
-// Samples that contradict what another sender has stored, beside others, at random receivers: none that is missing is counted as delivered where
-// the receiver says how many it refused, or stores nothing of a request that it refuses.
+// TestContradictionsAtRandom: random receivers get samples that contradict those of another sender, beside others. No
+// missing sample counts as delivered where the receiver says how many it refused, or stores no sample of a request that
+// it refuses.
 func TestContradictionsAtRandom(t *testing.T) {
 	seeds := uint64(150)
 	if testing.Short() {

@@ -96,7 +96,7 @@ func TestExemplarsOnly(t *testing.T) {
 	})
 }
 
-// 401 in the middle of taking a batch apart, at a receiver that refuses empty writes.
+// TestDeniedWhileIsolating: 401 while a batch is being divided, at a receiver that refuses empty writes.
 func TestDeniedWhileIsolating(t *testing.T) {
 	for first := range 24 {
 		for _, series := range []int{20, 500} {
@@ -139,8 +139,8 @@ func TestDeniedWhileIsolating(t *testing.T) {
 	}
 }
 
-// A sample that is sent once more to see whether the target is well has its outcome: it
-// does not get another when it becomes too old meanwhile.
+// TestExpireLeavesWhatIsSentAgain: a sample that is sent again as a test of the target has its outcome: it gets no
+// second one when it becomes too old meanwhile.
 func TestExpireLeavesWhatIsSentAgain(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		r := newRig(t, &fakeReceiver{})
@@ -166,8 +166,8 @@ func TestExpireLeavesWhatIsSentAgain(t *testing.T) {
 	})
 }
 
-// The question whether empty writes pass goes unanswered the first time: it is asked again,
-// or everything would be sent one sample per series for ever.
+// TestGroupingIsAskedForAgain: the first question whether empty writes pass gets no answer: it is asked again, because
+// otherwise every request would have one sample per series for ever.
 func TestGroupingIsAskedForAgain(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		asked := 0
@@ -192,8 +192,8 @@ func TestGroupingIsAskedForAgain(t *testing.T) {
 	})
 }
 
-// A part of a refused batch that is refused while another shard finds out that the target
-// refuses everything is not taken for bad: nothing shows that the way was good then.
+// TestRefusalInAHoldProvesNothing: a part of a refused batch is refused while another shard finds out that the target
+// refuses everything: it does not count as bad, because nothing shows that the receiver was reachable then.
 func TestRefusalInAHoldProvesNothing(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		r := newRig(t, &fakeReceiver{})

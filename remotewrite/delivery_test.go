@@ -35,7 +35,7 @@ type delivery struct {
 	families int                // with metadata, in all requests
 }
 
-// deliver starts it. who names a request's sender for the guard.
+// deliver starts a delivery. who returns a request's sender for the guard.
 func deliver(t *testing.T, entry, dir string, server *tls.Config, who func(*http.Request) string) *delivery {
 	t.Helper()
 	d := &delivery{t: t, log: newMemLog(t), g: &testnet.Guard{}, samples: map[string][]int64{}}
@@ -100,8 +100,7 @@ func (d *delivery) load(length time.Duration) {
 	}
 }
 
-// complete waits for the rest and checks that each sample came once and in order, and
-// that the account says delivered for all.
+// complete waits for the rest, and checks that each sample arrived once and in order, and counts as delivered.
 func (d *delivery) complete() {
 	d.t.Helper()
 	testnet.Within(d.t, time.Minute, "everything delivered", func() bool { return d.log.pending() == 0 })
@@ -123,8 +122,8 @@ func (d *delivery) complete() {
 
 const quick = "queue_config: {batch_send_deadline: 200ms}\n"
 
-// A token is replaced under load, and the old one revoked at once: the target is held
-// for a moment, nothing is lost or sent twice, and within ten seconds all is well.
+// TestDeliveryTokenRevoked: a token is replaced under load, and the old one revoked at once: the target is held for a
+// moment, no sample is lost or sent twice, and delivery continues within ten seconds.
 func TestDeliveryTokenRevoked(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		dir := testnet.WriteFiles(t, map[string]string{"token": "old"})
@@ -145,8 +144,8 @@ func TestDeliveryTokenRevoked(t *testing.T) {
 	})
 }
 
-// The old token expires before the new one is there: the target is held, and goes on
-// within ten seconds of the file's change.
+// TestDeliveryTokenExpired: the old token expires before the new one is there: the target is held, and delivery
+// continues within ten seconds of the file's change.
 func TestDeliveryTokenExpired(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		dir := testnet.WriteFiles(t, map[string]string{"token": "old"})
@@ -209,7 +208,7 @@ func TestDeliveryMetadata(t *testing.T) {
 		}
 		d.mu.Unlock()
 		d.complete()
-		d.g.Allow("y") // nobody
+		d.g.Allow("y") // no sender has this token
 		d.load(10 * time.Minute)
 		before := d.g.Count("x")
 		d.load(10 * time.Minute)

@@ -15,8 +15,9 @@ import (
 	"hwsagent/wal"
 )
 
-// With on_refusal: drop and 2.0 asked for by name, a 400 is never sent again as 1.0: the specification
-// allows that for 415 alone. auto asks for 1.0 where 2.0 is not taken, so there it is tried once.
+// TestDropNeverSendsA400AgainAs1: with on_refusal: drop and protobuf_message set to 2.0, samples are never sent again
+// as 1.0 after a 400: the specification allows that for 415 alone. auto asks for 1.0 where 2.0 is not accepted, so
+// there it is tried once.
 func TestDropNeverSendsA400AgainAs1(t *testing.T) {
 	for message, want := range map[string]int{config.MessageV2: 0, config.MessageAuto: 1} {
 		t.Run(message, func(t *testing.T) {
@@ -47,7 +48,8 @@ func TestDropNeverSendsA400AgainAs1(t *testing.T) {
 	}
 }
 
-// What is refused for one reason is logged once a minute; another reason is logged at once.
+// TestRefusalsAreLoggedOnceAMinute: refusals for the same reason are logged once a minute; another reason is logged at
+// once.
 func TestRefusalsAreLoggedOnceAMinute(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var log bytes.Buffer

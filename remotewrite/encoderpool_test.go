@@ -35,7 +35,8 @@ func TestEncoderPoolKeepsBodiesApart(t *testing.T) {
 	}
 }
 
-// One goroutine at a time uses one encoder, however many there may be: the others' memory is not needed.
+// TestEncoderPoolIsAStack: goroutines that encode one at a time use one encoder, however many the pool has: the memory
+// of the others is not needed.
 func TestEncoderPoolIsAStack(t *testing.T) {
 	p := &EncoderPool{places: make(chan struct{}, 8)}
 	for range 8 { // as after a moment in which eight shards encoded at once

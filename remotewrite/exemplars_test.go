@@ -25,8 +25,9 @@ func (r *rig) exemplarRound(n int) {
 	}
 }
 
-// A kill while samples with exemplars are on their way: those that are sent again have their exemplars with them, whether or not they got there.
-// None is a control: by 2.0 it would be an empty write.
+// TestExemplarsAreSentAgain: after a kill while samples with exemplars are in flight, all samples that are sent again
+// have their exemplars, whether or not they had arrived. An exemplar is never a control: in 2.0 it would be an empty
+// write.
 func TestExemplarsAreSentAgain(t *testing.T) {
 	for _, message := range []string{config.MessageV1, config.MessageV2} {
 		for n := range 8 {

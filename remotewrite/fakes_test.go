@@ -29,8 +29,8 @@ import (
 	"hwsagent/wal"
 )
 
-// memLog is a log in memory with one target's end: the Source of the tests. It keeps
-// the promises that source.go asks for and checks the queue's side of them.
+// memLog is a log in memory with one target's cursor: the Source of the tests. It keeps the promises that source.go
+// demands, and checks those that the queue must keep.
 type memLog struct {
 	t testing.TB
 
@@ -40,8 +40,8 @@ type memLog struct {
 	more    chan struct{} // closed and replaced at each append
 	next    int           // entry that Next returns
 	sp      wal.Savepoint
-	gaps    []memGap      // what Split left behind; sp tells of what is live only
-	durable wal.Savepoint // what a crash leaves
+	gaps    []memGap      // samples that Split left behind; sp covers the live ones only
+	durable wal.Savepoint // the state after a crash
 	left    []memGap      // of gaps
 	ledger  wal.Outcome
 	syncs   int
@@ -65,8 +65,7 @@ type smp struct {
 	v      float64
 }
 
-// isHistogram says by its name whether a series is of native histograms, whose value is their
-// sum.
+// isHistogram reports by its name whether a series has native histograms, whose value is their sum.
 func isHistogram(series string) bool { return strings.HasPrefix(series, "histogram") }
 
 // append commits samples, and returns the commit's mark.
@@ -105,7 +104,7 @@ func (m *memLog) head() wal.Mark {
 func (m *memLog) Next(ctx context.Context) (*wal.Entry, error) {
 	for {
 		m.mu.Lock()
-		m.next = max(m.next, int(m.sp.Acked().Commit)) // what was left behind is not live
+		m.next = max(m.next, int(m.sp.Acked().Commit)) // samples left behind are not live
 		if m.next < len(m.entries) {
 			e := m.entry(m.next)
 			m.next++
@@ -134,8 +133,8 @@ func (m *memLog) Next(ctx context.Context) (*wal.Entry, error) {
 	}
 }
 
-// entry is one of the entries. What it holds is valid until the following call only: it is
-// a copy that a queue cannot get away with keeping. m.mu is held.
+// entry returns a copy of an entry that is valid only until the next call, so that a queue which keeps it fails. The
+// caller holds m.mu.
 func (m *memLog) entry(i int) *wal.Entry {
 	e := *m.entries[i]
 	e.Samples = slices.Clone(e.Samples)
@@ -167,7 +166,7 @@ func (m *memLog) SetShards(n int) {
 	m.sp.Shards = n
 }
 
-// save makes durable what is true now. m.mu is held.
+// save makes the present state durable. The caller holds m.mu.
 func (m *memLog) save() {
 	m.durable, m.left = m.clone(), slices.Clone(m.gaps)
 	m.syncs++
@@ -208,8 +207,7 @@ func (m *memLog) Head() wal.Mark {
 	return m.head()
 }
 
-// crash goes back to what was durable, as a process kill does when the last save of
-// the savepoint was the last Reserve.
+// crash restores the durable state, like a process kill after the last Reserve saved the savepoint.
 func (m *memLog) crash() {
 	m.mu.Lock()
 	defer m.mu.Unlock()
@@ -240,9 +238,9 @@ func (m *memLog) outcome() wal.Outcome {
 // as Prometheus without an out-of-order window is, unless anyOrder is set.
 type fakeReceiver struct {
 	keepsGood   bool                              // stores the good part of a request that it refuses
-	keepsAll    bool                              // stores all of it, what is bad too
+	keepsAll    bool                              // stores all of it, including bad samples
 	refuses     int                               // the status of a refusal; 0: 400
-	says        string                            // the text of a refusal of what is poison; "": one with the series' name
+	says        string                            // the text that refuses poison; "": one with the series' name
 	anyOrder    bool                              // takes late samples
 	oneValue    bool                              // has one value for a time, as Prometheus: see keep
 	floatsOnly  bool                              // of these, no histograms
@@ -251,15 +249,15 @@ type fakeReceiver struct {
 	refuseEmpty bool                              // answers an empty write with 400
 	maxSamples  int                               // answers 413 to more
 	latency     time.Duration                     // of each answer
-	pace        func(now time.Time) time.Duration // the same, of one that comes now; nil: latency
+	pace        func(now time.Time) time.Duration // latency of an answer sent now; nil: latency
 	poison      func(smp) bool
 
 	speaks       speech // which versions of the protocol it takes
 	keepsGood2   bool   // keepsGood for requests of 2.0
 	hidesWritten bool   // does not say how much it wrote when it refuses
 
-	// victoria says whether the answer has the header of VictoriaMetrics; nil: never. zstd is read
-	// where tellsZstd is nil, or answered by it without being read.
+	// victoria reports whether the answer has the header of VictoriaMetrics; nil: never. tellsZstd answers requests of
+	// zstd without reading them; nil: they are read.
 	victoria  func(r fakeRequest) bool
 	tellsZstd func(r fakeRequest) (client.Answer, bool)
 
@@ -273,7 +271,7 @@ type fakeReceiver struct {
 	requests []fakeRequest
 	stored   map[string][]smp // by series, in the order of arrival
 	has      map[smp]bool
-	newest   int64 // timestamp of what is stored, ms
+	newest   int64 // newest stored timestamp, ms
 	tooOld   int   // samples that were refused for the window
 	again    int   // samples that came although they were stored
 	metas    int   // TimeSeries with metadata
@@ -294,7 +292,7 @@ const (
 	numSpeeches
 )
 
-// notTaken is the answer to a request of a version that is not taken.
+// notTaken returns the answer to a request of a version that the receiver does not accept.
 func (s speech) notTaken(v wire.Version) (client.Answer, bool) {
 	switch {
 	case s == speaksBoth, v == wire.V1 && s != speaksTwo, v == wire.V2 && s == speaksTwo:
@@ -427,7 +425,7 @@ func decompress(req client.Request) ([]byte, error) {
 	return d.DecodeAll(req.Body, nil)
 }
 
-// set changes what the scripts look at; they run under the same lock.
+// set changes state that the scripts use; they run under the same lock.
 func (r *fakeReceiver) set(change func()) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -512,7 +510,7 @@ func (r *fakeReceiver) stores(q fakeRequest) client.Answer {
 	return client.Answer{Status: 204, Written: client.Written{Known: q.version == wire.V2, Samples: written}}
 }
 
-// noteNewest moves the window's end: after a request, not within.
+// noteNewest moves the end of the window: after a request, not during it.
 func (r *fakeReceiver) noteNewest(stored []smp) {
 	for _, s := range stored {
 		r.newest = max(r.newest, s.t)
@@ -658,8 +656,7 @@ func newRig(t testing.TB, to *fakeReceiver) *rig {
 	return &rig{t: t, log: newMemLog(t), to: to, letters: &memLetters{}, cfg: cfg, time: time.Now().UnixMilli(), rand: func() float64 { return 0.5 }}
 }
 
-// timed makes the queue ask for the target's time before it sends any data, as it does by
-// default.
+// timed makes the queue ask for the target's time before it sends data, which is the default.
 func (r *rig) timed() *rig {
 	r.cfg.Target.FutureLimit = config.DefaultConfig().Target.FutureLimit
 	return r
@@ -719,8 +716,8 @@ func (r *rig) drained(most time.Duration) {
 	r.until("everything has its outcome", most, func() bool { return r.log.pending() == 0 })
 }
 
-// verify checks that the account adds up and that the receiver has every sample but the
-// lost ones, once, in the order of each series.
+// verify checks that the account adds up, and that the receiver has every sample except the lost ones, once, in the
+// order of each series.
 func (r *rig) verify(lost ...smp) {
 	r.t.Helper()
 	o := r.log.outcome()

@@ -9,8 +9,9 @@ import (
 	"hwsagent/remotewrite/client"
 )
 
-// After a start the first failure is tried again within half of the splay, at random, so that a receiver that fails once
-// does not cost seconds. A second failure waits as a fleet must that starts together.
+// TestFirstPauseAfterAStart: after a start the first failure is retried at a random time within half of the splay, so
+// that a receiver which fails once costs no seconds. A second failure waits as long as it must in a fleet that starts
+// together.
 func TestFirstPauseAfterAStart(t *testing.T) {
 	for _, splay := range []time.Duration{0, 5 * time.Second} {
 		for _, random := range []float64{0, 0.5, 0.999} {

@@ -12,8 +12,8 @@ import (
 	"hwsagent/wal"
 )
 
-// The first request has data and is of the version that the entry asks for: a receiver that answers 500 to it must get
-// the same samples again, and one of 2.0 must see no message of 1.0.
+// TestFirstRequestHasData: the first request has data and uses the version that the entry asks for. A receiver that
+// answers 500 must get the same samples again, and a receiver of 2.0 must get no message of 1.0.
 func TestFirstRequestHasData(t *testing.T) {
 	for _, message := range []string{config.MessageV1, config.MessageV2, config.MessageAuto} {
 		for _, fails := range []bool{false, true} {
@@ -53,8 +53,9 @@ func TestFirstRequestHasData(t *testing.T) {
 	}
 }
 
-// A receiver that refuses the first request because this host's clock is ahead of it, or its own is slow, says in the same
-// answer what time it is. The samples are then judged by that, not as refused, whatever on_refusal says.
+// TestFirstRequestIsRefusedForItsTime: a receiver refuses the first request because this host's clock is ahead, or its
+// own is slow, and sends its time in the same answer. The samples are then judged by that time and do not count as
+// refused, whatever on_refusal says.
 func TestFirstRequestIsRefusedForItsTime(t *testing.T) {
 	for _, refusal := range []config.Refusal{config.RefusalHold, config.RefusalDrop} {
 		for _, tc := range []struct {
@@ -94,8 +95,8 @@ func TestFirstRequestIsRefusedForItsTime(t *testing.T) {
 	}
 }
 
-// Rounds that share a request go in the order of their time while the target keeps up; grouped by series they would take
-// less, and go back in time with each series. In a backlog they are grouped.
+// TestRoundsInOneRequestAreInTheOrderOfTime: rounds that share a request are in the order of time while the target
+// keeps up. Grouping by series would cost less, but go back in time with each series. A backlog is grouped.
 func TestRoundsInOneRequestAreInTheOrderOfTime(t *testing.T) {
 	for _, backlog := range []bool{false, true} {
 		t.Run(map[bool]string{false: "keeps up", true: "backlog"}[backlog], func(t *testing.T) {

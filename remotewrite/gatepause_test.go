@@ -8,8 +8,8 @@ import (
 	"hwsagent/remotewrite/client"
 )
 
-// A change of credentials ends a hold and a pause, but not the time for which the receiver asked to be
-// left in peace; a person's poke ends all of them.
+// TestCredentialsDoNotEndRetryAfter: new credentials end a hold and a pause, but not a pause that the receiver asked
+// for; a user's poke ends all of them.
 func TestCredentialsDoNotEndRetryAfter(t *testing.T) {
 	for _, tc := range []struct {
 		name   string

@@ -13,9 +13,9 @@ import (
 	"hwsagent/wal"
 )
 
-// What was given up stays given up when its window is read again, by the same process or
-// the next one: it is not sent again, gets no second letter, and does not pass for stored
-// although what comes after it was.
+// TestGivenUpStaysGivenUp: samples that were given up stay given up when their window is read again, by the same
+// process or the next one: they are not sent again, get no second letter, and do not count as stored although later
+// samples were.
 func TestGivenUpStaysGivenUp(t *testing.T) {
 	for _, restart := range []bool{false, true} {
 		synctest.Test(t, func(t *testing.T) {
@@ -24,7 +24,7 @@ func TestGivenUpStaysGivenUp(t *testing.T) {
 			r := newRig(t, to)
 			r.cfg.Queue.MinShards, r.cfg.Queue.MaxShards = 2, 2
 			down := true
-			var mine []string // what shares a shard with the bad sample: delivered; the other shard waits
+			var mine []string // series on the shard of the bad sample: delivered; the other shard waits
 			to.script = func(q fakeRequest) (client.Answer, bool) {
 				if down && mine == nil && slices.ContainsFunc(q.samples, bad) {
 					for _, s := range q.samples {
@@ -66,8 +66,8 @@ func TestGivenUpStaysGivenUp(t *testing.T) {
 	}
 }
 
-// After a start each sample with a letter of its own has the outcome that the letter tells, and
-// not that of those beside it; of a letter for several it is not known which they were.
+// TestLettersOfAnEarlierProcess: after a start each sample with a letter of its own has the outcome in the letter, and
+// not that of its neighbours; a letter for several samples does not say which they were.
 func TestLettersOfAnEarlierProcess(t *testing.T) {
 	to := func(name string) *series {
 		return newSeriesCache(labels.EmptyLabels(), nil).get(&wal.Series{Labels: labels.FromStrings("__name__", name)})

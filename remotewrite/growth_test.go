@@ -32,8 +32,7 @@ func behind(t *testing.T, to *fakeReceiver, took time.Duration) (sent uint64, we
 	return sent, went
 }
 
-// A receiver that is far away gets more requests at a time, and the backlog is delivered
-// the quicker.
+// TestShardsGrowAgainstLatency: a distant receiver gets more concurrent requests, which delivers the backlog faster.
 func TestShardsGrowAgainstLatency(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		sent, went := behind(t, &fakeReceiver{latency: 100 * time.Millisecond}, 30*time.Second)
@@ -46,12 +45,12 @@ func TestShardsGrowAgainstLatency(t *testing.T) {
 	})
 }
 
-// One whose rate is bounded gets no more for nothing: twice the shards are tried, and
+// TestShardsDoNotGrowForNothing: a receiver with a limited rate gets no useless shards: twice the number is tried, and
 // given up again.
 func TestShardsDoNotGrowForNothing(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		to := &fakeReceiver{}
-		var free time.Time // when it has worked off what it was sent
+		var free time.Time // when it has finished the requests so far
 		to.pace = func(now time.Time) time.Duration {
 			if free.Before(now) {
 				free = now

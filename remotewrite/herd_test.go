@@ -16,13 +16,13 @@ import (
 	"hwsagent/remotewrite/gate"
 )
 
-// A simulation of many agents that lose their one receiver for a while, in virtual time.
-// The gate, its backoff and its splay are the real ones; the agents around them are what
-// docs/herd.md says. The same fleet with Prometheus' rule is beside it.
+// A simulation of many agents that lose their only receiver for a while, in virtual time. The gate, its backoff and its
+// splay are the real ones; docs/herd.md describes the agents around them. For comparison the same fleet also runs with
+// Prometheus' rule.
 
 var herdDocs = flag.String("herd.docs", "", "write the figures and the picture of TestHerd's large fleet into this directory")
 
-// fleet is what is simulated.
+// fleet describes a simulated fleet.
 type fleet struct {
 	agents   int
 	every    time.Duration // between two rounds of an agent
@@ -31,13 +31,13 @@ type fleet struct {
 	deadline time.Duration // after which a request goes although it is not full
 
 	capacity  float64       // requests/s that the receiver can serve
-	queue     time.Duration // the work that it lets wait; what comes beyond it is answered 503
-	refusing  float64       // what a 503 takes of it, in requests
-	asking    float64       // what an empty write takes
+	queue     time.Duration // the work that may wait; requests beyond it are answered with 503
+	refusing  float64       // cost of a 503, in requests
+	asking    float64       // cost of an empty write, in requests
 	roundTrip time.Duration
 
 	well, outage time.Duration // it is there, then away
-	started      time.Duration // agents start together after so long; their logs hold what came before
+	started      time.Duration // when all agents start together; their logs hold the samples from before
 	most         time.Duration // that is simulated
 }
 
@@ -54,13 +54,13 @@ func (f fleet) times(n int) fleet {
 	return f
 }
 
-// second is what a second of the simulation saw.
+// second holds the counts of one simulated second.
 type second struct {
 	came, took, refused int // requests that reached the receiver
 	waiting             int // samples of all agents at its end
 }
 
-// curve is what came of a simulation.
+// curve is the result of a simulation.
 type curve struct {
 	seconds []second
 	rounds  int           // samples in a round of all agents
@@ -289,9 +289,9 @@ func (f fleet) simulate(t *testing.T, run func(*herdling, context.Context) error
 	return l
 }
 
-// TestHerd: a fleet comes back to its receiver with little more than that can serve, and
-// wastes little; and so does one that is started in one second. make herd writes what ten
-// times as many agents do into the documentation.
+// TestHerd: the load of a fleet that comes back to its receiver, or starts within one second, is little more than the
+// receiver can serve, and few requests are wasted. make herd writes the results of ten times as many agents into the
+// documentation.
 func TestHerd(t *testing.T) {
 	f := small
 	if *herdDocs != "" {

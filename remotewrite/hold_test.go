@@ -13,8 +13,8 @@ import (
 	"hwsagent/wal"
 )
 
-// A receiver that refuses empty writes, with one poison sample, and with a 401 that is
-// later lifted: the hold ends by itself, one sample is lost.
+// TestHoldEndsByItselfWithoutEmptyWrites: a receiver refuses empty writes, has one poison sample, and answers 401 for a
+// while: the hold ends without help, and one sample is lost.
 func TestHoldEndsByItselfWithoutEmptyWrites(t *testing.T) {
 	for _, keeps := range []bool{false, true} {
 		for _, from := range []time.Duration{0, 3 * time.Second, 10 * time.Second, 20 * time.Second, 36 * time.Second} {
@@ -49,7 +49,7 @@ func TestHoldEndsByItselfWithoutEmptyWrites(t *testing.T) {
 							}
 							o := r.log.outcome()
 							if keeps && o.Dropped[wal.Unconfirmed] > 0 {
-								// What was bad among older samples cannot be known there.
+								// Which of the older samples was bad cannot be known there.
 								r.verify(bad)
 								return
 							}
@@ -65,8 +65,8 @@ func TestHoldEndsByItselfWithoutEmptyWrites(t *testing.T) {
 	}
 }
 
-// A proxy that answers everything with 400 for a while, in the middle of taking a
-// refused batch apart: what it refuses is not taken for bad.
+// TestRouteBreaksWhileIsolating: a proxy answers everything with 400 for a while, during the division of a refused
+// batch: the samples that it refuses do not count as bad.
 func TestRouteBreaksWhileIsolating(t *testing.T) {
 	for _, empties := range []bool{true, false} {
 		for first := range 16 {
@@ -104,8 +104,8 @@ func TestRouteBreaksWhileIsolating(t *testing.T) {
 	}
 }
 
-// The same at a shard that has delivered nothing yet, and so has nothing to test the way with,
-// where empty writes are refused: what another shard finds out counts.
+// TestRouteBreaksForANewShard: the same at a shard that has delivered no sample yet, and so has no control, where empty
+// writes are refused: the evidence of another shard counts.
 func TestRouteBreaksForANewShard(t *testing.T) {
 	for _, after := range []time.Duration{0, 20 * time.Millisecond, 300 * time.Millisecond, time.Second} {
 		t.Run(after.String(), func(t *testing.T) {
@@ -128,7 +128,7 @@ func TestRouteBreaksForANewShard(t *testing.T) {
 				}
 				to.set(func() { broken = true })
 				var others []smp
-				for n := range 8 { // some are the other shard's
+				for n := range 8 { // some belong to the other shard
 					others = append(others, smp{fmt.Sprintf("other%d", n), r.time, 1})
 				}
 				r.log.append(others...)
@@ -214,7 +214,7 @@ func TestStopInOutage(t *testing.T) {
 	}
 }
 
-// A target that is down for long: nothing is held in memory, and it comes back.
+// TestLongOutageHoldsNothing: while a target is down for long, no samples are held in memory; then it comes back.
 func TestLongOutageHoldsNothing(t *testing.T) {
 	for name, a := range map[string]client.Answer{
 		"network": {Err: errDown}, "5xx": {Status: 503}, "held": {Status: 401},
@@ -256,9 +256,9 @@ func TestLongOutageHoldsNothing(t *testing.T) {
 	}
 }
 
-// One shard has delivered all that there is room for, and waits for another one, which has
-// found a bad sample and delivered nothing yet. What the first one delivered shows that the
-// way is good: no empty write does here, and nobody delivers anything new.
+// TestShardWithoutSuccessIsHelpedByOthers: one shard has delivered all samples that the window has room for, and waits
+// for another one, which has found a bad sample and delivered none yet. The deliveries of the first shard show that the
+// receiver is reachable; empty writes cannot show it here, and no shard delivers new samples.
 func TestShardWithoutSuccessIsHelpedByOthers(t *testing.T) {
 	for _, which := range []uint64{0, 1} {
 		synctest.Test(t, func(t *testing.T) {

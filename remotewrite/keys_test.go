@@ -20,7 +20,7 @@ import (
 	"hwsagent/wal"
 )
 
-// keyObservation is what a receiver saw of a queue with some configuration.
+// keyObservation holds what a receiver saw of a queue with some configuration.
 type keyObservation struct {
 	mu       sync.Mutex
 	at       []time.Time // of requests with samples, as they came
@@ -32,8 +32,8 @@ type keyObservation struct {
 	requests2 []*writev2.Request
 }
 
-// throughQueue runs a queue with the entry against answer until the time is over, and
-// returns what came and the queue's outcome. fill appends to the log before the start.
+// throughQueue runs a queue with the entry against answer for the given time, and returns the requests and the queue's
+// outcome. fill appends to the log before the start.
 func throughQueue(t *testing.T, keys string, fill func(*memLog), answer func(n int) client.Answer, takes, length time.Duration) (*keyObservation, wal.Outcome, Status) {
 	t.Helper()
 	if !strings.Contains(keys, "hwsagent:") {
@@ -113,15 +113,15 @@ func alwaysStatus(status int) func(int) client.Answer {
 	return func(int) client.Answer { return client.Answer{Status: status} }
 }
 
-// Every key of queue_config changes what happens: the same thing is measured with two
-// values of it.
+// TestQueueConfigKeys: every key of queue_config has an effect: the same quantity is measured with two values of the
+// key.
 func TestQueueConfigKeys(t *testing.T) {
 	gap := func(o *keyObservation, i int) time.Duration { return o.at[i+1].Sub(o.at[i]) }
 	for _, tc := range []struct {
 		key    string // with its two values
 		values [2]string
 		run    func(t *testing.T, keys string) float64
-		want   [2][2]float64 // bounds of what is measured
+		want   [2][2]float64 // bounds of the measured quantity
 	}{{
 		key: "capacity", values: [2]string{"500", "2000"},
 		run: func(t *testing.T, keys string) float64 { // samples in memory while requests hang
@@ -222,8 +222,8 @@ func TestQueueConfigKeys(t *testing.T) {
 	}
 }
 
-// send_exemplars and send_native_histograms: without them exemplars stay away, and
-// histograms count as unsupported; custom buckets do in any case.
+// TestSendKindsKeys: without send_exemplars no exemplars are sent, and without send_native_histograms histograms count
+// as unsupported; custom buckets always do.
 func TestSendKindsKeys(t *testing.T) {
 	fill := func(m *memLog) {
 		s := &wal.Series{Labels: labels.FromStrings("__name__", "h")}

@@ -7,8 +7,8 @@ import (
 	"time"
 )
 
-// TestLateBesideBad: a backlog that is partly beyond the receiver's window, and in which one series is refused in known
-// words besides, waits until the window is widened. Only the samples of the bad series are lost.
+// TestLateBesideBad: a backlog is partly older than the receiver's window, and the receiver also refuses one series for
+// a known reason. The backlog waits until the window is widened, and only samples of the bad series are lost.
 func TestLateBesideBad(t *testing.T) {
 	for _, bad := range []string{"", "m00", "m03"} {
 		for _, from := range []bool{false, true} { // bad since the outage, or since the beginning

@@ -9,8 +9,8 @@ import (
 	"hwsagent/remotewrite/client"
 )
 
-// One series is late from another sender's sample on, and the answers to several rounds are lost in an outage, in which nothing arrives: all
-// samples of the other series are stored.
+// TestOneLateSeriesAfterAnOutage: one series is late after another sender's sample, and in an outage in which no
+// request arrives the answers to several rounds are lost: all samples of the other series are stored.
 func TestOneLateSeriesAfterAnOutage(t *testing.T) {
 	for _, series := range []int{5, 20, 60} {
 		for late := range 5 {
@@ -57,8 +57,9 @@ func TestOneLateSeriesAfterAnOutage(t *testing.T) {
 	}
 }
 
-// Three series are late, and the answers to several rounds are lost in an outage, in which nothing arrives and another sender stores newer samples of two of
-// them: these three do not speak for the others, which are stored.
+// TestSeveralLateSeriesAfterAnOutage: three series are late; in an outage in which no request arrives the answers to
+// several rounds are lost, and another sender stores newer samples of two of them. These three do not speak for the
+// others, which are stored.
 func TestSeveralLateSeriesAfterAnOutage(t *testing.T) {
 	for late := range 5 {
 		for _, series := range []int{8, 20, 60} {

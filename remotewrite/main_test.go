@@ -9,8 +9,8 @@ import (
 	"go.uber.org/goleak"
 )
 
-// TestMain collects garbage seldom while tests run, and not while benchmarks do: a fifth of the time of chaos
-// is the collector's otherwise.
+// TestMain makes garbage collection rare while tests run, but not in benchmarks: otherwise it takes a fifth of the time
+// of chaos.
 func TestMain(m *testing.M) {
 	if flag.Parse(); os.Getenv("GOGC") == "" && flag.Lookup("test.bench").Value.String() == "" {
 		debug.SetGCPercent(400)
@@ -18,8 +18,8 @@ func TestMain(m *testing.M) {
 	goleak.VerifyTestMain(m)
 }
 
-// memoryDir returns an empty directory, in memory where the system has such a file system: the disk's time
-// is the only one that is not virtual.
+// memoryDir returns an empty directory, in memory where the system has such a file system: only the disk's time is not
+// virtual.
 func memoryDir(t *testing.T) string {
 	t.Helper()
 	const memory = "/dev/shm"

@@ -9,8 +9,9 @@ import (
 	"hwsagent/remotewrite/config"
 )
 
-// After the loss of a savepoint all of a long log may be stored already, by any number of shards. It is found out by a
-// bounded number of requests, and soon, at a receiver of Prometheus' kind with an out-of-order window and without one.
+// TestLongLogInDoubt: after the loss of a savepoint all samples of a long log are in doubt, in any number of shards. A
+// limited number of requests resolves them, and soon, at a receiver like Prometheus, with and without an out-of-order
+// window.
 func TestLongLogInDoubt(t *testing.T) {
 	const series, rounds, shards = 2000, 260, config.MaxShards
 	for _, window := range []bool{false, true} {

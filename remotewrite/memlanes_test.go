@@ -12,7 +12,7 @@ type memGap struct {
 	shards         int
 }
 
-// Split leaves what waits to the backlog, as [wal.Reader.Split] does.
+// Split leaves the waiting samples to the backlog, as [wal.Reader.Split] does.
 func (m *memLog) Split() bool {
 	m.mu.Lock()
 	defer m.mu.Unlock()
@@ -26,7 +26,7 @@ func (m *memLog) Split() bool {
 	return true
 }
 
-// memBacklog is the backlog's end of a memLog.
+// memBacklog is the cursor of a memLog's backlog.
 type memBacklog struct {
 	m      *memLog
 	next   int    // entry that Next returns

@@ -53,7 +53,7 @@ func TestMetadataFamilies(t *testing.T) {
 	}
 }
 
-// TestMetadataThatChanges: what is sent is the newest that was said of a family, while the log still has the former.
+// TestMetadataThatChanges: the newest metadata of a family is sent, even while the log still has the older one.
 func TestMetadataThatChanges(t *testing.T) {
 	log, err := wal.Open(wal.Options{Dir: t.TempDir()})
 	if err != nil {

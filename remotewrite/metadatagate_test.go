@@ -11,8 +11,8 @@ import (
 	"hwsagent/remotewrite/metrics"
 )
 
-// Metadata passes the target's gate: none goes while the receiver has asked to be left in peace, and
-// what it asks in answer to metadata holds for samples, too.
+// TestMetadataPassesTheGate: metadata passes the target's gate: it is not sent during a pause that the receiver asked
+// for, and a pause in an answer to metadata applies to samples, too.
 func TestMetadataPassesTheGate(t *testing.T) {
 	for _, to := range []string{"samples", "metadata"} {
 		t.Run("429 to "+to, func(t *testing.T) {

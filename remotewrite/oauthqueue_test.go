@@ -17,8 +17,8 @@ import (
 	"hwsagent/wal"
 )
 
-// Whatever the token endpoint does, no sample is lost: all arrive once it is well. A refusal
-// holds the target with the reason.
+// TestOAuth2LosesNothing: no sample is lost, whatever the token endpoint does: all arrive once it is healthy. A refusal
+// holds the target and gives the reason.
 func TestOAuth2LosesNothing(t *testing.T) {
 	for _, policy := range []string{"hold", "drop"} {
 		synctest.Test(t, func(t *testing.T) {

@@ -10,8 +10,8 @@ import (
 	"hwsagent/wal"
 )
 
-// One bad sample in 10,000: 9,999 are delivered and the account says so, within 64 extra
-// requests, whatever the receiver does with a request that it refuses, by 400, 409 or 422.
+// TestOneBadSampleOf10000: with one bad sample in 10,000, 9,999 are delivered and counted, within 64 extra requests,
+// whatever the receiver does with a request that it refuses, by 400, 409 or 422.
 func TestOneBadSampleOf10000(t *testing.T) {
 	for _, version := range []string{config.MessageV1, config.MessageV2} {
 		for _, kind := range []string{"stores nothing", "stores the good part", "stores everything"} {
@@ -44,9 +44,9 @@ func TestOneBadSampleOf10000(t *testing.T) {
 	}
 }
 
-// However many samples of a batch are bad: what is taken apart costs at most 64 requests, and
-// more only where they pay: three for each good sample that they deliver, and a proof for each that
-// is given up. Up to a fifth of a batch may be bad, and no good sample of it is lost.
+// TestBadSamplesCostWhatTheyBring: the division of a batch costs at most 64 requests, however many samples are bad, and
+// more only where they pay: three for each good sample that they deliver, and a proof for each sample given up. If up
+// to a fifth of a batch is bad, no good sample is lost.
 func TestBadSamplesCostWhatTheyBring(t *testing.T) {
 	for _, version := range []string{config.MessageV1, config.MessageV2} {
 		for _, every := range []int{1, 2, 3, 5, 6, 7, 8, 9, 10, 100} {
@@ -61,7 +61,7 @@ func TestBadSamplesCostWhatTheyBring(t *testing.T) {
 					r.start()
 					r.round(series)
 					r.drained(time.Minute)
-					before, taken := r.to.count(), r.time // what was taken before is taken again
+					before, taken := r.to.count(), r.time // samples accepted before are accepted again
 					r.to.set(func() { r.to.poison = func(s smp) bool { return s.t > taken && (int64(s.v)-s.t)%int64(every) == 0 } })
 					r.round(series)
 					r.drained(time.Minute)

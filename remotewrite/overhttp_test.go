@@ -52,8 +52,8 @@ func (s *wiredSeries) name() string {
 	return ""
 }
 
-// overHTTP runs a queue and a client with the entry until all of the log has its outcome, and
-// returns what came. answer may be nil: everything is stored.
+// overHTTP runs a queue and a client with the entry until all samples of the log have their outcome, and returns the
+// requests. answer may be nil: everything is stored.
 func overHTTP(t *testing.T, entry string, fill func(*memLog), answer func(n int, r *wired, h http.Header) int) (got []*wired, o wal.Outcome) {
 	t.Helper()
 	synctest.Test(t, func(t *testing.T) {
@@ -145,9 +145,8 @@ func readWire(t *testing.T, r *http.Request) *wired {
 // wireStart is when the log of everyKind begins, in ms.
 const wireStart = 946_684_800_000 // where synctest's clock begins
 
-// everyKind fills a log with what makes encoders and label rules work: a backlog of twelve
-// commits of each kind of sample, a clock that was set back in one series, and names and
-// values as they should not be.
+// everyKind fills a log with work for encoders and label rules: a backlog of twelve commits of each kind of sample, a
+// clock that was set back in one series, and invalid names and values.
 func everyKind(m *memLog) {
 	series := func(slot int, meta metadata.Metadata, ls ...string) *wal.Series {
 		return &wal.Series{Slot: slot, Labels: labels.FromStrings(ls...), About: &wal.About{Meta: meta, Family: "f"}}

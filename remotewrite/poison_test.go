@@ -12,9 +12,9 @@ import (
 	"hwsagent/wal"
 )
 
-// A sample at which the receiver cuts the connection, or never answers, blocks nothing for
-// ever: while it answers empty writes, in whatever way, the batch is taken apart. Others
-// are delivered, and the sample is kept as a dead letter.
+// TestPoisonCutsTheConnection: a sample at which the receiver cuts the connection, or never answers, does not block
+// delivery for ever: while empty writes are answered, in whatever way, the batch is divided. The others are delivered,
+// and the sample becomes a dead letter.
 func TestPoisonCutsTheConnection(t *testing.T) {
 	for _, c := range []struct {
 		name        string
@@ -57,8 +57,8 @@ func TestPoisonCutsTheConnection(t *testing.T) {
 	}
 }
 
-// A network that is broken for hours and now and then lets an empty write through, or one
-// request in five: nothing is given up, whatever is taken apart meanwhile.
+// TestBrokenNetworkIsNoPoison: a network is broken for hours, but sometimes lets an empty write through, or one request
+// in five: no sample is given up, whichever batches are divided meanwhile.
 func TestBrokenNetworkIsNoPoison(t *testing.T) {
 	for name, through := range map[string]func(*rand.Rand, fakeRequest) bool{
 		"empty writes only":    func(_ *rand.Rand, q fakeRequest) bool { return len(q.samples) == 0 },

@@ -63,8 +63,8 @@ func TestOneSampleTooLarge(t *testing.T) {
 	})
 }
 
-// A proxy that calls everything too large, or whose limit is below any sample: the target is
-// held, and not a sample is given up.
+// TestEverythingTooLarge: a proxy calls every request too large, or its limit is below any sample: the target is held,
+// and no sample is given up.
 func TestEverythingTooLarge(t *testing.T) {
 	for _, c := range []struct {
 		name    string
@@ -139,8 +139,8 @@ func TestRetryAfterIsTargetWide(t *testing.T) {
 	})
 }
 
-// A sample at which the receiver fails with 500 blocks nothing for ever; it is given up
-// only since others are taken before and after.
+// TestPoison5xx: a sample at which the receiver fails with 500 does not block delivery for ever; it is given up only
+// because others are accepted before and after it.
 func TestPoison5xx(t *testing.T) {
 	for _, others := range []int{1, 99} {
 		t.Run(fmt.Sprintf("%d others", others), func(t *testing.T) {
@@ -177,7 +177,7 @@ func TestPoison5xx(t *testing.T) {
 	}
 }
 
-// A receiver that is down with 5xx for hours: nothing is given up.
+// TestLong5xxDropsNothing: no sample is given up at a receiver that answers 5xx for hours.
 func TestLong5xxDropsNothing(t *testing.T) {
 	for _, empties := range []bool{true, false} {
 		t.Run(fmt.Sprintf("empty writes pass=%v", empties), func(t *testing.T) {
@@ -199,8 +199,8 @@ func TestLong5xxDropsNothing(t *testing.T) {
 	}
 }
 
-// A receiver that comes back from a long outage of 5xx while a batch is taken apart: what
-// failed before is not bad for that.
+// TestReturnsWhileABatchIsTakenApart: a receiver comes back from a long outage of 5xx during the division of a batch:
+// samples that failed before do not count as bad.
 func TestReturnsWhileABatchIsTakenApart(t *testing.T) {
 	apart := 0
 	for back := 5 * time.Minute; back < 8*time.Minute; back += 2 * time.Second {
@@ -232,7 +232,7 @@ func TestReturnsWhileABatchIsTakenApart(t *testing.T) {
 	}
 }
 
-// A receiver that denies one series and takes empty writes: the others are delivered.
+// TestPoisonDenied: a receiver denies one series and accepts empty writes: the others are delivered.
 func TestPoisonDenied(t *testing.T) {
 	for _, code := range []int{401, 403} {
 		t.Run(fmt.Sprint(code), func(t *testing.T) {
@@ -301,8 +301,8 @@ func TestAgeAndFutureLimits(t *testing.T) {
 	})
 }
 
-// A receiver that keeps the good part gets one sample per series per request once that
-// is known; another one gets them grouped when there is a backlog.
+// TestGroupingDependsOnReceiver: a receiver that is known to keep the good part gets one sample per series per request;
+// any other gets them grouped if there is a backlog.
 func TestGroupingDependsOnReceiver(t *testing.T) {
 	for _, keeps := range []bool{false, true} {
 		t.Run(fmt.Sprintf("keepsGood=%v", keeps), func(t *testing.T) {
@@ -331,7 +331,8 @@ func TestGroupingDependsOnReceiver(t *testing.T) {
 	}
 }
 
-// More shards while behind, fewer requests after the receiver asked to go slower.
+// TestShardsFollowBacklog: more shards are used during a backlog, and fewer requests after the receiver asked to slow
+// down.
 func TestShardsFollowBacklog(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		r := newRig(t, &fakeReceiver{latency: 300 * time.Millisecond})

@@ -36,8 +36,8 @@ func (r *fakeReceiver) versions(from int) (n [wire.NumVersions]int) {
 	return n
 }
 
-// Whatever a receiver answers to 2.0: it gets every sample once, in the version that it
-// takes, and few requests are spent on finding out which that is.
+// TestEveryReceiverGetsItsVersion: a receiver gets every sample once, in a version that it accepts, whatever it answers
+// to 2.0; finding the version takes few requests.
 func TestEveryReceiverGetsItsVersion(t *testing.T) {
 	for _, message := range newerMessages {
 		for speaks := range numSpeeches {
@@ -86,8 +86,8 @@ func TestEveryReceiverGetsItsVersion(t *testing.T) {
 	}
 }
 
-// 2.0 is asked for again when the fallback has become old, by one request; a receiver that
-// was upgraded meanwhile gets 2.0 from then on, and 1.0 at once when it is downgraded.
+// TestFallbackIsAskedAgain: 2.0 is tried again, with one request, when the fallback has become old; a receiver that was
+// upgraded meanwhile gets 2.0 from then on, and 1.0 at once when it is downgraded.
 func TestFallbackIsAskedAgain(t *testing.T) {
 	for _, speaks := range []speech{speaksOne, speaksOneSilent, speaksOne400} {
 		synctest.Test(t, func(t *testing.T) {
@@ -128,8 +128,8 @@ func TestFallbackIsAskedAgain(t *testing.T) {
 	}
 }
 
-// A target that answers one 4xx to everything sees no more of 2.0 than of 1.0: at most two
-// requests in 8 s, and no sample twice in them.
+// TestRefusalOfEverythingCostsTwoRequestsIn2: a target that answers the same 4xx to everything gets as few requests of
+// 2.0 as of 1.0: at most two in 8 s, without a repeated sample.
 func TestRefusalOfEverythingCostsTwoRequestsIn2(t *testing.T) {
 	for status := 400; status < 452; status++ {
 		switch status {
@@ -181,7 +181,7 @@ func TestRefusalOfEverythingCostsTwoRequestsIn2(t *testing.T) {
 	}
 }
 
-// Receivers of both versions behind one address: 1.0 is what all of them take.
+// TestMixedReceivers: receivers of both versions share an address: 1.0 is the version that all accept.
 func TestMixedReceivers(t *testing.T) {
 	for _, speaks := range []speech{speaksOne, speaksOneSilent, speaksOne400} {
 		synctest.Test(t, func(t *testing.T) {
@@ -210,8 +210,8 @@ func TestMixedReceivers(t *testing.T) {
 	}
 }
 
-// A target that gets 1.0 is well within a minute after what held it is over: tests do not
-// spend time on 2.0.
+// TestHeldTargetWithoutVersion2Recovers: a target that gets 1.0 recovers within a minute after the reason for its hold
+// is gone: tests do not spend time on 2.0.
 func TestHeldTargetWithoutVersion2Recovers(t *testing.T) {
 	for _, speaks := range []speech{speaksOne, speaksOneSilent, speaksOne400, speaksTwo} {
 		for _, refuseEmpty := range []bool{false, true} {
@@ -244,7 +244,8 @@ func TestHeldTargetWithoutVersion2Recovers(t *testing.T) {
 	}
 }
 
-// What 1.0 does not carry is sent as 2.0, and counts as unsupported once 1.0 is in use.
+// TestHistogramsFollowTheVersion: samples that 1.0 does not carry are sent as 2.0, and count as unsupported once 1.0 is
+// in use.
 func TestHistogramsFollowTheVersion(t *testing.T) {
 	custom := &histogram.Histogram{Schema: histogram.CustomBucketsSchema, Count: 1, CustomValues: []float64{1}, PositiveSpans: []histogram.Span{{Length: 1}}, PositiveBuckets: []int64{1}}
 	plain := &histogram.Histogram{Schema: 1, Count: 1, PositiveSpans: []histogram.Span{{Length: 1}}, PositiveBuckets: []int64{1}}
@@ -278,7 +279,8 @@ func TestHistogramsFollowTheVersion(t *testing.T) {
 	}
 }
 
-// A 2xx that says that less was written than sent: delivered, counted, and told once.
+// TestAcceptedAndNotWritten: after a 2xx that reports fewer samples written than sent, all count as delivered; the
+// difference is counted, and logged once.
 func TestAcceptedAndNotWritten(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		to := &fakeReceiver{}
@@ -320,7 +322,8 @@ func TestAcceptedAndNotWritten(t *testing.T) {
 	})
 }
 
-// A refusal that says that all samples were written is about something else: nothing is sent again.
+// TestRefusedWithAllSamplesWritten: a refusal that reports all samples as written is about something else: no sample is
+// sent again.
 func TestRefusedWithAllSamplesWritten(t *testing.T) {
 	for _, refused := range []string{"out of order exemplar", "invalid metadata"} {
 		fill := func(m *memLog) {
@@ -342,8 +345,8 @@ func TestRefusedWithAllSamplesWritten(t *testing.T) {
 	}
 }
 
-// on_refusal: drop sends nothing again after a 4xx; what the receiver says that it wrote is
-// not called lost.
+// TestDropCountsWhatWasWritten: with on_refusal: drop no sample is sent again after a 4xx; samples that the receiver
+// reports as written do not count as lost.
 func TestDropCountsWhatWasWritten(t *testing.T) {
 	for _, tc := range []struct {
 		name                string
@@ -368,7 +371,8 @@ func TestDropCountsWhatWasWritten(t *testing.T) {
 	}
 }
 
-// So it is in a backlog, of which some samples are asked for alone before the rest of a refused request is given up.
+// TestDropCountsWhatWasWrittenOfABacklog: the same in a backlog, some of whose samples are sent alone before the rest
+// of a refused request is given up.
 func TestDropCountsWhatWasWrittenOfABacklog(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		r := newLateRig(t)
@@ -428,7 +432,8 @@ func TestMetadataRequestsStopWhile2CarriesIt(t *testing.T) {
 	}
 }
 
-// Exemplars share the fate of the sample that they stand behind, also where a batch ends.
+// TestExemplarsStayWithTheirSample: exemplars share the fate of the sample that they follow, also at the end of a
+// batch.
 func TestExemplarsStayWithTheirSample(t *testing.T) {
 	fill := func(m *memLog) {
 		now := time.Now().UnixMilli()
@@ -463,7 +468,7 @@ func TestExemplarsStayWithTheirSample(t *testing.T) {
 	})
 }
 
-// shown is the value of a metric; values are of its labels, in any order.
+// shown returns the value of a metric; values are those of its labels, in any order.
 func shown(t *testing.T, reg prometheus.Gatherer, name string, values ...string) float64 {
 	t.Helper()
 	families, err := reg.Gather()

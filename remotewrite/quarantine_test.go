@@ -16,7 +16,8 @@ import (
 	"hwsagent/wal"
 )
 
-// tenant is a receiver with a limit of series: it takes what comes of the first ones, and refuses the others in Mimir's words.
+// tenant is a receiver with a limit of series: it accepts samples of the first ones, and refuses the others in Mimir's
+// words.
 type limitedTenant struct {
 	limit  int
 	series map[string]bool
@@ -44,8 +45,8 @@ func (r *rig) rounds(n, series int, every time.Duration) {
 	}
 }
 
-// New series beyond a tenant's limit leave the batches: the target gets all others, few requests are spent, and nothing waits. When the
-// limit is raised they come back within a minute and a few seconds.
+// TestSeriesLimitIsRaised: new series beyond a tenant's limit leave the batches: the target gets all others, with few
+// extra requests and without delay. When the limit is raised they return within a minute and a few seconds.
 func TestSeriesLimitIsRaised(t *testing.T) {
 	for _, keeps := range []bool{false, true} {
 		t.Run(fmt.Sprintf("keeps=%t", keeps), func(t *testing.T) {
@@ -92,10 +93,10 @@ func TestSeriesLimitIsRaised(t *testing.T) {
 	}
 }
 
-// limitOnly is a receiver that takes the first so many series, by their names, and refuses a request with any other. It keeps
-// nothing, so that a test can measure what a queue keeps.
+// limitOnly is a receiver that accepts the first so many series, by name, and refuses a request with any other. It
+// stores no samples, so that a test can measure the memory of a queue.
 type limitOnly struct {
-	limit           string // the first name that is refused; "": none is
+	limit           string // the first name that is refused; "": no limit
 	requests, taken atomic.Int64
 }
 
@@ -134,7 +135,7 @@ func TestHundredThousandSeriesBeyondTheLimit(t *testing.T) {
 			}
 			r.start()
 			samples(good)
-			time.Sleep(11 * time.Minute) // what the target has is known by then
+			time.Sleep(11 * time.Minute) // by then the queue knows the target's series
 			samples(good)
 			before := to.requests.Load()
 			samples(good + bad)
@@ -185,8 +186,8 @@ func TestHundredThousandSeriesBeyondTheLimit(t *testing.T) {
 	}
 }
 
-// Whatever happens meanwhile, an outage, a stop, a kill, a limit that is raised: what counts as delivered or stored is, and each
-// sample has one outcome.
+// TestQuarantineAtRandom: whatever happens meanwhile (an outage, a stop, a kill, a higher limit), samples that count as
+// delivered or stored are stored, and each sample has one outcome.
 func TestQuarantineAtRandom(t *testing.T) {
 	seeds := uint64(60)
 	if testing.Short() {
@@ -203,7 +204,8 @@ func TestQuarantineAtRandom(t *testing.T) {
 	if all.put < int(seeds)/2 {
 		t.Errorf("series were in quarantine in %d of %d cases: the fault did not happen", all.put, seeds)
 	}
-	// The documented error of the label resent, and what the trial after a restart takes for refused.
+	// Exceptions: the documented error of the label resent, and samples that the trial after a restart counts as
+	// refused.
 	if n := all.mislabelled; n > all.taken/300 {
 		t.Errorf("%d of %d samples count as delivered or stored, and are not", n, all.taken)
 	}
@@ -212,11 +214,11 @@ func TestQuarantineAtRandom(t *testing.T) {
 	}
 }
 
-// quarantineCase is what a case counted, in samples.
+// quarantineCase holds the counts of a case, in samples.
 type quarantineCase struct {
 	put                int // 1: series were in quarantine
-	taken, mislabelled int // that count as delivered or stored; of these, those that are not
-	owed, lost         int // of series that the target had when they were appended; of these, those that it does not have
+	taken, mislabelled int // counted as delivered or stored; of these, those that are not stored
+	owed, lost         int // of series that the target had when they were appended; of these, those that the target lacks
 }
 
 func (c *quarantineCase) add(o quarantineCase) {

@@ -25,8 +25,9 @@ func namesIn(i uint64, prefix string, n int) (names []string) {
 	return names
 }
 
-// A probe that the target took is delivered, also where a later sample of its series was dropped in the same batch, and their window is thrown away
-// before the savepoint is past them: the later one stays dropped, and the probe does not count as dropped.
+// TestProbeTakenBeforeWindowIsThrownAway: a probe that the target accepted counts as delivered, even if a later sample
+// of its series was dropped in the same batch, and their window is discarded before the savepoint passes them: the
+// later sample stays dropped, and the probe does not count as dropped.
 func TestProbeTakenBeforeWindowIsThrownAway(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		bad, stuck := namesIn(0, "bad", 4), namesIn(1, "stuck", 3)
@@ -97,7 +98,8 @@ func TestProbeTakenBeforeWindowIsThrownAway(t *testing.T) {
 	})
 }
 
-// Letters stand for every sample that was dropped, also for those that a window which was thrown away had read and not come to.
+// TestLettersOfWindowThatIsThrownAway: letters stand for every dropped sample, including samples that a discarded
+// window had read but not sent.
 func TestLettersOfWindowThatIsThrownAway(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		bad := namesIn(1, "bad", 4)
@@ -158,8 +160,9 @@ func TestLettersOfWindowThatIsThrownAway(t *testing.T) {
 	})
 }
 
-// A probe that was taken, and whose answer was lost, is a sample in doubt as any other: it does not count as dropped, whether its window is thrown
-// away next, the target is held for what it refuses, or the target answers again.
+// TestProbeWhoseAnswerIsLost: a probe that was accepted, but whose answer was lost, is a sample in doubt like any
+// other: it does not count as dropped, whether next its window is discarded, the target is held for refusing samples,
+// or the target answers again.
 func TestProbeWhoseAnswerIsLost(t *testing.T) {
 	for name, next := range map[string]client.Answer{
 		"then the target is down":    {Err: errDown},

@@ -55,8 +55,8 @@ func (e *endless) Advance(to wal.Mark, _ wal.Outcome) {
 	}
 }
 
-// BenchmarkQueueDrain is the whole path from the log's entry to the encoded request, in
-// samples: it must allocate nothing per sample.
+// BenchmarkQueueDrain measures the whole path from the log's entry to the encoded request, per sample: it must not
+// allocate per sample.
 func BenchmarkQueueDrain(b *testing.B) {
 	for _, series := range []int{500, 10_000} {
 		b.Run(fmt.Sprintf("series=%d", series), func(b *testing.B) {

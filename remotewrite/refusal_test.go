@@ -12,8 +12,8 @@ import (
 	"hwsagent/wal"
 )
 
-// A batch of 2,000 with one bad sample: 1,999 delivered, one dead letter with the
-// server's text, whatever the receiver does with the good part.
+// TestOneBadSampleOf2000: of a batch of 2,000 with one bad sample 1,999 are delivered, and there is one dead letter
+// with the server's text, whatever the receiver does with the good part.
 func TestOneBadSampleOf2000(t *testing.T) {
 	for _, keeps := range []bool{false, true} {
 		for _, series := range []int{2000, 200} { // one and ten samples of each series
@@ -59,8 +59,8 @@ func TestOneBadSampleOf2000(t *testing.T) {
 	}
 }
 
-// An endpoint that answers one 4xx to everything sees at most two requests in eight seconds
-// and no sample twice, and gets everything within a minute of taking it again.
+// TestEndpointRefusesEverything: an endpoint that answers the same 4xx to everything gets at most two requests in eight
+// seconds, without a repeated sample, and gets all samples within a minute after it accepts data again.
 func TestEndpointRefusesEverything(t *testing.T) {
 	for code := 400; code < 500; code++ {
 		if slices.Contains([]int{408, 413, 425, 429}, code) {
@@ -119,8 +119,8 @@ func TestEndpointRefusesEverything(t *testing.T) {
 	}
 }
 
-// A portal or a login page that answers 200 takes nothing: the target is held, the status
-// says why, and all is delivered when a receiver answers again.
+// TestWebPageIsNoReceiver: a portal or a login page answers 200, but stores no samples: the target is held, the status
+// says why, and all samples are delivered when a receiver answers again.
 func TestWebPageIsNoReceiver(t *testing.T) {
 	for _, policy := range []config.Refusal{config.RefusalHold, config.RefusalDrop} {
 		synctest.Test(t, func(t *testing.T) {

@@ -10,8 +10,7 @@ import (
 	"hwsagent/wal"
 )
 
-// seriesLimit is one case of a receiver that refuses a part of the series for ever, as one does
-// that has reached a limit of series.
+// seriesLimit is a case of a receiver that always refuses some series, as one does that has reached a limit of series.
 type seriesLimit struct {
 	percent uint32 // of the series
 	words   string // of a refusal
@@ -30,8 +29,8 @@ func (c seriesLimit) bad(series string) bool {
 	return h.Sum32()%100 < c.percent
 }
 
-// A receiver that refuses some of the series for ever gets every sample of the others, soon, whatever
-// its words are and whatever it does with the good part of a request; and it costs few requests.
+// TestSeriesRefusedForEver: a receiver that always refuses some series soon gets every sample of the others, whatever
+// its words are and whatever it does with the good part of a request, at the cost of few requests.
 func TestSeriesRefusedForEver(t *testing.T) {
 	for _, percent := range []uint32{1, 5, 30} {
 		for _, words := range []string{"bad request", "per-user series limit of 1400 exceeded", "label name too long"} {
@@ -89,14 +88,14 @@ func (c seriesLimit) run(t *testing.T) {
 	if pending > 0 {
 		t.Errorf("%d samples wait after ten minutes", pending)
 	}
-	// A quarter of the series is asked for in each round, up to 64, however many shards there are; and there is a proof.
+	// A quarter of the series is sent alone in each round, up to 64, in any number of shards; and there is a proof.
 	if most := min(10+float64(bad)/rounds/4, 94); extra > most && c.backlog == 0 {
 		t.Errorf("%.1f extra requests a round, want at most %.0f", extra, most)
 	}
 }
 
-// A series that the receiver begins to take again is delivered again within refusedFor, whether all
-// series are taken again or only some; and once none is refused, a round is one request.
+// TestRefusedSeriesHeal: a series that the receiver accepts again is delivered again within refusedFor, whether all
+// series are accepted again or only some; and once all are accepted, a round is one request.
 func TestRefusedSeriesHeal(t *testing.T) {
 	for _, keeps := range []bool{false, true} {
 		for _, share := range []uint32{100, 50, 3} { // percent of the refused series that heal
@@ -150,8 +149,8 @@ func refusedSeriesHeal(t *testing.T, keeps bool, share uint32) {
 	}
 }
 
-// Samples that are refused for themselves, and not for their series, do not cost the good samples
-// of their series.
+// TestRefusedSamplesAreNoRefusedSeries: samples that are refused for their own fault, not for their series', do not
+// cost good samples of their series.
 func TestRefusedSamplesAreNoRefusedSeries(t *testing.T) {
 	for _, backlog := range []bool{false, true} {
 		for _, percent := range []uint32{1, 5} {

@@ -13,7 +13,7 @@ import (
 	"hwsagent/wal"
 )
 
-// refusesData is one case of a target that refuses every request with samples for a while.
+// refusesData is a case of a target that refuses every request with samples for a while.
 type refusesData struct {
 	status  int
 	when    string // it begins to: "from the start", "running", "after an outage", "after a restart", "after a kill"
@@ -25,8 +25,8 @@ func (c refusesData) String() string {
 	return fmt.Sprintf("%d %s/empty writes pass=%t/%s", c.status, c.when, c.empties, c.message)
 }
 
-// A target that refuses all data, for whatever reason, loses nothing: it is held, says why, and
-// gets everything soon after it takes data again.
+// TestRefusesAllData: a target that refuses all data, for whatever reason, loses no sample: it is held, says why, and
+// gets all samples soon after it accepts data again.
 func TestRefusesAllData(t *testing.T) {
 	for _, status := range []int{400, 409, 413, 422} {
 		for _, when := range []string{"from the start", "running", "after an outage", "after a restart", "after a kill"} {
@@ -111,7 +111,7 @@ func (c refusesData) run(t *testing.T) {
 	r.everySampleIsStored()
 }
 
-// everySampleIsStored is verify without the account, which a kill loses.
+// everySampleIsStored is verify without the account, which does not survive a kill.
 func (r *rig) everySampleIsStored() {
 	r.t.Helper()
 	missing := 0
@@ -127,8 +127,8 @@ func (r *rig) everySampleIsStored() {
 	}
 }
 
-// Two receivers behind a balancer, of which one refuses all data for ten minutes: what the other
-// one takes is no proof against the samples that the first one refused.
+// TestOneOfTwoBackendsRefusesAllData: one of two receivers behind a balancer refuses all data for ten minutes: samples
+// accepted by the other are no proof against those that the first one refused.
 func TestOneOfTwoBackendsRefusesAllData(t *testing.T) {
 	for _, status := range []int{400, 413, 422} {
 		for _, when := range []string{"from the start", "running", "after a restart"} {

@@ -43,7 +43,7 @@ func newReplayRig(t *testing.T, rounds, series int, to *fakeReceiver) *replayRig
 	return r
 }
 
-// run replays what comes after a commit.
+// run replays the log after a commit.
 func (r *replayRig) run(ctx context.Context, after uint64) (replay.Count, error) {
 	r.t.Helper()
 	p, err := replay.New(r.o)
@@ -113,7 +113,7 @@ func TestReplaySelects(t *testing.T) {
 	}
 }
 
-// Where the first sample is not taken, nothing else is sent, and the error says why.
+// TestReplayTestsOneSampleFirst: if the first sample is not accepted, no other is sent, and the error says why.
 func TestReplayTestsOneSampleFirst(t *testing.T) {
 	for _, a := range []client.Answer{{Status: 400, Text: "out of bounds"}, {Status: 401, Text: "no token"}, {Status: 404}, {Status: 413}} {
 		r := newReplayRig(t, 50, 20, &fakeReceiver{script: func(fakeRequest) (client.Answer, bool) { return a, true }})
@@ -128,7 +128,8 @@ func TestReplayTestsOneSampleFirst(t *testing.T) {
 	}
 }
 
-// One bad sample costs itself, at receivers of each kind; what is stored is not called refused.
+// TestReplayLeavesBadSamplesBehind: one bad sample costs only itself, at receivers of each kind; stored samples do not
+// count as refused.
 func TestReplayLeavesBadSamplesBehind(t *testing.T) {
 	for name, to := range map[string]*fakeReceiver{
 		"stores nothing of a refused request": {}, "stores the good part": {keepsGood: true}, "in any order": {keepsGood: true, anyOrder: true},
@@ -159,8 +160,8 @@ func TestReplayLeavesBadSamplesBehind(t *testing.T) {
 	}
 }
 
-// A receiver that takes nothing any more ends it, and another one after that commit has the
-// rest.
+// TestReplayGoesOn: a receiver that accepts no more samples ends the replay, and another replay after that commit
+// delivers the rest.
 func TestReplayGoesOn(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		for what, a := range map[string]client.Answer{
@@ -190,7 +191,7 @@ func TestReplayGoesOn(t *testing.T) {
 	})
 }
 
-// What passes is waited for.
+// TestReplayWaits: a replay waits for failures that pass.
 func TestReplayWaits(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		to := &fakeReceiver{maxSamples: 40}
@@ -235,8 +236,8 @@ func TestReplayRate(t *testing.T) {
 	})
 }
 
-// Wherever it is interrupted, it ends within moments, and another one goes on there: nothing
-// is missing.
+// TestReplayInterrupted: a replay that is interrupted, at any point, ends within moments, and another one continues
+// there: no sample is missing.
 func TestReplayInterrupted(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		for cut := range 17 {
@@ -274,7 +275,7 @@ func TestReplayInterrupted(t *testing.T) {
 	})
 }
 
-// Where the entry asks for 2.0, that is what is sent, and 1.0 where it is not taken.
+// TestReplayVersions: an entry that asks for 2.0 gets 2.0, or 1.0 where the receiver does not accept it.
 func TestReplayVersions(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		for speaks, want := range map[speech]wire.Version{speaksBoth: wire.V2, speaksOne: wire.V1, speaksOneSilent: wire.V1, speaksOne400: wire.V1, speaksOne500: wire.V1, speaksTwo: wire.V2} {

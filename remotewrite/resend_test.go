@@ -14,8 +14,8 @@ import (
 	"hwsagent/wal"
 )
 
-// After a kill against a receiver that refuses a whole request for one late sample: no
-// fresh sample is lost, and finding out costs little.
+// TestCrashAtReceiverWithoutOutOfOrderWindow: after a kill, at a receiver that refuses a whole request for one late
+// sample, no fresh sample is lost, and the search for stored samples costs little.
 func TestCrashAtReceiverWithoutOutOfOrderWindow(t *testing.T) {
 	for _, c := range []struct {
 		name            string
@@ -47,7 +47,7 @@ func TestCrashAtReceiverWithoutOutOfOrderWindow(t *testing.T) {
 							time.Sleep(time.Second)
 						}
 					}
-					// Kill: what is durable is the savepoint at the last reservation.
+					// Kill: the savepoint at the last reservation is the durable state.
 					n := 5 + rnd.IntN(20)
 					r.until("some requests", time.Minute, func() bool { return r.to.count() >= min(n, 5+c.backlog) || r.log.pending() == 0 })
 					r.end()
@@ -77,8 +77,9 @@ func TestCrashAtReceiverWithoutOutOfOrderWindow(t *testing.T) {
 							}
 						}
 					}
-					// Sent again in so many requests; a chunk that was stored takes three single
-					// samples, or six of twelve or fewer, the one in which the stored ones end a search (see package split).
+					// Limit of requests for samples sent again: a stored chunk takes three single samples, or six if it
+					// has twelve or fewer; the chunk in which the stored samples end takes a search (see package
+					// split).
 					chunks := lanes * ceil(suspects, c.series) * ceil(c.series, lanes*r.cfg.Queue.MaxSamplesPerSend)
 					each := 3
 					if c.series/lanes <= 12 {
@@ -126,7 +127,7 @@ func checkStored(t *testing.T, r *rig) {
 	}
 }
 
-// An answer that gets lost on the way: the samples may be stored or not.
+// TestLostAnswers: an answer is lost in transit: the samples may be stored or not.
 func TestLostAnswers(t *testing.T) {
 	for _, keeps := range []bool{false, true} {
 		t.Run(fmt.Sprintf("keepsGood=%v", keeps), func(t *testing.T) {
@@ -165,8 +166,8 @@ func (blocked) Send(ctx context.Context, _ client.Request) client.Answer {
 	return client.Answer{Err: ctx.Err()}
 }
 
-// A savepoint was lost: all of a long log may be stored already. No more of it is in memory
-// than a window reaches over.
+// TestMemoryOfResend: after the loss of a savepoint all samples of a long log are in doubt. No more of them are in
+// memory than a window spans.
 func TestMemoryOfResend(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		const series, most = 1000, 32 << 20 // bytes, the collector lets as many be in use again

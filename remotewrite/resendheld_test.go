@@ -11,8 +11,8 @@ import (
 	"hwsagent/remotewrite/config"
 )
 
-// stored makes the first n samples of the log, counted in its order, what an earlier process
-// had got stored and no outcome for, when it was killed.
+// stored makes the first n samples of the log, in its order, stored ones without an outcome, as after the kill of an
+// earlier process.
 func (r *rig) stored(n int) {
 	for _, e := range r.log.entries {
 		for _, s := range e.Samples {
@@ -29,17 +29,17 @@ func (r *rig) stored(n int) {
 	}
 }
 
-// A start after a kill, at a receiver that refuses empty writes and late samples. All that is
-// sent first is refused, so single samples are asked for until one is taken, in both
-// versions of the protocol by turns. That ends, nothing good is passed over, and nothing that
-// is stored is called lost, however slowly the log is read.
+// TestStartAtReceiverThatRefusesEmptyAndLate: a start after a kill, at a receiver that refuses empty writes and late
+// samples. It refuses all the first requests, so single samples are sent until one is accepted, alternately in both
+// versions of the protocol. That ends; no good sample is skipped, and no stored sample counts as lost, however slowly
+// the log is read.
 func TestStartAtReceiverThatRefusesEmptyAndLate(t *testing.T) {
 	for _, tc := range []struct {
 		name   string
 		speaks speech
 		newer  bool
-		every  int  // only each so many rounds has a sample of each second series
-		again  bool // an earlier process is remembered, and so is a sample that was taken then
+		every  int  // only every so many rounds has a sample of every second series
+		again  bool // the memory of an earlier process is kept, with a sample that was accepted then
 	}{
 		{name: "1.0", every: 1},
 		{name: "1.0, two intervals", every: 3},
@@ -91,8 +91,8 @@ func TestStartAtReceiverThatRefusesEmptyAndLate(t *testing.T) {
 	}
 }
 
-// After a kill, with bad samples where it is asked for single ones: at the beginning and the
-// end of what is sent again at once, and between. None of the good ones passes for stored.
+// TestBadSamplesDoNotMakeOthersPassForStored: after a kill, bad samples are where single samples are sent: at the
+// beginning and the end of the samples sent again at once, and between. No good sample counts as stored.
 func TestBadSamplesDoNotMakeOthersPassForStored(t *testing.T) {
 	const series, rounds = 60, 12
 	for name, bad := range map[string]func(i, j int) bool{ // in round i, of series j
@@ -118,7 +118,7 @@ func TestBadSamplesDoNotMakeOthersPassForStored(t *testing.T) {
 					}
 					to.poison = func(s smp) bool { return lost[s] }
 					r.stored(stored)
-					r.log.sp.High, r.log.sp.Shards = r.log.head(), 1 // and some was sent in vain
+					r.log.sp.High, r.log.sp.Shards = r.log.head(), 1 // and some were sent without success
 					r.start()
 					r.drained(10 * time.Minute)
 					r.end()

@@ -8,8 +8,8 @@ import (
 	"time"
 )
 
-// Prometheus 2 with an out-of-order window takes floats late, but no histograms. What is
-// sent again after a kill is stored all the same, and none of it counts as lost.
+// TestCrashAtReceiverThatTakesNoHistogramLate: Prometheus 2 with an out-of-order window accepts late floats, but no
+// late histograms. Samples that are sent again after a kill are all stored there, and do not count as lost.
 func TestCrashAtReceiverThatTakesNoHistogramLate(t *testing.T) {
 	for seed := range uint64(8) {
 		synctest.Test(t, func(t *testing.T) {

@@ -9,14 +9,14 @@ import (
 	"hwsagent/remotewrite/client"
 )
 
-// A start after a kill, at a receiver that answers 429 to each so many requests. It is found out
-// what is stored all the same, and soon.
+// TestResendAtAReceiverThatLimitsTheRate: a start after a kill, at a receiver that answers 429 to one in so many
+// requests: the queue finds out which samples are stored all the same, and soon.
 func TestResendAtAReceiverThatLimitsTheRate(t *testing.T) {
 	const series, rounds = 10, 20
 	for _, refuseEmpty := range []bool{false, true} {
 		for _, every := range []int{10, 5, 4, 3, 2} {
 			if refuseEmpty && every == 2 {
-				continue // no two requests tell anything
+				continue // of two requests in a row one always gets 429
 			}
 			t.Run(fmt.Sprintf("refuses empty writes=%t/each %d", refuseEmpty, every), func(t *testing.T) {
 				synctest.Test(t, func(t *testing.T) {

@@ -9,9 +9,9 @@ import (
 	"hwsagent/remotewrite/client"
 )
 
-// A start after a kill, and a proxy that answers 400 to everything for some seconds while it is
-// found out what was stored: what it refused need not be stored. Nothing that comes after
-// that is delivered before it is.
+// TestProxyRefusesWhileItIsFoundOutWhatIsStored: after a kill a proxy answers 400 to everything for some seconds while
+// the queue finds out which samples are stored: samples that the proxy refused need not be stored. Later samples are
+// not delivered before they are.
 func TestProxyRefusesWhileItIsFoundOutWhatIsStored(t *testing.T) {
 	const series, rounds = 6, 8
 	for _, refuseEmpty := range []bool{false, true} {

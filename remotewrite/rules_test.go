@@ -66,7 +66,7 @@ func header(name, want string) func(*testing.T, []*wired) {
 	}
 }
 
-// Rules that both specifications have in the same words, with the sections of 1.0 and 2.0.
+// commonRules returns the rules that both specifications state in the same words, with the sections of 1.0 and 2.0.
 func commonRules() []rule {
 	return []rule{
 		{"a POST to the URL that is configured", "Protocol", func(t *testing.T, all []*wired) {

@@ -11,8 +11,8 @@ import (
 	"hwsagent/wal"
 )
 
-// BenchmarkFurtherTarget is the memory that each further target at the head of the log takes for a series: what its
-// cursor and its cache keep, and what the cache alone keeps. The first target's is what targets share.
+// BenchmarkFurtherTarget measures the memory that each further target at the head of the log needs for a series: that
+// of its cursor and cache, and that of the cache alone. Targets share the memory of the first one.
 func BenchmarkFurtherTarget(b *testing.B) {
 	const series, targets = 10_000, 20
 	for b.Loop() {

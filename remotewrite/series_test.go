@@ -98,7 +98,7 @@ func TestSeriesLabels(t *testing.T) {
 	}
 }
 
-// A slot that is used again for another series does not bring the old one's labels.
+// TestSeriesSlotReused: a slot that is reused for another series does not have the old one's labels.
 func TestSeriesSlotReused(t *testing.T) {
 	c := newSeriesCache(labels.EmptyLabels(), nil)
 	a := &wal.Series{Slot: 7, Labels: labels.FromStrings("__name__", "a")}
@@ -141,8 +141,8 @@ func TestNoCustomBucketsIn1(t *testing.T) {
 	}
 }
 
-// TestTargetsShareLabels: a target keeps no labels of its own but those that its rules give to one series alone, and it is as
-// small as the comment of series says, whatever the version.
+// TestTargetsShareLabels: a target keeps no labels of its own, except those that its rules give to a single series, and
+// a series is as small as its comment says, in either version.
 func TestTargetsShareLabels(t *testing.T) {
 	if size := unsafe.Sizeof(series{}); size > 48 {
 		t.Errorf("a target keeps %d bytes of each series", size)
@@ -168,7 +168,7 @@ func TestTargetsShareLabels(t *testing.T) {
 	}
 }
 
-// TestGoneSeriesAreForgotten: what a target made of series that no cursor has any more does not stay in memory.
+// TestGoneSeriesAreForgotten: a target's forms of series that no cursor has any more do not stay in memory.
 func TestGoneSeriesAreForgotten(t *testing.T) {
 	log, err := wal.Open(wal.Options{Dir: t.TempDir()})
 	if err != nil {

@@ -13,10 +13,9 @@ import (
 	"hwsagent/wal"
 )
 
-// on_refusal: drop follows both specifications to the letter ("Retries & Backoff" of 1.0,
-// "Retries on 4xx" of 2.0): what was answered by a 4xx other than 429 is never sent again,
-// and counted; 429 and 5xx are retried; a redirect or anything else that is no answer to
-// the write loses nothing.
+// TestDropFollowsTheSpecification: on_refusal: drop follows both specifications to the letter ("Retries & Backoff" of
+// 1.0, "Retries on 4xx" of 2.0): samples that got a 4xx other than 429 are never sent again, and are counted; 429 and
+// 5xx are retried; a redirect or any other answer that is not one to the write loses no sample.
 func TestDropFollowsTheSpecification(t *testing.T) {
 	codes := []int{0, 100, 199, 300, 301, 302, 303, 304, 305, 307, 308, 399, 600, 999}
 	for code := 400; code < 600; code++ {
@@ -62,9 +61,9 @@ func dropped(t *testing.T, code int) {
 	r.verify(lost...)
 }
 
-// Under 5xx, or without an answer, the gaps between requests never shrink below 0.8 of the
-// one before, for the target as a whole, however many shards it has, and they keep to
-// max_backoff; also while the batch is taken apart.
+// TestRetryGapsNeverShrink: under 5xx, or without an answer, the gap between requests never shrinks below 0.8 of the
+// one before, for the target as a whole, with any number of shards, and keeps to max_backoff; also during the division
+// of a batch.
 func TestRetryGapsNeverShrink(t *testing.T) {
 	for _, a := range []client.Answer{{Err: errDown}, {Status: 500}, {Status: 502, Text: "bad gateway"}, {Status: 503}, {Status: 504}, {Status: 599}} {
 		for shards := 1; shards <= 8; shards *= 8 {
@@ -91,7 +90,7 @@ func gaps(t *testing.T, a client.Answer, shards int, seed uint64) {
 		time.Sleep(10 * time.Second)
 	}
 	r.end()
-	// Those of the first moment were under way together.
+	// The requests of the first moment were in flight together.
 	failed := slices.DeleteFunc(r.to.log(), func(q fakeRequest) bool {
 		return down.IsZero() || q.at.Before(down.Add(10*time.Second+100*time.Millisecond))
 	})

@@ -12,7 +12,7 @@ import (
 	"hwsagent/wal"
 )
 
-// stage is what a scene of a transcript plays on: a log, a queue and a receiver.
+// stage is the setting of a transcript's scene: a log, a queue and a receiver.
 type stage struct {
 	*rig
 	running bool
@@ -27,13 +27,13 @@ type stage struct {
 	down    bool            // no request arrives
 	loses   int             // how many answers are lost
 	trigger string          // a sample of a round
-	then    func()          // what happens once the receiver has got it; nil: nothing
+	then    func()          // called once the receiver has got it; nil: nothing
 }
 
-// command does something, and returns what is then changed of the receiver, if anything is.
+// command does something, and returns a change to the receiver's state, or nil.
 type command func(words []string) (change func())
 
-// commands are what a line may say.
+// commands are the commands of a line.
 func (on *stage) commands() map[string]command {
 	do := func(f func(words []string)) command { return func(words []string) func() { f(words); return nil } }
 	return map[string]command{
@@ -246,7 +246,7 @@ func (on *stage) show([]string) {
 	on.printLetters()
 }
 
-// printLetters prints how many dead letters came since the last show, by what they say.
+// printLetters prints how many dead letters came since the last show, by their text.
 func (on *stage) printLetters() {
 	letters := on.letters.all()
 	samples, order := map[string]int{}, []string(nil)

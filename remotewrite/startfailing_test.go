@@ -11,7 +11,8 @@ import (
 	"hwsagent/remotewrite/config"
 )
 
-// After a kill, a target that refuses empty writes and fails at three requests of ten has all within ten minutes.
+// TestStartWhereRequestsFailAndEmptyWritesAreRefused: after a kill, a target that refuses empty writes and fails at
+// three of ten requests has all samples within ten minutes.
 func TestStartWhereRequestsFailAndEmptyWritesAreRefused(t *testing.T) {
 	for _, status := range []int{0, 500, 503} {
 		for _, message := range []string{config.MessageV1, config.MessageV2} {

@@ -14,8 +14,8 @@ import (
 	"hwsagent/wal"
 )
 
-// treadmill is a Source that has the same commit again and again, with later times,
-// whenever it is told to. It allocates nothing, so that what is counted is the queue's.
+// treadmill is a Source that yields the same commit again and again on demand, with later times. It does not allocate,
+// so that only the queue's allocations are counted.
 type treadmill struct {
 	entry wal.Entry
 	step  chan struct{}
@@ -94,7 +94,7 @@ func runTreadmill(tb testing.TB, message string, series int) (_ *yes, turn func(
 	}
 }
 
-// BenchmarkQueue is a commit's way through relabelling cache, window, shard and encoder.
+// BenchmarkQueue measures a commit's way through relabelling cache, window, shard and encoder.
 func BenchmarkQueue(b *testing.B) {
 	for _, message := range []string{config.MessageV1, config.MessageV2} {
 		b.Run(message, func(b *testing.B) {
@@ -111,8 +111,7 @@ func BenchmarkQueue(b *testing.B) {
 	}
 }
 
-// TestSteadyStateAllocatesNothing: what is left is of each commit and each request, none
-// of each sample.
+// TestSteadyStateAllocatesNothing: the queue allocates per commit and per request, but not per sample.
 func TestSteadyStateAllocatesNothing(t *testing.T) {
 	for _, message := range []string{config.MessageV1, config.MessageV2} {
 		t.Run(message, func(t *testing.T) { steady(t, message) })

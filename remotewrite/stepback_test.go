@@ -13,11 +13,10 @@ import (
 	"hwsagent/wal"
 )
 
-// The host's clock is set back by ten minutes, more rounds than a window reaches over, at
-// a receiver that takes nothing out of order. What it refuses until the clock is past where
-// it was is counted and kept as dead letters; all that came before the step and all that
-// comes after that moment is delivered, and so is every sample of series that begin in
-// between, in the same batches. A few requests a batch do.
+// TestClockSetBackAtAStrictReceiver: the host's clock is set back by ten minutes, more rounds than a window spans, at a
+// receiver that accepts no late samples. Samples that it refuses until the clock has caught up are counted and become
+// dead letters. All samples before the step and after that moment are delivered, and so are those of series that begin
+// in between, in the same batches. A few requests per batch are enough.
 func TestClockSetBackAtAStrictReceiver(t *testing.T) {
 	for _, tc := range []struct{ keepsGood, refuseEmpty bool }{{false, false}, {true, false}, {false, true}, {true, true}} {
 		t.Run(fmt.Sprintf("%+v", tc), func(t *testing.T) {
@@ -93,9 +92,9 @@ func TestClockSetBackAtAStrictReceiver(t *testing.T) {
 	}
 }
 
-// The agent is started again while the clock is behind, with samples on their way. It knows
-// what is late: samples of series that began after the step are delivered, none that is
-// missing counts as stored, and a target that refuses empty writes as well is not held.
+// TestRestartWhileTheClockIsBehind: the agent restarts while the clock is behind and samples are in flight. It knows
+// which series are late: samples of series that began after the step are delivered, missing samples do not count as
+// stored, and a target that also refuses empty writes is not held.
 func TestRestartWhileTheClockIsBehind(t *testing.T) {
 	for _, tc := range []struct{ keepsGood, refuseEmpty, kill bool }{
 		{false, false, false}, {false, false, true}, {true, false, true}, {false, true, true}, {true, true, true},
@@ -148,7 +147,7 @@ func TestRestartWhileTheClockIsBehind(t *testing.T) {
 					}
 					time.Sleep(10 * time.Second)
 				}
-				// Nothing but late samples come from now on.
+				// Only late samples come from now on.
 				r.drained(30 * time.Minute)
 				r.end()
 				o := r.log.outcome()
@@ -176,10 +175,9 @@ func TestRestartWhileTheClockIsBehind(t *testing.T) {
 
 var setBackSeeds = flag.Uint64("setback.seeds", 60, "how many seeds TestClockSetBackAtRandom runs")
 
-// The clock is set back at random, at a receiver that takes nothing out of order, with
-// outages, lost answers, and series that come and go. No sample that is newer than all
-// before it of its series is lost, and all that is missing is counted and has a letter; after
-// a stop in such a time it is counted.
+// TestClockSetBackAtRandom: the clock is set back at random, at a receiver that accepts no late samples, with outages,
+// lost answers, and series that come and go. No sample that is newer than all before it in its series is lost, and
+// every missing sample is counted and has a letter; after a stop in that state it is only counted.
 func TestClockSetBackAtRandom(t *testing.T) {
 	seeds := *setBackSeeds
 	if testing.Short() {
@@ -256,13 +254,13 @@ func setBackAtRandom(t *testing.T, rnd *rand.Rand) {
 		letters += uint64(max(l.Samples, 1))
 	}
 	if restarts > 0 {
-		// What the target had of a series is forgotten then: a sample that may have been sent
-		// before, and is late, looks as if it had been stored.
+		// The queue then forgets the target's newest sample of each series: a late sample that may have been sent
+		// before looks as if it were stored.
 		if missing > o.Lost()+o.Dropped[wal.Resent] {
 			t.Errorf("%d samples are missing, outcomes %+v", missing, o)
 		}
 	} else {
-		exact := !to.keepsGood && !lost // then nothing that is stored can look as if it were not
+		exact := !to.keepsGood && !lost // then a stored sample cannot look as if it were not
 		if missing > o.Lost() || exact && missing != o.Lost() || letters != o.Lost() || first > 0 {
 			t.Errorf("%d samples are missing, %d of them fresh, letters of %d; outcomes %+v", missing, first, letters, o)
 		}

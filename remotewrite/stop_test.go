@@ -10,8 +10,8 @@ import (
 	"hwsagent/remotewrite/client"
 )
 
-// A batch that has not filled is sent when the queue stops, also of a commit that was not
-// even read, and once.
+// TestStopFlushesOnce: a batch that is not full is sent once when the queue stops, including a commit that was not read
+// yet.
 func TestStopFlushesOnce(t *testing.T) {
 	for name, wait := range map[string]time.Duration{"at once": 0, "read": 200 * time.Millisecond, "after others": 10 * time.Second} {
 		t.Run(name, func(t *testing.T) {
@@ -36,8 +36,8 @@ func TestStopFlushesOnce(t *testing.T) {
 	}
 }
 
-// A receiver in trouble is not asked once more because the queue stops, and cannot keep it
-// from stopping; what it has not taken is there after the next start.
+// TestStopIsBounded: a stop sends no further request to a failing receiver, which cannot delay the stop; samples that
+// it has not accepted are there after the next start.
 func TestStopIsBounded(t *testing.T) {
 	for _, c := range []struct {
 		name    string
@@ -92,7 +92,7 @@ func TestStopIsBounded(t *testing.T) {
 	}
 }
 
-// A backlog does not keep the queue from stopping: what there is time for is sent.
+// TestStopWithBacklog: a backlog does not delay the stop of the queue: as many samples are sent as time allows.
 func TestStopWithBacklog(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		r := newRig(t, &fakeReceiver{latency: 50 * time.Millisecond})

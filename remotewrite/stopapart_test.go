@@ -12,10 +12,9 @@ import (
 	"hwsagent/wal"
 )
 
-// A batch is taken apart, and at each of its requests by turns the answer is lost: what was sent
-// is stored, or never arrived. The agent goes on, or is stopped or killed then and started
-// again. Always the bad sample counts as lost, with one letter, and all the others as what they
-// are, stored.
+// TestAnswerLostWhileABatchIsTakenApart: during the division of a batch the answer to each request in turn is lost,
+// when the request was stored or never arrived. The agent then continues, or is stopped or killed and restarted. In
+// each case only the bad sample counts as lost, with one letter, and all others as stored.
 func TestAnswerLostWhileABatchIsTakenApart(t *testing.T) {
 	for _, then := range []string{"it goes on", "stopped", "killed"} {
 		for _, stored := range []bool{true, false} {
@@ -36,9 +35,9 @@ func TestAnswerLostWhileABatchIsTakenApart(t *testing.T) {
 
 type apartLife struct {
 	then   string
-	stored bool // what was sent when the answer was lost
+	stored bool // the request was stored before its answer was lost
 	bad    int  // the round of the bad sample
-	gaps   bool // not each series has a sample in each round
+	gaps   bool // some series lack samples in some rounds
 	at     int  // the request whose answer is lost, from 0
 }
 

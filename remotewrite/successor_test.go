@@ -11,8 +11,8 @@ import (
 	"hwsagent/wal"
 )
 
-// After a kill: of a series that has newer samples from another sender all are refused for their
-// order. None of them is stored, and none counts so for that of them which comes next.
+// TestSeriesOfAnotherSenderIsNotStored: after a kill, all samples of a series that has newer ones from another sender
+// are refused for their order. None of them is stored, and the next ones do not make them count as stored.
 func TestSeriesOfAnotherSenderIsNotStored(t *testing.T) {
 	const series, rounds = 20, 8
 	for stored := 0; stored <= series*rounds; stored += 7 {
@@ -32,7 +32,7 @@ func TestSeriesOfAnotherSenderIsNotStored(t *testing.T) {
 			r.start()
 			r.drained(time.Minute)
 			r.end()
-			want := uint64(rounds - ceil(stored, series)) // those among stored ones cannot be told
+			want := uint64(rounds - ceil(stored, series)) // those among stored samples cannot be recognised
 			if o := r.log.outcome(); o.Lost() < want || o.Lost() > rounds+1 {
 				t.Errorf("%d stored: outcomes %+v, want %d to %d samples lost", stored, o, want, rounds)
 			}
@@ -43,8 +43,8 @@ func TestSeriesOfAnotherSenderIsNotStored(t *testing.T) {
 	}
 }
 
-// After a kill, wherever what was stored ends, and wherever in its request a bad sample is: nothing
-// that is stored counts as lost, as the receiver says that it is the order.
+// TestNothingStoredIsLostWhereTheOrderIsSaid: after a kill, wherever the stored samples end and wherever in its request
+// a bad sample is, no stored sample counts as lost, because the receiver says that the order is the reason.
 func TestNothingStoredIsLostWhereTheOrderIsSaid(t *testing.T) {
 	const series, rounds = 30, 10
 	for _, bad := range []int{-1, 0, 1, series / 2, series - 1} { // -1: none
@@ -77,8 +77,9 @@ func TestNothingStoredIsLostWhereTheOrderIsSaid(t *testing.T) {
 	}
 }
 
-// A sample that is refused for its order, because another sender was faster, and whose next one is
-// ahead of the receiver's clock: that is dropped as ever, and not sent to find out what is stored.
+// TestSuccessorAheadOfTheClockIsNotAskedFor: a sample is refused for its order, because another sender was faster, and
+// the next one is ahead of the receiver's clock: the next one is dropped as usual, and not sent to find out which
+// samples are stored.
 func TestSuccessorAheadOfTheClockIsNotAskedFor(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		to := &fakeReceiver{stored: map[string][]smp{}, has: map[smp]bool{}}

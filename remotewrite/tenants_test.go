@@ -44,7 +44,7 @@ type familyRig struct {
 const familyRules = "url: http://h.example/\nname: m\nwrite_relabel_configs: [{source_labels: [__name__], regex: '(.*)_m', target_label: team}]\n" +
 	"queue_config: {batch_send_deadline: 1s}\nmetadata_config: {send: false}\n"
 
-// newFamily makes the rig of an entry whose tenant is what a series' name says: a_m is a's.
+// newFamily creates the rig of an entry whose tenant is named in the series' name: a_m belongs to a.
 func newFamily(t *testing.T, keys string) *familyRig {
 	f := &familyRig{
 		t: t, cfg: mustLoad(t, familyRules+"hwsagent: {future_limit: 0s, tenant: {label: team"+keys+"}}"),
@@ -167,7 +167,7 @@ func (f *familyRig) commit(series ...string) {
 	}
 }
 
-// arrived is how many samples of a series a tenant has, and how late the latest was.
+// arrived returns how many samples of a series a tenant has, and how late the latest one was.
 func (f *familyRig) arrived(id, series string) (n int, late time.Duration) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
@@ -186,9 +186,8 @@ func (f *familyRig) outcome(id string) wal.Outcome {
 	return f.logs[id].ledger
 }
 
-// For three hours one tenant is refused in some way. The others have every sample within
-// their deadline all the time, those of nobody too, and the held one has all of its own
-// soon after.
+// TestTenantHeldForHours: for three hours one tenant is refused in some way. The others, and series without a tenant,
+// have every sample within their deadline all the time, and the held tenant has all of its own soon afterwards.
 func TestTenantHeldForHours(t *testing.T) {
 	for _, code := range []int{http.StatusTooManyRequests, http.StatusForbidden, http.StatusServiceUnavailable} {
 		t.Run(fmt.Sprint(code), func(t *testing.T) {
@@ -232,7 +231,7 @@ func TestTenantHeldForHours(t *testing.T) {
 	}
 }
 
-// What no target can be made for waits, and nothing passes it by.
+// TestScoutWaitsForTheDisk: samples for which no target can be created wait, and later ones do not overtake them.
 func TestScoutWaitsForTheDisk(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		f := newFamily(t, ", default: anonymous")
@@ -261,8 +260,8 @@ func TestScoutWaitsForTheDisk(t *testing.T) {
 	})
 }
 
-// Of more tenants than there may be, the further ones are the default's, until one is
-// forgotten; each sample is at one tenant, once.
+// TestMaxTenants: tenants beyond the limit belong to the default tenant until another one is forgotten; each sample is
+// at one tenant, once.
 func TestMaxTenants(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		f := newFamily(t, ", default: anonymous, drop_label: true, max_tenants: 2, forget_after: 1h")
@@ -302,7 +301,7 @@ func TestMaxTenants(t *testing.T) {
 	})
 }
 
-// Without a default, what has no tenant is dropped and counted.
+// TestNoTenant: without a default tenant, samples without a tenant are dropped and counted.
 func TestNoTenant(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		f := newFamily(t, ", max_tenants: 1")
@@ -327,7 +326,7 @@ func TestNoTenant(t *testing.T) {
 	})
 }
 
-// External labels and rules decide who it is.
+// TestTenantOfFinalLabels: external labels and rules decide which tenant a series belongs to.
 func TestTenantOfFinalLabels(t *testing.T) {
 	c := newSeriesCache(labels.FromStrings("team", "a"), nil)
 	entry := config.Config{Target: config.TargetConfig{Tenant: &config.TenantConfig{Label: "team", DropLabel: true}}}
@@ -350,7 +349,8 @@ func TestTenantOfFinalLabels(t *testing.T) {
 	}
 }
 
-// What the target of the rest has left behind waits for the scout as what is live does.
+// TestBacklogAfterScout: samples in the backlog of the default target wait for the discovery of tenants, as live ones
+// do.
 func TestBacklogAfterScout(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		cfg := mustLoad(t, familyRules+"hwsagent: {catch_up: live_first, tenant: {label: team}}")

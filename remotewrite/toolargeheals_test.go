@@ -9,8 +9,8 @@ import (
 	"hwsagent/remotewrite/client"
 )
 
-// A receiver that takes one sample in a request for five minutes: requests are of full size again
-// twelve minutes later, and the status says why they are small until then.
+// TestBatchLimitHealsAfter413: a receiver accepts one sample per request for five minutes: requests are of full size
+// again twelve minutes later, and until then the status says why they are small.
 func TestBatchLimitHealsAfter413(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		small, large := false, 0

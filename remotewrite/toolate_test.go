@@ -11,16 +11,16 @@ import (
 	"hwsagent/wal"
 )
 
-// Where the receiver's window ends inside the backlog, and inside a batch of it, nothing that
-// is too old counts as stored, nor is it given up: it waits, and all comes when the window is
-// made long enough.
+// TestLiveFirstBeyondTheWindow: the receiver's window ends inside the backlog, and inside a batch of it: samples that
+// are too old do not count as stored, nor are they given up. They wait, and all arrive when the window is made long
+// enough.
 func TestLiveFirstBeyondTheWindow(t *testing.T) {
 	for _, keeps := range []bool{false, true} {
 		t.Run(fmt.Sprint("keepsGood=", keeps), func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
 				r := newLateRig(t)
 				r.to.keepsGood, r.to.window = keeps, 20*time.Minute
-				r.cfg.Target.CatchUpRateLimit = 2 // what waits becomes too old
+				r.cfg.Target.CatchUpRateLimit = 2 // waiting samples become too old
 				r.start()
 				r.collect(time.Minute)
 				r.down.Store(true)
@@ -43,7 +43,8 @@ func TestLiveFirstBeyondTheWindow(t *testing.T) {
 	}
 }
 
-// So it is where the receiver answers 500 to what is too old, which asks for it again.
+// TestLiveFirstBeyondTheWindow500: the same where the receiver answers 500 to samples that are too old, which demands a
+// retry.
 func TestLiveFirstBeyondTheWindow500(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		r := newLateRig(t)
@@ -70,8 +71,8 @@ func TestLiveFirstBeyondTheWindow500(t *testing.T) {
 	})
 }
 
-// Who goes back to delivery in order gives up what the receiver finds too old: it is counted as
-// lost, sample by sample.
+// TestBackInOrderBeyondTheWindow: after a change to in_order delivery, samples that the receiver finds too old are
+// given up and counted as lost, one by one.
 func TestBackInOrderBeyondTheWindow(t *testing.T) {
 	for _, keeps := range []bool{false, true} {
 		t.Run(fmt.Sprint("keepsGood=", keeps), func(t *testing.T) {
@@ -105,9 +106,9 @@ func TestBackInOrderBeyondTheWindow(t *testing.T) {
 	}
 }
 
-// In order as well: somebody else's samples move the window's end between the rounds of a
-// batch. Of each series the older samples are refused and the newest is taken, as where the
-// good part was stored; but they were not, and do not count as resent.
+// TestWindowEndsInsideABatch: with in_order, too: another sender's samples move the end of the window between the
+// rounds of a batch. The older samples of each series are refused and the newest is accepted, as if the good part had
+// been stored. It was not, so they do not count as resent.
 func TestWindowEndsInsideABatch(t *testing.T) {
 	for _, keeps := range []bool{false, true} {
 		for inside := range 4 { // rounds within the window
@@ -148,8 +149,8 @@ func TestWindowEndsInsideABatch(t *testing.T) {
 	}
 }
 
-// What the backlog is answered while fresh samples are taken slows the backlog down only. If
-// nothing old is taken from the beginning, what is fresh has to wait until that is clear.
+// TestLiveFirstBacklogFails: answers to the backlog slow down only the backlog while fresh samples are accepted. If no
+// old sample is accepted from the start, fresh ones wait until that is clear.
 func TestLiveFirstBacklogFails(t *testing.T) {
 	for _, tc := range []struct {
 		a      client.Answer
@@ -202,9 +203,9 @@ func TestLiveFirstBacklogFails(t *testing.T) {
 	}
 }
 
-// A Prometheus without a window calls what is an hour older than its newest sample out of
-// bounds. There the order matters, so the newer part is not sent first; but what was never
-// stored does not count as resent either.
+// TestOutOfBoundsInsideABatch: a Prometheus without a window calls samples out of bounds that are an hour older than
+// its newest one. The order matters there, so the newer part is not sent first; but samples that were never stored do
+// not count as resent either.
 func TestOutOfBoundsInsideABatch(t *testing.T) {
 	for _, keeps := range []bool{false, true} {
 		for n := range 8 {

@@ -7,9 +7,9 @@ import (
 	"time"
 )
 
-// Bad samples beside each other in a backlog, three and more, are given up as any: others that
-// are as old are taken, so it is not their age, and the receiver does not say that it is their
-// order. The rest of the backlog comes.
+// TestBadNeighboursInABacklog: three or more bad samples next to each other in a backlog are given up as usual: others
+// of the same age are accepted, so age is not the reason, and the receiver does not say that order is. The rest of the
+// backlog is delivered.
 func TestBadNeighboursInABacklog(t *testing.T) {
 	for _, first := range []int{0, 7, lateRigSeries - 3} {
 		t.Run(fmt.Sprint("from series ", first), func(t *testing.T) {
@@ -36,8 +36,8 @@ func TestBadNeighboursInABacklog(t *testing.T) {
 	}
 }
 
-// Exemplars are no samples: a batch most of whose samples are refused is not taken for one of
-// which most was taken.
+// TestTookAsOldCountsSamples: exemplars do not count as samples: a batch with most samples refused must not count as
+// mostly accepted.
 func TestTookAsOldCountsSamples(t *testing.T) {
 	ss := testSeries(10)
 	var batch []point

@@ -36,7 +36,7 @@ func TestTranscripts(t *testing.T) {
 			var printed []string
 			for i, scene := range strings.Split(string(text), "\nscene ") {
 				if i == 0 {
-					printed = append(printed, scene) // what stands before the first scene
+					printed = append(printed, scene) // the text before the first scene
 					continue
 				}
 				name, _, _ := strings.Cut(scene, "\n")
@@ -57,7 +57,7 @@ func TestTranscripts(t *testing.T) {
 	}
 }
 
-// play runs a scene and returns it with what it prints now.
+// play runs a scene, and returns it with its present output.
 func play(t *testing.T, scene string) string {
 	on := &stage{rig: newRig(t, &fakeReceiver{})}
 	on.to.poison = func(s smp) bool { return on.bad[s.series] || on.bad[on.at(s)] }

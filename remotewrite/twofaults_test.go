@@ -10,9 +10,9 @@ import (
 	"hwsagent/wal"
 )
 
-// One sample of a batch is refused with 400, and the receiver fails at another one with 500, as
-// Prometheus 2 does for what is invalid and what is beyond its window: both are given up, whichever
-// comes first, and the others are delivered.
+// TestBadAndPoisonousSampleInOneBatch: one sample of a batch is refused with 400, and the receiver fails at another one
+// with 500, as Prometheus 2 does for invalid samples and for samples beyond its window: both are given up, in either
+// order, and the others are delivered.
 func TestBadAndPoisonousSampleInOneBatch(t *testing.T) {
 	for _, names := range [][2]string{{"m0080", "m0010"}, {"m0010", "m0080"}, {"m0010", "m0011"}, {"m0099", "m0000"}} {
 		t.Run(names[0]+" refused, "+names[1]+" poison", func(t *testing.T) {

@@ -52,7 +52,7 @@ func TestWords(t *testing.T) {
 	}
 }
 
-// TestPageIsNotTheDatabase: a web page is not taken for the receiver, whatever its title says.
+// TestPageIsNotTheDatabase: a web page does not count as the receiver, whatever its title says.
 func TestPageIsNotTheDatabase(t *testing.T) {
 	for body, want := range map[string]bool{
 		"out of order sample\n": true,
@@ -76,7 +76,7 @@ func TestPageIsNotTheDatabase(t *testing.T) {
 	}
 }
 
-// TestBorrowedWords: a target that refuses everything in words that only resemble those of a database loses nothing.
+// TestBorrowedWords: a target that refuses everything in words similar to a database's loses no sample.
 func TestBorrowedWords(t *testing.T) {
 	for _, a := range []client.Answer{
 		{Status: 400, Text: "Out of order: the service is being repaired"},
@@ -107,8 +107,8 @@ func TestBorrowedWords(t *testing.T) {
 	}
 }
 
-// TestDuplicates: a sample of which the receiver's database has another value at the same time is given up, also where the
-// target takes no other sample; it is not counted as sent before.
+// TestDuplicates: a sample for whose time the receiver's database has another value is given up, even if the target
+// accepts no other sample; it does not count as sent before.
 func TestDuplicates(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		to := &fakeReceiver{latency: 5 * time.Millisecond}
