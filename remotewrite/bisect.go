@@ -28,7 +28,7 @@ type bisection struct {
 	points  []point
 	with    map[givenup.Key][]point // exemplars of samples that are not sent yet
 	answers map[int]client.Answer   // refusals, by request number
-	sent    int                     // requests
+	sent    int                     // number of requests
 	last    client.Answer           // the last refusal
 	told    int                     // dead letters of this batch so far
 	held    bool                    // the target is held, or did not accept the control sample

@@ -84,7 +84,7 @@ func (s *shard) denied(p gate.Pass, l *parcel, a client.Answer, m mode) bool {
 	return false
 }
 
-// failedAt gives p back after a failure that may pass by itself, and reports whether that is the answer.
+// failedAt gives p back after a failure that may pass, and reports whether it counts as an answer about the samples.
 func (s *shard) failedAt(p gate.Pass, l *parcel, a client.Answer, m mode) bool {
 	l.unsure = true
 	s.q.failed(p, a)

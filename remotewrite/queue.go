@@ -87,10 +87,10 @@ type Queue struct {
 	emptyRefused  atomic.Pointer[refusal] // the refusal of an empty write that asked for the time
 	retries       atomic.Uint64
 	failed        atomic.Uint64
-	sent          atomic.Uint64 // samples delivered by this process
+	sent          atomic.Uint64 // samples delivered since New
 	requests      atomic.Uint64
 	batches       atomic.Uint64 // requests that delivered samples
-	slowed        atomic.Int64  // when an answer last asked to go slower, ns since born; 0: never
+	slowed        atomic.Int64  // when an answer last asked to slow down, ns since born; 0: never
 	tests         atomic.Int64  // number of held samples sent as tests
 	trust         split.Trust   // in the target's refusals
 	slowedBehind  atomic.Int64  // like slowed, for the backlog
@@ -120,8 +120,8 @@ type Queue struct {
 	// target. Its seq is 0.
 	good    point
 	hasGood bool
-	// refusedAsLate is the last sample that the receiver's database refused, alone, for its order or age, in any
-	// shard. The target refuses it again in these words as long as that database answers. Its seq is 0.
+	// refusedAsLate is the last sample of any shard that the receiver's database refused alone for its order or age.
+	// The target refuses it again in the same words as long as that database answers. Its seq is 0.
 	refusedAsLate    point
 	hasRefusedAsLate bool
 }
