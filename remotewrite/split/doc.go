@@ -1,30 +1,30 @@
-// Package split decides what becomes of the samples of a refused request.
+// Package split decides the outcome of each sample in a refused request.
 //
 // A [Machine] is a value without I/O, clock, lock or goroutine. Its caller, the driver, asks Next for the
-// next request, sends it and tells the machine the answer, until the machine ends:
+// next request, sends it and passes the answer to Tell, until the machine ends:
 //
 //	m := split.New(config, samples)
 //	for r, ok := m.Next(); ok; r, ok = m.Next() {
 //		m.Tell(answerTo(r))
 //	}
 //
-// Verdicts returns what was decided since it was called last; Open returns what has no outcome at the end,
-// because nothing shows that the samples are at fault.
+// Verdicts returns the outcomes decided since its last call. Open returns the samples that have no outcome at the
+// end, because there is no evidence that they are at fault.
 //
 // The rules:
 //
-//   - Requests go in the log's order, with one sample of a series each. A request that is refused is
-//     halved; where many are bad, into smaller parts. Samples of a series go in order: none is sent before the one before it has its outcome.
-//   - A sample that is refused alone needs a proof: it is refused again and again, and control samples,
-//     which the target took before, are taken in between. A control that is refused ends the machine: the target
+//   - Requests follow the order of the log, with one sample per series each. A refused request is halved, or cut into smaller
+//     parts if many samples are bad. A sample is sent only after the previous one of its series has its outcome.
+//   - A sample that is refused alone needs a proof: it must be refused repeatedly while the receiver accepts control
+//     samples, which it accepted before, in between. A refused control ends the machine: the target
 //     refuses everything, and no sample is given up.
-//   - The receiver's database says itself that a sample is late: that needs no proof. If the sample, and a later one of
-//     its series, may be stored already, and that later one is taken, the sample is stored.
-//   - A sample that is taken again after it was refused beside a later one of its series may have been dropped in silence (see withholds).
-//     It has its outcome at the end.
-//   - What may be stored goes in full-size requests until one is refused, and then by its partitions.
-//   - What was stored before a crash is a prefix, in each partition, of what was sent. So some late samples of a round,
-//     those whose successors come last and others drawn at random, speak for the others of it (see search).
-//   - After 64 requests, and two more for each delivered sample, what was being searched is sent together,
-//     and is unconfirmed if that is refused with the same proof. What was not searched yet gets requests of its own.
+//   - "Late" comes from the receiver's database itself and needs no proof. If the sample and a later one of
+//     its series may be stored already, and the later one is accepted, the sample is stored.
+//   - A sample that was refused together with a later one of its series and is accepted on the second attempt may have been
+//     dropped silently (see withholds). It gets its outcome at the end.
+//   - Samples that may be stored go in full-size requests until one is refused, and then partition by partition.
+//   - The samples stored before a crash are a prefix, in each partition, of those sent. So a few late samples of a round,
+//     those with the last successors and others drawn at random, stand for the rest of it (see search).
+//   - After 64 requests, plus two for each delivered sample, the samples being searched are sent together,
+//     and are unconfirmed if refused with the same proof. Samples not searched yet get a budget of their own.
 package split

@@ -5,15 +5,15 @@ import (
 	"slices"
 )
 
-// state is what is known of a sample so far.
+// state is the knowledge about a sample so far.
 type state uint8
 
 const (
 	open     state = iota
-	kept           // refused alone; its proof waits until another sample is taken
+	kept           // refused alone; its proof waits until another sample is accepted
 	late           // refused alone as late; a later sample of its series decides
-	inferred       // others that were refused as late speak for it; likewise
-	hidden         // it counts as stored, but one of these may be what the request was refused for
+	inferred       // taken for stored because other samples were refused as late; a later sample decides
+	hidden         // counts as stored, but may be one of those that the request was refused for
 	done
 )
 
@@ -21,85 +21,85 @@ type sample struct {
 	Sample
 	state      state
 	outcome    Outcome
-	prev, next int32 // in its series, -1: none
-	ref        int32 // of the answer that refused it last
+	prev, next int32 // in its series; -1: none
+	ref        int32 // of the last answer that refused it
 	alone      bool
 	kind       Kind   // of the answer that refused it alone
-	pass       uint32 // of the last time that it was looked at, and whether it had to wait then; see blocked
+	pass       uint32 // number of the pass that last looked at it, and whether it had to wait then; see blocked
 	waits      bool
-	clear      bool // nothing before it is open
-	exposed    bool // it was in a request that was refused, with a later one of its series: it is stored if the receiver keeps the good part
-	again      bool // it was taken again: see withholds
+	clear      bool // no earlier sample of its series is open
+	exposed    bool // refused together with a later sample of its series: it is stored if the receiver keeps the good part
+	again      bool // accepted on a second attempt: see withholds
 }
 
-// piece is some samples to be sent together.
+// piece is a set of samples to send together.
 type piece struct {
 	at      []int
-	refused bool // they were refused together: they are not sent before they are halved
+	refused bool // the samples were refused together: halve them before sending
 	kind    Kind // of that refusal
 	ref     int
-	half    bool // of a refused one
-	left    bool // the right half is on top of the stack, and one of both is refused
-	once    bool // of samples that the receiver fails at
+	half    bool // one half of a refused piece
+	left    bool // the right half is on top of the stack, and at least one of the halves is refused
+	once    bool // its samples make the receiver fail
 	chunk   bool // the beginning of a round of samples that may be stored; the piece below is its end
-	end     bool // is that
-	rest    bool // the budget is spent: if it is refused, it is given up
+	end     bool // the end of such a round
+	rest    bool // the budget is spent: give it up if it is refused
 	after   bool // comes after its witnesses
 	alone   bool // a witness
-	beyond  bool // behind a sample that shows that they are not stored: none of them speaks for others
+	beyond  bool // behind a sample that proves them not stored: none of them stands for others
 }
 
-// Machine decides what becomes of the samples of one request, or of a stretch that may be stored already.
+// Machine decides the outcome of the samples of one request, or of a range of the log that may be stored already.
 // New makes one. Not safe for concurrent use.
 type Machine struct {
 	cfg     Config
 	rnd     *rand.Rand
 	samples []sample
 
-	groups   [][]int // of samples that have not begun yet, each in the log's order
-	pass     uint32  // of looking at samples in the log's order
+	groups   [][]int // samples not started yet; each group is in log order
+	pass     uint32  // number of the current pass over samples in log order
 	todo     []piece // a stack
 	sent     piece
-	withheld bool // of the last request: its samples have no outcome where they are taken
+	withheld bool // of the last request: its samples get no outcome when accepted
 	search   *search
 	proof    *proof
 	kept     []piece
 
-	suspects map[uint64]bool // series that are late for another reason than that the target has them from here
+	suspects map[uint64]bool // series late for another reason than samples that this agent stored
 
-	requests    int    // but for those of proofs
+	requests    int    // without those of proofs
 	proofs      int    // requests of proofs
-	found       int    // samples that were delivered, or were late because they are stored
-	passed      int    // requests that were taken
-	fails       int    // requests that failed once
-	free        int    // requests that are not in the budget
-	asked       int    // how many of the witnesses were taken
-	expect      bool   // the round before is stored
-	partition   uint16 // of that
-	run         int    // how many samples of a refused piece are sent together at most; 0: any number
-	apart       bool   // the partitions go apart: a request with samples of several was refused
-	batch       int    // how many samples are given up together at most
-	renewals    int    // how often the budget may be renewed
+	found       int    // samples that were delivered, or late because they are stored
+	passed      int    // accepted requests
+	fails       int    // failures of pieces that the receiver fails at
+	free        int    // requests that do not count against the budget
+	asked       int    // number of accepted witnesses
+	expect      bool   // the previous round is stored
+	partition   uint16 // of the previous round
+	run         int    // most samples of a refused piece to send together; 0: any number
+	apart       bool   // send each partition by itself: a request with samples of several was refused
+	batch       int    // most samples to give up together
+	renewals    int    // budget renewals left
 	giving      bool   // the budget is spent
-	rejected    int    // samples
-	givenUp     int    // samples, those included
-	restAgain   int    // how many were rejected when all that is left was sent at once last
+	rejected    int    // number of rejected samples
+	givenUp     int    // number of samples given up, rejected ones included
+	restAgain   int    // value of rejected when all remaining samples were last sent at once
 	ended       bool
 	window      bool // a sample was too old: older ones are not stored
-	missing     int  // how many samples, those that are given up included, are not stored, at least: a request of several samples of a series was refused for them
-	withhold    bool // some of these may be taken when they are sent again, and not stored
+	missing     int  // lower bound of the samples not stored, those given up included: a request with several samples of a series was refused for them
+	withhold    bool // some of these may be accepted when sent again, and still not be stored
 	contradicts bool // the same, whether or not the samples were sent before
-	why         int  // the refusal's Ref
+	why         int  // Ref of the refusal behind missing
 	full        bool // a full proof was completed
-	random      bool // a refused sample was taken afterwards: the receiver refuses at random
-	keeps       int  // samples that were late in a request that was refused, and the ones after them taken
-	rounds      int  // rounds that were late in a request that was refused
-	rolls       int  // samples that were taken, and the ones after them had been in a refused request
+	random      bool // a refused sample was accepted later: the receiver refuses at random
+	keeps       int  // samples that were late in a refused request while later ones of their series were accepted
+	rounds      int  // rounds found stored although their request was refused
+	rolls       int  // accepted samples whose successor in the series was in the same refused request
 
 	verdicts []Verdict
 }
 
-// New makes a machine for samples in the log's order. Tell with Refused begins with a request that was refused.
+// New makes a machine for samples in log order. To begin with a request that was refused, call Refused before Next.
 func New(cfg Config, samples []Sample) *Machine {
 	m := &Machine{cfg: cfg, rnd: rand.New(rand.NewPCG(cfg.Seed, 0)), suspects: make(map[uint64]bool)}
 	m.cfg.Limit = max(m.cfg.Limit, 1)
@@ -121,7 +121,7 @@ func New(cfg Config, samples []Sample) *Machine {
 	return m
 }
 
-// group divides samples: what may be stored, by its partitions if they go apart, and behind that the others by their standing.
+// group divides samples: first those that may be stored, per partition if apart is set, then the others by standing.
 func (m *Machine) group(at []int) [][]int {
 	partitions := map[uint16]int{}
 	var sent [][]int
@@ -148,18 +148,18 @@ func (m *Machine) group(at []int) [][]int {
 	return slices.Concat(sent, fresh.groups(), behind[:])
 }
 
-// stretches divide Fresh and Unproven samples, in the log's order. In a stretch the Fresh ones go first. None of them overtakes an Unproven sample
-// and the next one of its series:
+// stretches divide Fresh and Unproven samples, in log order. In a stretch the Fresh ones go first. No Fresh sample overtakes both an
+// Unproven sample and the next one of that sample's series:
 //
 //	log        a1 n1 b1 │ a2 n2 b2       a, b: Fresh; n: Unproven
 //	requests   a1 b1, n1│ a2 b2, n2
 //
-// If the agent is killed when a2 is stored and n1 was not sent, the next process finds a1 late, and takes n1, which stands beside it, for stored (see search).
+// Otherwise a2 could be stored before n1 is sent. If the agent were killed then, the next process would find a1 late and infer that its neighbour n1 is stored (see search).
 type stretches struct {
 	ended [][]int
 	last  [Unproven + 1][]int // by standing
-	in    map[uint64]bool     // the Unproven series of the last one
-	again bool                // one of these has several samples there, and no sample is Fresh
+	in    map[uint64]bool     // Unproven series of the last stretch
+	again bool                // one of these series has several samples there, and no sample is Fresh
 }
 
 func (x *stretches) add(i int, s *Sample) {
@@ -177,10 +177,10 @@ func (x *stretches) add(i int, s *Sample) {
 	x.last[s.Standing] = append(x.last[s.Standing], i)
 }
 
-// groups returns the stretches' samples, in the order of sending.
+// groups returns the samples of the stretches in sending order.
 func (x *stretches) groups() [][]int { return append(x.ended, x.last[:]...) }
 
-// Refused says that all samples were refused together, before the first Next.
+// Refused reports to the machine that all samples were refused together. Call it before the first Next.
 func (m *Machine) Refused(r Reply) {
 	m.learn(r)
 	all := make([]int, len(m.samples))
@@ -203,14 +203,14 @@ func (m *Machine) Refused(r Reply) {
 	m.refused(p, r)
 }
 
-// learn takes what is known of the receiver.
+// learn takes over what the answer shows about the receiver.
 func (m *Machine) learn(r Reply) {
 	if r.Receiver != Unknown {
 		m.cfg.Receiver = r.Receiver
 	}
 }
 
-// Limit sets how many samples a request may have.
+// Limit sets the most samples of a request.
 func (m *Machine) Limit(n int) { m.cfg.Limit = max(n, 1) }
 
 // Doubt reports whether samples without an outcome may be stored.
@@ -223,29 +223,29 @@ func (m *Machine) Doubt() bool {
 	return false
 }
 
-// Blamed reports whether a sample was refused alone, in no known words.
+// Blamed reports whether a sample was refused alone, without a known reason.
 func (m *Machine) Blamed(i int) bool {
 	s := &m.samples[i]
 	return s.alone && (s.kind == Opaque || s.kind == TooLarge)
 }
 
-// Receiver is what is known of the receiver.
+// Receiver returns the kind of the receiver, as far as it is known.
 func (m *Machine) Receiver() Receiver { return m.cfg.Receiver }
 
 // ProvedFully reports whether a sample was proven bad in FullTurns turns.
 func (m *Machine) ProvedFully() bool { return m.full }
 
-// Random reports whether samples were taken that were refused, for no known reason, before.
+// Random reports whether the target accepted samples that it had refused before for no known reason.
 func (m *Machine) Random() bool { return m.random }
 
-// Verdicts returns what was decided since it was called last, but for what was delivered by requests that did not withhold.
+// Verdicts returns the outcomes decided since its last call, except those of samples delivered by requests that withheld no outcome.
 func (m *Machine) Verdicts() []Verdict {
 	v := m.verdicts
 	m.verdicts = nil
 	return v
 }
 
-// Open returns the samples without an outcome, in the log's order.
+// Open returns the samples without an outcome, in log order.
 func (m *Machine) Open() (at []int) {
 	for i := range m.samples {
 		if m.samples[i].state != done {
@@ -286,14 +286,14 @@ func (m *Machine) Next() (Request, bool) {
 	return Request{}, false
 }
 
-// Stop ends the machine before Next does.
+// Stop ends the machine early.
 func (m *Machine) Stop() {
 	m.ended = true
 	m.reveal()
 }
 
-// Gone says that samples of the last request were not sent with the others: the target took some of them alone, as tests, and some
-// were dropped, because they became too old to be sent. Those that it took have their outcome unless the request withholds it.
+// Gone reports samples of the last request that were not sent with the others: the target accepted those in taken alone, as tests, and
+// those in dropped became too old to send. A taken sample has its outcome unless the request withholds it.
 func (m *Machine) Gone(taken, dropped []int) {
 	for _, i := range dropped {
 		m.samples[i].state = done
@@ -306,7 +306,7 @@ func (m *Machine) Gone(taken, dropped []int) {
 	}
 }
 
-// Tell says what was answered to the last request.
+// Tell passes the answer to the last request to the machine.
 func (m *Machine) Tell(r Reply) {
 	m.learn(r)
 	switch p := m.sent; {

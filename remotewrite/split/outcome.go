@@ -5,7 +5,7 @@ import (
 	"slices"
 )
 
-// expose notes that samples may have been stored by a request that was not taken.
+// expose notes that a request that was not accepted may have stored some of its samples.
 func (m *Machine) expose(at []int, r Reply) {
 	in := make(map[uint64]bool, len(at))
 	any := false
@@ -21,7 +21,7 @@ func (m *Machine) expose(at []int, r Reply) {
 	}
 }
 
-// unwritten takes what the refusal of a request with several samples of a series says about how many of them are not stored.
+// unwritten derives how many samples are not stored, at least, from the refusal of a request with several samples of a series.
 func (m *Machine) unwritten(r Reply) {
 	n := r.Unwritten
 	if r.Doubt {
@@ -37,15 +37,15 @@ func (m *Machine) unwritten(r Reply) {
 	m.contradicts = m.contradicts || r.Kind == Duplicate
 }
 
-// withholds reports whether a sample is to have no outcome yet if it is taken now. A receiver that has another value at a sample's time refuses the sample,
-// as long as it has nothing newer of the series:
+// withholds reports whether a sample gets no outcome yet if it is accepted now. A receiver that has another value at a sample's time
+// refuses the sample only as long as it has nothing newer of the series:
 //
 //	it has          a=5 at 10:00
 //	it is sent      a=4 at 10:00, a=6 at 10:01    400; a receiver that keeps the good part stores a=6
 //	it is sent      a=4 at 10:00                  204 where late samples are taken, and a=4 is dropped in silence
 //
-// So where a request was refused for the order of its samples, or some of them are known to be stored, those with a later one of
-// their series in it prove nothing when they are taken again.
+// So if a request was refused for the order of its samples, or the receiver stored some of them, a 2xx on resending proves nothing
+// for a sample that had a later one of its series in that request.
 func (m *Machine) withholds(i int) bool {
 	s := &m.samples[i]
 	return s.exposed && (m.contradicts || m.withhold && !s.Sent)
@@ -59,13 +59,13 @@ func (m *Machine) mayBeStored(i int) bool {
 	return s.Sent || m.isExposed(i) || s.prev >= 0 && m.isExposed(int(s.prev))
 }
 
-// isExposed reports whether a sample and the one after it were in a refused request whose good part may be stored.
+// isExposed reports whether a sample and a later one of its series were in a refused request whose good part may be stored.
 func (m *Machine) isExposed(i int) bool {
 	s := &m.samples[i]
 	return s.exposed && s.Standing < Refused && m.cfg.Receiver != RollsBack && !m.cfg.AnyOrder
 }
 
-// successor returns the first later sample of the series with a later time, -1 if there is none.
+// successor returns the next sample of the series with a later time, -1 if there is none.
 func (m *Machine) successor(i int) int {
 	t := m.samples[i].T
 	j := m.samples[i].next
@@ -75,7 +75,7 @@ func (m *Machine) successor(i int) int {
 	return int(j)
 }
 
-// mayBeLate reports whether a sample is late if its successor is stored, and that may be.
+// mayBeLate reports whether the sample's successor may be stored, which would make the sample late.
 func (m *Machine) mayBeLate(i int) bool {
 	s, j := &m.samples[i], m.successor(i)
 	switch {
@@ -87,7 +87,7 @@ func (m *Machine) mayBeLate(i int) bool {
 	return s.Sent && m.samples[j].Sent || m.isExposed(i)
 }
 
-// accepted gives the samples of a piece their outcome.
+// accepted gives the samples of an accepted piece their outcome.
 func (m *Machine) accepted(p piece) {
 	if p.refused {
 		m.distrust(p.kind)
@@ -103,7 +103,7 @@ func (m *Machine) accepted(p piece) {
 		right := &m.todo[len(m.todo)-1]
 		right.refused, right.kind, right.ref = true, p.kind, p.ref
 	}
-	for _, k := range m.kept { // another sample is taken: there is contrast now
+	for _, k := range m.kept { // another sample was accepted, so refusals have a contrast now
 		for _, i := range k.at {
 			if m.samples[i].state == kept {
 				m.samples[i].state = open
@@ -114,7 +114,7 @@ func (m *Machine) accepted(p piece) {
 	m.kept = nil
 }
 
-// took notes that samples of the last request were taken.
+// took notes that the target accepted samples of the last request.
 func (m *Machine) took(at []int) {
 	var delivered []int
 	for _, i := range at {
@@ -134,7 +134,7 @@ func (m *Machine) took(at []int) {
 	}
 }
 
-// tookOne notes that a sample was taken. What came before it of its series, and was late, is stored.
+// tookOne notes that the target accepted a sample. Earlier samples of its series that were late are stored.
 func (m *Machine) tookOne(i int) {
 	if m.samples[i].state == done {
 		return
@@ -147,11 +147,11 @@ func (m *Machine) tookOne(i int) {
 	}
 	for j := m.samples[i].prev; j >= 0; j = m.samples[j].prev {
 		s := &m.samples[j]
-		if s.outcome == Delivered { // so it was with what came before that one
+		if s.outcome == Delivered { // the samples before that one were settled then
 			break
 		}
 		if s.state == done && s.outcome == Rejected && s.kind == Duplicate {
-			break // what came before it was late for the other value at its time
+			break // earlier samples were late because of the other value at that time
 		}
 		if s.state != late && s.state != inferred {
 			continue
@@ -169,7 +169,7 @@ func (m *Machine) tookOne(i int) {
 	}
 }
 
-// settle decides about samples.
+// settle gives those of the samples an outcome that have none.
 func (m *Machine) settle(o Outcome, ref int, at ...int) {
 	var open []int
 	for _, i := range at {
@@ -189,14 +189,14 @@ func (m *Machine) settle(o Outcome, ref int, at ...int) {
 	}
 }
 
-// refused decides how a piece that was refused goes on.
+// refused decides how to go on with a refused piece.
 func (m *Machine) refused(p piece, r Reply) {
 	m.window = m.window || r.Kind == TooOld
 	p.kind, p.ref, p.refused = r.Kind, r.Ref, true
 	p.once = p.once || r.Kind == Failed
 	if p.once {
 		if m.fails++; m.passed == 0 && m.fails > 2*bits.Len(uint(len(m.samples)))+4 {
-			m.ended = true // nothing shows that the samples are the reason
+			m.ended = true // no evidence that the samples are the cause
 			return
 		}
 	}
@@ -214,7 +214,7 @@ func (m *Machine) refused(p piece, r Reply) {
 	case stored && r.Kind != TooLarge && m.severalPartitions(p.at):
 		m.separate(p.at)
 	case first.Standing < Refused && len(m.unique(p.at)) < len(p.at):
-		m.groups = slices.Insert(m.groups, 0, slices.Clone(p.at)) // cut it by rounds
+		m.groups = slices.Insert(m.groups, 0, slices.Clone(p.at)) // divide it into rounds
 	case stored && r.Kind == Late && len(p.at) > 3 && !p.beyond && len(m.unique(p.at)) == len(p.at) && !m.cfg.AnyOrder:
 		m.begin(p)
 	case r.Kind == TooOld && len(p.at) > 3 && !p.after:
@@ -242,13 +242,13 @@ func (m *Machine) refusedAlone(i int, p piece, r Reply) {
 		m.settle(Rejected, r.Ref, i)
 		m.settleBefore(i, r.Ref)
 	case p.alone && !p.rest && s.Standing == Refused:
-		s.state = kept // the proof comes with those of the others
+		s.state = kept // proven together with the other witnesses
 	default:
 		m.prove(p, r)
 	}
 }
 
-// settleBefore asks again for the sample before one that is not stored, where it was taken for stored.
+// settleBefore resends the previous sample of the series if it was inferred to be stored: the sample after it is not.
 func (m *Machine) settleBefore(i, ref int) {
 	if j := m.samples[i].prev; j >= 0 && m.samples[j].state == inferred {
 		m.samples[j].state = open
@@ -259,11 +259,11 @@ func (m *Machine) settleBefore(i, ref int) {
 	}
 }
 
-// end decides what is left at the end.
+// end decides about the samples that are left at the end.
 func (m *Machine) end() {
 	if len(m.kept) > 0 {
 		m.ended = true
-		return // no other sample was taken
+		return // no other sample was accepted
 	}
 	after := m.afterEach()
 	for i := range m.samples {
@@ -281,8 +281,8 @@ func (m *Machine) end() {
 	m.ended = true
 }
 
-// reveal decides about the samples that count as stored at the end. If more samples are not stored than were given up, or have no outcome, some of these
-// are: which ones cannot be known.
+// reveal decides at the end about the samples that count as stored. If more samples are missing than were given up or have no outcome,
+// some of these are missing; it is impossible to know which.
 func (m *Machine) reveal() {
 	var again, late []int
 	left := 0
@@ -306,13 +306,13 @@ func (m *Machine) reveal() {
 	m.verdicts = append(m.verdicts, Verdict{Samples: late, Outcome: Resent, Ref: m.why}, Verdict{Samples: again, Outcome: Delivered})
 }
 
-// after says of a sample how those after it in its series ended.
+// after describes the outcomes of the later samples of a series.
 type after struct {
 	late bool // all of them are late
-	bad  bool // the first one that was not late was rejected: then the sample is not late for another sender's samples
+	bad  bool // the first one that was not late was rejected: so the sample is not late because of another sender
 }
 
-// afterEach says that of all samples.
+// afterEach returns the after of each sample.
 func (m *Machine) afterEach() []after {
 	of := make([]after, len(m.samples))
 	for i := range slices.Backward(m.samples) {

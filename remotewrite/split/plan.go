@@ -4,7 +4,7 @@ import (
 	"slices"
 )
 
-// unique is the longest beginning of at without two samples of a series.
+// unique returns the longest prefix of at with at most one sample per series.
 func (m *Machine) unique(at []int) []int {
 	seen := make(map[uint64]bool, len(at))
 	for n, i := range at {
@@ -16,8 +16,8 @@ func (m *Machine) unique(at []int) []int {
 	return at
 }
 
-// overBudget reports whether no request is left, but for the proof for what is left then. Requests of proofs count until a
-// sample is delivered, or found stored, and beyond what one costs for each rejected sample.
+// overBudget reports whether the budget is spent, apart from the proof for the remaining samples. Requests of proofs count until a
+// sample is delivered or found stored; after that only those beyond the cost of one proof per rejected sample.
 func (m *Machine) overBudget() bool {
 	proofs, cost := m.proofs, fullCost
 	if m.cfg.Turns == QuickTurns {
@@ -26,11 +26,11 @@ func (m *Machine) overBudget() bool {
 	if m.found > 0 {
 		proofs = max(proofs-cost*m.rejected, 0)
 	}
-	// One more sample may be asked for alone, and proven bad, and then all that is left.
+	// Reserve requests for one more sample sent alone and proven bad, and then for all remaining ones.
 	return m.requests+proofs+2*(1+cost) > budget+m.free+perDelivered*m.found
 }
 
-// request sends a piece.
+// request makes a request of a piece and notes it as sent.
 func (m *Machine) request(p piece) Request {
 	m.sent = p
 	m.requests++
@@ -38,7 +38,7 @@ func (m *Machine) request(p piece) Request {
 	return Request{Samples: p.at, Once: p.once, Withhold: m.withheld}
 }
 
-// take brings a piece from the stack on its way.
+// take prepares a piece from the stack: it returns its request, or false if the piece went back to the stack or vanished.
 func (m *Machine) take(p piece) (Request, bool) {
 	if p.after {
 		m.afterWitnesses(p)
@@ -70,8 +70,8 @@ func (m *Machine) take(p piece) (Request, bool) {
 	return m.request(p), true
 }
 
-// most is how many samples of a piece go in one request. Of a half not more than twice as many as were taken together last, or
-// half as many as were refused: where many samples are bad, a larger request is refused for certain, and shows nothing.
+// most returns how many samples of a piece fit one request. A half gets at most twice the number accepted together last, or
+// half the number refused: where many samples are bad, a larger request is certain to be refused and shows nothing.
 func (m *Machine) most(p piece) int {
 	if p.half && m.run > 0 {
 		return min(m.cfg.Limit, m.run)
@@ -79,8 +79,8 @@ func (m *Machine) most(p piece) int {
 	return m.cfg.Limit
 }
 
-// ready returns those of at that may be sent now: they are open, and so is none before them of their series.
-// Of the others those that are open wait in a group of their own.
+// ready returns those of at that may be sent now: they are open, and no earlier sample of their series blocks them.
+// The other open ones go into a new group to wait.
 func (m *Machine) ready(at []int) []int {
 	ready, wait := m.sift(at)
 	if len(wait) > 0 {
@@ -89,7 +89,7 @@ func (m *Machine) ready(at []int) []int {
 	return ready
 }
 
-// sift divides the open samples of at into those that may be sent now, together, and those that have to wait.
+// sift divides the open samples of at into those that may be sent now, together, and those that must wait.
 func (m *Machine) sift(at []int) (can, wait []int) {
 	m.pass++
 	for _, i := range at {
@@ -104,8 +104,8 @@ func (m *Machine) sift(at []int) (can, wait []int) {
 	return can, wait
 }
 
-// blocked reports whether an earlier sample of the series is open, and not sent together with i: it was not looked at in this
-// pass, or is blocked itself. What was found of i holds for those after it.
+// blocked reports whether an earlier sample of the series is open and is not sent together with i, because this
+// pass did not visit it or found it blocked. It stores the result in i for the later samples of the series.
 func (m *Machine) blocked(i int) bool {
 	s := &m.samples[i]
 	s.pass, s.waits = m.pass, false
@@ -127,7 +127,7 @@ func (m *Machine) blocked(i int) bool {
 	return false
 }
 
-// refill puts what comes next on the stack. False means that there is nothing left.
+// refill puts the next samples on the stack. It returns false if none can be sent.
 func (m *Machine) refill() bool {
 	m.giving = false
 	for n, g := range m.groups {
@@ -148,13 +148,13 @@ func (m *Machine) refill() bool {
 	return false
 }
 
-// startRound puts the next round of a group that may be stored on the stack. It looks at that round only: there may be very many
-// samples behind it.
+// startRound puts the next round of a group that may be stored on the stack. It looks at that round only, since very many
+// samples may follow.
 func (m *Machine) startRound(n int) {
 	var round, wait []int
 	seen := make(map[uint64]bool)
 	g := m.groups[n]
-	infer := m.rounds > 1 && !m.window // all but the newest of each series are late, if they are stored
+	infer := m.rounds > 1 && !m.window // if they are stored, all but the newest of each series are late
 	m.pass++
 	end := 0
 	for ; end < len(g); end++ {
@@ -187,7 +187,7 @@ func (m *Machine) startRound(n int) {
 	m.push(m.withoutSuspects(round), true)
 }
 
-// withoutSuspects puts the samples of suspects on the stack, each by itself, and returns the others.
+// withoutSuspects puts the samples of suspect series on the stack, each by itself, and returns the others.
 func (m *Machine) withoutSuspects(round []int) []int {
 	return slices.DeleteFunc(round, func(i int) bool {
 		if !m.suspects[m.samples[i].Series] {
@@ -198,7 +198,7 @@ func (m *Machine) withoutSuspects(round []int) []int {
 	})
 }
 
-// severalPartitions reports whether samples that may have been sent before are of several partitions.
+// severalPartitions reports whether the samples marked Sent belong to more than one partition.
 func (m *Machine) severalPartitions(at []int) bool {
 	first := -1
 	for _, i := range at {
@@ -213,7 +213,7 @@ func (m *Machine) severalPartitions(at []int) bool {
 	return false
 }
 
-// separate has the partitions go apart from here on, beginning with samples that were refused together.
+// separate sends each partition by itself from here on, beginning with the samples of at, which were refused together.
 func (m *Machine) separate(at []int) {
 	m.apart = true
 	all := slices.Concat(append(m.groups, at)...)
@@ -221,7 +221,7 @@ func (m *Machine) separate(at []int) {
 	m.groups = m.group(slices.DeleteFunc(slices.Compact(all), func(i int) bool { return m.samples[i].state != open }))
 }
 
-// start puts the first samples of a group on the stack, and the others back.
+// start puts the first samples of a group on the stack and returns the rest to the group.
 func (m *Machine) start(n int) {
 	can, wait := m.sift(m.groups[n])
 	m.groups[n] = wait
@@ -230,7 +230,7 @@ func (m *Machine) start(n int) {
 		m.todo = append(m.todo, piece{at: can})
 		return
 	case m.rejected > m.restAgain && len(m.unique(can)) < len(can) && m.cfg.Receiver != KeepsGood && m.cfg.Limit >= len(can):
-		// Something bad was found: perhaps that was all.
+		// A bad sample was found. If it was the only one, one request delivers all others.
 		m.restAgain = m.rejected
 		m.groups[n] = append(can, m.groups[n]...)
 		slices.Sort(m.groups[n])
@@ -243,7 +243,7 @@ func (m *Machine) start(n int) {
 	m.push(slices.Clone(round), false)
 }
 
-// push puts a round on the stack. What follows a sample that was given up is likely to be refused, too, and goes last.
+// push puts a round on the stack. Samples that follow one given up in their series are likely to be refused too and go last.
 func (m *Machine) push(round []int, stored bool) {
 	var followers []int
 	round = slices.DeleteFunc(round, func(i int) bool {

@@ -5,16 +5,16 @@ import (
 	"slices"
 )
 
-// proof shows that samples, which were refused just now, are at fault: they are refused again in each
-// turn, and in each turn, after that, one to three controls are taken.
+// proof shows that samples are at fault: in each turn they are refused again, and after that one to three
+// controls are accepted.
 type proof struct {
 	piece
 	turns, turn int
-	controls    int // to send in this turn
+	controls    int // left to send in this turn
 	offset      int
 	outcome     Outcome
-	asking      bool // the samples are asked for, not a control
-	opaque      bool // only a control that is taken counts
+	asking      bool // the last request had the samples, not a control
+	opaque      bool // only an accepted control counts
 }
 
 func (p *proof) next() Request {
@@ -26,8 +26,8 @@ func (p *proof) next() Request {
 	return Request{Samples: p.at, Once: p.once}
 }
 
-// begin begins a turn. Two turns in a row never have the same number of controls, so that a balancer that takes its
-// receivers by turns is found out.
+// begin begins a turn. Consecutive turns never have the same number of controls, to detect a balancer that alternates
+// between receivers.
 func (p *proof) begin() {
 	n := 3
 	if p.turns == QuickTurns {
@@ -47,7 +47,7 @@ func (m *Machine) proveTo(p piece, r Reply, o Outcome) {
 		x.turns = failedTurns
 	case !x.opaque:
 		x.turns = QuickTurns
-	case x.turns > QuickTurns && m.samples[p.at[0]].Standing == Refused && !m.random: // they were proven bad before
+	case x.turns > QuickTurns && m.samples[p.at[0]].Standing == Refused && !m.random: // samples of the series were proven bad before
 		x.turns = QuickTurns
 	}
 	if x.turns == 0 {
@@ -62,7 +62,7 @@ func (m *Machine) proveTo(p piece, r Reply, o Outcome) {
 	m.proof = x
 }
 
-// tellProof takes an answer to a request of the proof.
+// tellProof handles the answer to a request of the proof.
 func (m *Machine) tellProof(r Reply) {
 	p := m.proof
 	switch {
@@ -83,13 +83,13 @@ func (m *Machine) tellProof(r Reply) {
 		}
 		m.proven(p)
 	case !p.asking:
-		m.ended = true // the target refuses a sample that it took before
+		m.ended = true // the target refuses a sample that it accepted before
 	case r.Kind == Took:
 		m.proof = nil
 		m.passed++
 		m.distrust(p.kind)
 		m.accepted(p.piece)
-	case len(p.at) == 0: // all were taken as tests of the target
+	case len(p.at) == 0: // the target accepted all of them as tests
 		m.proof = nil
 	case r.Kind == Failed && !p.once:
 		m.expose(p.at, r)
@@ -105,8 +105,8 @@ func (m *Machine) tellProof(r Reply) {
 	}
 }
 
-// distrust notes that samples were taken that were refused before: the receiver refuses at random, and a quick proof
-// is none.
+// distrust notes that the target accepted samples that it had refused: it refuses at random, so a quick proof proves
+// nothing.
 func (m *Machine) distrust(k Kind) {
 	if k == Opaque || k == TooLarge {
 		m.random, m.full = true, false
@@ -114,11 +114,11 @@ func (m *Machine) distrust(k Kind) {
 	}
 }
 
-// mostKept is how many samples are refused alone, none taken and no control known, before the machine ends.
+// mostKept is how many pieces may be kept back, with no sample accepted and no control known, before the machine ends.
 const mostKept = 8
 
-// keepBack keeps a piece until another sample is taken, as there is no control. If it was kept back before, nothing else
-// was taken since: the machine ends.
+// keepBack keeps a piece until another sample is accepted, as there is no control. If no other samples are left to send,
+// the machine ends.
 func (m *Machine) keepBack(p piece) {
 	others := slices.ContainsFunc(m.todo, func(q piece) bool { return len(q.at) > 0 }) ||
 		slices.ContainsFunc(m.groups, func(g []int) bool { return len(g) > 0 }) || m.search != nil
@@ -133,7 +133,7 @@ func (m *Machine) keepBack(p piece) {
 	m.kept = append(m.kept, p)
 }
 
-// proven gives samples up.
+// proven gives up the samples of a completed proof.
 func (m *Machine) proven(p *proof) {
 	var asked, others []int
 	for _, i := range p.at {
@@ -154,7 +154,7 @@ func (m *Machine) proven(p *proof) {
 	m.settle(Unconfirmed, p.ref, p.at...)
 }
 
-// spread picks some samples of different series to be asked for in the name of all.
+// spread picks some samples of different series, to be sent alone as witnesses for all.
 func (m *Machine) spread(at []int) (ask []int) {
 	first := m.firsts(at)
 	turn := m.rnd.IntN(len(first))
@@ -177,8 +177,8 @@ func (m *Machine) firsts(at []int) (first []int) {
 	return first
 }
 
-// refusedWitnesses picks samples of refused series: the first of each series that does not speak for its other samples, and
-// of those that were not asked for lately; three at least, and more for a refusal that does not say why, where
+// refusedWitnesses picks samples of refused series: the first of each series with too few proven refusals to stand for its other samples,
+// and of series with no refusal within the last minute; at least three, and more for a refusal without a known reason if
 // several samples of a series wait.
 func (m *Machine) refusedWitnesses(at []int, k Kind) (ask []int) {
 	first, least := m.firsts(at), witnesses
@@ -206,7 +206,7 @@ func (m *Machine) refusedWitnesses(at []int, k Kind) (ask []int) {
 	return ask
 }
 
-// callWitnesses has some samples of a refused piece asked for alone, before the others.
+// callWitnesses sends some samples of a refused piece alone, before the others.
 func (m *Machine) callWitnesses(p piece, ask []int) {
 	m.asked = 0
 	p.after, p.left = true, false
@@ -214,10 +214,10 @@ func (m *Machine) callWitnesses(p piece, ask []int) {
 	for _, i := range slices.Backward(ask) {
 		m.todo = append(m.todo, piece{at: []int{i}, alone: true, once: p.once})
 	}
-	m.free += len(ask) // they are as many as there have to be
+	m.free += len(ask) // their number is bounded already
 }
 
-// newest picks the newest samples of different series: where they are too old, the others are.
+// newest picks the newest samples of different series: if these are too old, all are.
 func (m *Machine) newest(at []int) (ask []int) {
 	seen := map[uint64]bool{}
 	for _, i := range slices.SortedStableFunc(slices.Values(at), func(i, j int) int { return cmp.Compare(m.samples[j].T, m.samples[i].T) }) {
@@ -230,7 +230,7 @@ func (m *Machine) newest(at []int) (ask []int) {
 	return ask
 }
 
-// afterWitnesses decides about the other samples.
+// afterWitnesses decides about the other samples once the witnesses have their answers.
 func (m *Machine) afterWitnesses(p piece) {
 	if m.samples[p.at[0]].Standing == Refused && p.kind != TooOld {
 		m.afterRefused(p)
@@ -247,9 +247,9 @@ func (m *Machine) afterWitnesses(p piece) {
 	}
 }
 
-// afterRefused proves samples of refused series bad, those that were refused alone and those that they speak for, together.
-// They speak for none as long as there are requests to ask for others alone, if several samples of a series wait, and the receiver does
-// not say why it refuses them.
+// afterRefused proves samples of refused series bad, together: the witnesses and the samples that they stand for.
+// If several samples of a series wait and the receiver gives no known reason, the witnesses stand for no others as long as the budget
+// allows sending more samples alone.
 func (m *Machine) afterRefused(p piece) {
 	var at, again []int
 	several := slices.ContainsFunc(p.at, func(i int) bool { return m.samples[i].prev >= 0 })
@@ -269,7 +269,7 @@ func (m *Machine) afterRefused(p piece) {
 	if len(again) > 0 {
 		m.groups = append(m.groups, again)
 	}
-	if len(at) > 0 && len(at) <= min(len(p.at), m.cfg.Limit) { // they were refused together
+	if len(at) > 0 && len(at) <= min(len(p.at), m.cfg.Limit) { // these were refused together
 		m.proveTo(piece{at: at, rest: true, alone: true}, Reply{Kind: p.kind, Ref: p.ref}, Rejected)
 		return
 	}
@@ -280,8 +280,8 @@ func (m *Machine) afterRefused(p piece) {
 	}
 }
 
-// giveUpRest sends what is left together, as the budget is spent: what is refused then is unconfirmed. That is what was being
-// searched, a batch at most, as long as the budget may be renewed: others, which come later, may be good.
+// giveUpRest sends remaining samples together because the budget is spent; those refused then are unconfirmed. As long as the budget can be
+// renewed, it takes only the samples being searched, at most one batch: later ones may be good.
 func (m *Machine) giveUpRest() {
 	m.giving = true
 	searched := make(map[int]bool)
@@ -317,7 +317,7 @@ func (m *Machine) giveUpRest() {
 	slices.Reverse(m.todo)
 }
 
-// refusedRest decides about what is left after the budget is spent.
+// refusedRest decides about refused samples after the budget is spent.
 func (m *Machine) refusedRest(p piece, r Reply) {
 	aged := !slices.ContainsFunc(p.at, func(i int) bool { return !m.samples[i].Aged })
 	switch {

@@ -5,47 +5,47 @@ import (
 	"slices"
 )
 
-// search finds out how much of a round of samples is stored, by single samples. All may be stored already, and
-// the receiver's database says that some are late.
+// search finds out by single samples which part of a round is stored. All of it may be stored already, and
+// the receiver's database refuses some samples as late.
 //
-// What is stored of a partition is a prefix. A sample is late if the next one of its series, its successor, is
-// stored. So in the order of their successors the late samples of a round are a prefix as well:
+// The stored samples of a partition are a prefix. A sample is late if its successor, the next one of its series, is
+// stored. So ordered by their successors, the late samples of a round are a prefix as well:
 //
-//	order   a  b  c  d  e  f        by the place of the successor
+//	order   a  b  c  d  e  f        by the position of the successor
 //	        late     │  not late
-//	                 └── what is searched for
+//	                 └── the boundary to find
 //
-// A sample that is taken shows for certain where the prefix ends: nothing at its successor or behind that is stored. A sample that is
-// late shows less. It may be late for another reason: another sender has stored something newer of its series. So others count as stored
-// only if several late ones come behind them in that order, and none that was taken before them:
+// An accepted sample is certain evidence: no sample at its successor's position or behind it is stored. A late sample is weaker
+// evidence. It may be late for another reason: another sender has stored something newer of its series. So other samples count as stored
+// only if several late ones come behind them in that order, and no accepted one before them:
 //
-//   - where the stored ones end inside the round, and in the first round of a partition, those at their end and one drawn at random at each
-//     distance from it, which doubles each time; if they are few, all;
-//   - in a round after one that is stored, the last one, one near it, and others drawn at random: three, or six of a few.
+//   - if the stored prefix ends inside the round, and in the first round of a partition: the last ones of the prefix, and one drawn
+//     at random at each distance from its end, which doubles each time; all, if the prefix is short;
+//   - in a round after a stored one: the last sample, one near it, and others drawn at random: three, or six if the round is short.
 //
-// A late sample behind one that was taken is late for another reason. It does not speak for others, and no later one of its series does until one is taken.
-// If one series in n is late for another reason, all that are asked for in the name of a round are in one of n³ cases, where a crash or an outage ended at
-// that round: TestSeriesOfAnotherSender prints how many good samples count as stored for that, and are not.
+// A sample that is late behind an accepted one is late for another reason. It does not stand for others, and neither do later ones of its series until one is accepted.
+// If one series in n is late for another reason, all three samples asked for in a round are so in one of n³ cases in which a crash or an outage ended at
+// that round: TestSeriesOfAnotherSender prints how many good samples wrongly count as stored because of that.
 type search struct {
 	piece
-	order  []int // those with a successor that may be stored, by its place
+	order  []int // samples whose successor may be stored, ordered by its position
 	rest   []int // the others
-	strict bool  // the round before is not known to be stored
+	strict bool  // the previous round is not known to be stored
 	asked  map[int]bool
 }
 
 const (
-	// allAsked is of how many samples, that would count as stored, each is asked for.
+	// allAsked is the most samples of a stored prefix for which each one is asked for.
 	allAsked = 12
-	// endAsked is how many are asked for where the stored ones end.
+	// endAsked is how many samples are asked for at the end of the stored prefix.
 	endAsked = 4
-	// roundAsked is how many are asked for of a round after one that is stored.
+	// roundAsked is how many samples are asked for in a round after a stored one.
 	roundAsked = 3
-	// fewAsked is how many are, if it has no more than allAsked: there one or two late ones are a large part.
+	// fewAsked replaces roundAsked in a round of at most allAsked samples: one or two late ones are a large part of it.
 	fewAsked = 6
 )
 
-// begin begins a search in a round, of which p is the beginning.
+// begin begins a search in the round that starts with p.
 func (m *Machine) begin(p piece) {
 	if !m.apart {
 		m.separate(nil)
@@ -81,8 +81,8 @@ func (m *Machine) begin(p piece) {
 	m.search = s
 }
 
-// bounds returns how many of the order may be stored, from the beginning, as the last one of them is late, and from where on none is,
-// because that one was taken; lates is how many of the former were late, and strange is those that were late behind the taken one.
+// bounds returns the bounds of the stored prefix of the order: the samples up to the last late one, lo, may be stored; those from the
+// first accepted one, hi, on are not. lates counts the late ones before hi; strange are those behind it.
 func (s *search) bounds(m *Machine) (lo, hi, lates int, strange []int) {
 	hi = slices.IndexFunc(s.order, func(i int) bool { return m.samples[i].state == done && m.samples[i].outcome == Delivered })
 	if hi < 0 {
@@ -100,9 +100,9 @@ func (s *search) bounds(m *Machine) (lo, hi, lates int, strange []int) {
 	return lo, hi, lates, strange
 }
 
-// next returns the sample to ask for, or false when the search has ended.
+// next returns the sample to ask for, or false at the end of the search.
 func (s *search) next(m *Machine) (int, bool) {
-	s.order = slices.DeleteFunc(s.order, func(i int) bool { // bad ones tell nothing
+	s.order = slices.DeleteFunc(s.order, func(i int) bool { // bad ones are no evidence
 		x := &m.samples[i]
 		return x.state == kept || x.state == done && x.outcome != Delivered
 	})
@@ -113,7 +113,7 @@ func (s *search) next(m *Machine) (int, bool) {
 	return s.confirm(m, lo, lates)
 }
 
-// ask returns the sample at a place of the order, if that is open and was not asked for.
+// ask returns the sample at a position of the order if it is open and was not asked for.
 func (s *search) ask(m *Machine, at int) (int, bool) {
 	if at < 0 || at >= len(s.order) || m.samples[s.order[at]].state != open || s.asked[s.order[at]] {
 		return 0, false
@@ -122,7 +122,7 @@ func (s *search) ask(m *Machine, at int) (int, bool) {
 	return s.order[at], true
 }
 
-// boundary returns the sample to ask for to find where the late ones end: the last one, the first one, then by halves.
+// boundary returns the next sample to ask for to find the end of the late ones: the last one, the first one, then by bisection.
 func (s *search) boundary(m *Machine, lo, hi int) (int, bool) {
 	n := len(s.order)
 	if len(s.asked) == 0 {
@@ -147,7 +147,7 @@ func (s *search) boundary(m *Machine, lo, hi int) (int, bool) {
 	return 0, false
 }
 
-// confirm returns another sample that must be late, if there are to be more: see search.
+// confirm returns another sample that must be late before the others count as stored: see search.
 func (s *search) confirm(m *Machine, lo, lates int) (int, bool) {
 	switch {
 	case lo <= allAsked && (s.strict || lo < len(s.order)):
@@ -179,7 +179,7 @@ func (s *search) confirm(m *Machine, lo, lates int) (int, bool) {
 	return 0, false
 }
 
-// askWithin returns a sample between two places of the order, drawn at random, that is open and was not asked for.
+// askWithin returns a random sample between two positions of the order that is open and was not asked for.
 func (s *search) askWithin(m *Machine, from, to int) (int, bool) {
 	for n, first := 0, m.rnd.IntN(max(to-from, 1)); n < to-from; n++ {
 		if i, ok := s.ask(m, from+(first+n)%(to-from)); ok {
@@ -189,7 +189,7 @@ func (s *search) askWithin(m *Machine, from, to int) (int, bool) {
 	return 0, false
 }
 
-// concluded ends the search.
+// concluded ends the search and infers which samples are stored.
 func (m *Machine) concluded() {
 	s := m.search
 	m.search = nil
@@ -199,7 +199,7 @@ func (m *Machine) concluded() {
 			m.suspects[m.samples[i].Series] = true
 		}
 	}
-	if lates < lo && lates < roundAsked { // those that were asked for turned out bad
+	if lates < lo && lates < roundAsked { // the samples asked for turned out bad
 		lo = 0
 	}
 	for _, i := range s.order[:lo] {
