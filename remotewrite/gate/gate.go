@@ -1,6 +1,6 @@
-// Package gate lets the requests of one target pass: one at a time until the target takes data, none while it is paused or held.
+// Package gate admits the requests of one target: one at a time until the target accepts data, none while it is paused or held.
 //
-// A [Gate] has no goroutine and sends nothing. Who wants to send gets a [Pass], and gives it back with the answer's meaning:
+// A [Gate] has no goroutine and sends nothing. A sender gets a [Pass] for each request and returns it with the meaning of the answer:
 //
 //	unproven ── Delivered ──> open ── Failed ──> paused ── the pause is over ──> one request at a time
 //	    ^                      └──── Refused ──> held ── the schedule or Poke ──> one test at a time
@@ -14,82 +14,82 @@ import (
 	"hwsagent/remotewrite/pace"
 )
 
-// State says what a target takes at present.
+// State is how a target accepts requests at present.
 type State uint8
 
 const (
-	// Unproven: nothing is known. One request at a time, until one delivers data.
+	// Unproven: the state of the target is unknown. One request at a time, until one delivers data.
 	Unproven State = iota
-	// Open: the target takes data; up to what SetLimit allows, at a time.
+	// Open: the target accepts data; as many requests at a time as SetLimit allows.
 	Open
-	// Paused: the last request failed in a way that passes. Nothing is sent until
-	// the pause is over, then one request at a time.
+	// Paused: the last request failed temporarily. No request is sent until
+	// the pause is over, then one at a time.
 	Paused
-	// Held: the target refuses requests as such. Nothing is sent but tests, one at a
-	// time, at the times of the hold schedule or when poked.
+	// Held: the target refuses all requests. Only tests are sent, one at a
+	// time, on the hold schedule or when poked.
 	Held
 )
 
-// Gate is where all shards of a target wait before they send. Failure is a property of
-// the target, so pauses, Retry-After and holds are target-wide: ten shards do not knock
+// Gate is where all shards of a target wait before they send. A failure concerns
+// the whole target, so pauses, Retry-After and holds do too: ten shards do not retry
 // ten times. Safe for concurrent use.
 type Gate struct {
 	rand func() float64
 
 	mu      sync.Mutex
 	state   State
-	turn    uint64        // grows with each change of state; a late answer of an earlier turn changes nothing
-	flying  int           // requests under way
-	behind  int           // requests of the backlog under way that have no place among these
-	waiting int           // requests of what is live that wait
-	inTurn  int           // of these, those of the present turn; the others were given up on
-	limit   int           // how many may be under way while open; 1 <= limit <= most
-	most    int           // what limit grows to
-	until   time.Time     // nothing goes before: the end of the pause, or the time of the next test or request
-	why     string        // what the target waits for, for people
-	since   time.Time     // when data last stopped to go through; zero while it does
+	turn    uint64        // grows with each change of state; a late answer from an earlier turn changes nothing
+	flying  int           // requests in flight
+	behind  int           // backlog requests in flight that are not counted in flying
+	waiting int           // waiting requests with new samples
+	inTurn  int           // requests in flight of the present turn; the gate no longer waits for the others
+	limit   int           // most requests in flight while open; 1 <= limit <= most
+	most    int           // upper bound of limit
+	until   time.Time     // no request before: the end of the pause, or the time of the next test or request
+	why     string        // what the target waits for, to show to people
+	since   time.Time     // when data last stopped going through; zero while it goes through
 	changed chan struct{} // closed and replaced at each change
 	backoff pace.Backoff
 	holds   pace.Holds
 
-	// byData: the target is held because it refuses samples. An empty write that it takes says
-	// nothing about them: it is tested with samples.
+	// byData: the target is held because it refuses samples. An empty write that it accepts proves
+	// nothing about samples, so tests of the hold are samples.
 	byData bool
 
-	troubles uint64 // how often a request failed as such, ever
-	pokes    uint64 // how often Poke was called, ever
+	troubles uint64 // failed or refused requests since the gate was made
+	pokes    uint64 // calls of Poke and Retry since the gate was made
 
-	peace time.Time // for so long the receiver asked to be left in peace, by Retry-After
+	peace time.Time // the receiver asked for no requests before this time, by Retry-After
 
-	// restart is within how long, at random, the first failure after a start is tried again; 0 once a request
-	// was delivered or has failed. The backoff of a start is for the pauses after that one.
+	// restart bounds the random extra delay before the retry of the first failure after a start; 0 once a request
+	// was delivered or has failed. The backoff set at a start applies to the pauses after that one.
 	restart time.Duration
 
-	// emptyPasses: the target accepted an empty write once, so its refusal of one
+	// emptyPasses: the target accepted an empty write at least once, so its refusal of one
 	// means something.
 	emptyPasses bool
-	// emptyPassedSince: an empty write passed since data last went through.
+	// emptyPassedSince: the target accepted an empty write since data last went through.
 	emptyPassedSince bool
-	// emptyAnswered: one was answered, in whatever way, since then, or since a batch was
-	// taken apart in vain. So what does not answer may be the fault of what is sent.
+	// emptyAnswered: the target answered an empty write, in any way, since then, or since a batch was
+	// bisected in vain. So if a request gets no answer, its contents may be the cause.
 	emptyAnswered bool
-	// answered: of the failures since data last went through, the last was an answer.
+	// answered: the last failure since data last went through was an answer.
 	answered bool
 }
 
-// Pass is the right to send one request. Every pass goes back through one of the
+// Pass is the right to send one request. Every pass must be returned through one of the
 // gate's methods that take it.
 type Pass struct {
 	turn  uint64
-	pokes uint64 // of the gate, when the pass was given out
+	pokes uint64 // Gate.pokes when the pass was issued
 	Test  bool   // the target is held: test it, do not send a batch
 
-	// Behind: it is for the backlog, and takes nothing from what is live.
+	// Behind: the pass is for the backlog and does not use a place of new samples.
 	Behind bool
 }
 
-// New makes a gate through which the first request goes at random within splay. Pauses grow from minBackoff to maxBackoff; rand gives
-// numbers in [0, 1), and is called under the gate's lock.
+// New makes a gate that admits the first request at a random time within splay. Pauses grow from minBackoff to maxBackoff; rand returns
+// numbers in [0, 1) and is called under the gate's lock.
 func New(minBackoff, maxBackoff, splay time.Duration, rand func() float64) *Gate {
 	g := &Gate{
 		rand:    rand,
@@ -100,7 +100,7 @@ func New(minBackoff, maxBackoff, splay time.Duration, rand func() float64) *Gate
 	}
 	if splay > 0 {
 		g.until = time.Now().Add(time.Duration(rand() * float64(splay)))
-		g.backoff.Last = min(splay, maxBackoff) // others start, too: as after an outage
+		g.backoff.Last = min(splay, maxBackoff) // other agents may start too, as after an outage
 		g.restart = g.backoff.Last / 2
 	}
 	return g
@@ -119,8 +119,8 @@ func (g *Gate) wake() {
 	g.changed = make(chan struct{})
 }
 
-// Release gives p back when nothing was learnt: the queue stops, or the answer said
-// something about the samples only.
+// Release returns p when the answer proved nothing about the target: the queue stops, or the answer was
+// about the samples only.
 func (g *Gate) Release(p Pass) {
 	g.mu.Lock()
 	defer g.mu.Unlock()
@@ -143,9 +143,9 @@ func (g *Gate) takeBack(p Pass) {
 	}
 }
 
-// Delivered gives p back after data went through: whatever the trouble was, it is over,
-// unless it came up after this request was sent. The gate opens for one request at a time,
-// with a while between them at first; see [pace.Backoff.Ease] and Widen.
+// Delivered returns p after data went through. That ends any trouble,
+// unless the trouble began after this request was sent. The gate opens for one request at a time,
+// with a delay between requests at first; see [pace.Backoff.Ease] and Widen.
 func (g *Gate) Delivered(p Pass) {
 	g.mu.Lock()
 	defer g.mu.Unlock()
@@ -166,19 +166,19 @@ func (g *Gate) Delivered(p Pass) {
 	g.set(Open)
 }
 
-// longAway is after how long pauses grow to their bound although nothing answers: a
-// receiver that many agents have waited for so long has much to do when it comes back.
+// longAway is how long a target may be unreachable before its pauses grow to their full bound: by then
+// many agents wait for the receiver, and it has much to do when it comes back.
 const longAway = 5 * time.Minute
 
-// Failed gives p back after a failure that passes by itself. after is what the
-// receiver asked for, 0 if nothing; answered says whether it answered at all.
+// Failed returns p after a temporary failure. after is the wait that the
+// receiver asked for, 0 if none; answered says whether it answered at all.
 func (g *Gate) Failed(p Pass, why string, after time.Duration, answered bool) {
 	g.mu.Lock()
 	defer g.mu.Unlock()
 	g.takeBack(p)
 	now := time.Now()
 	if p.turn != g.turn {
-		// Another request of the same turn failed before. Only a longer wait counts.
+		// Another request of the same turn failed first. Only a longer wait counts.
 		if g.state == Paused && now.Add(after).After(g.until) {
 			g.until = now.Add(pace.RetryLate(after, g.rand()))
 			g.peace = g.until
@@ -199,10 +199,10 @@ func (g *Gate) Failed(p Pass, why string, after time.Duration, answered bool) {
 	g.set(Paused)
 }
 
-// Refused gives p back after an answer that refuses requests as such.
+// Refused returns p after an answer that refuses all requests.
 func (g *Gate) Refused(p Pass, why string) { g.hold(p, why, false) }
 
-// RefusedData is Refused for a target that refuses samples, and perhaps nothing else.
+// RefusedData is Refused for a target that refuses samples and possibly accepts other requests.
 func (g *Gate) RefusedData(p Pass, why string) { g.hold(p, why, true) }
 
 func (g *Gate) hold(p Pass, why string, byData bool) {
@@ -217,15 +217,15 @@ func (g *Gate) hold(p Pass, why string, byData bool) {
 	g.byData = byData
 	g.until = now.Add(g.holds.Next(g.rand(), byData))
 	if p.pokes != g.pokes {
-		// A credential changed while the request was under way: the old one may be what was
-		// refused, and Poke is not called again.
+		// A credential changed while the request was in flight. The refusal may be due to the old
+		// one, and Poke will not be called again.
 		g.until = time.Time{}
 	}
 	g.set(Held)
 }
 
-// Passed gives the test pass p back after the target accepted an empty write: data may
-// be tried, one request at a time. The schedule goes on where it was until data passes.
+// Passed returns the test pass p after the target accepted an empty write: data may
+// be tried, one request at a time. The schedule keeps its place until data goes through.
 func (g *Gate) Passed(p Pass) {
 	g.mu.Lock()
 	defer g.mu.Unlock()
@@ -236,7 +236,7 @@ func (g *Gate) Passed(p Pass) {
 	}
 }
 
-// Resume gives the test pass p back after the target answered as it does when well.
+// Resume returns the test pass p after the target answered as it does in its normal state.
 func (g *Gate) Resume(p Pass) {
 	g.mu.Lock()
 	defer g.mu.Unlock()
@@ -246,25 +246,25 @@ func (g *Gate) Resume(p Pass) {
 	}
 }
 
-// trouble notes since when and why nothing goes through. g.mu is held.
+// trouble records when and why data stopped going through. g.mu is held.
 func (g *Gate) trouble(now time.Time, why string, answered bool) {
 	if g.since.IsZero() {
 		g.since = now
-		g.emptyPassedSince, g.emptyAnswered = false, false // what passed before the trouble says nothing about it
+		g.emptyPassedSince, g.emptyAnswered = false, false // an empty write before the trouble proves nothing about it
 	}
 	g.troubles++
-	g.limit = 1 // when it opens again
+	g.limit = 1 // for when the gate opens again
 	g.why, g.answered = why, answered
 }
 
-// Current reports whether nothing has changed since p was given out.
+// Current reports whether the state is unchanged since p was issued.
 func (g *Gate) Current(p Pass) bool {
 	g.mu.Lock()
 	defer g.mu.Unlock()
 	return p.turn == g.turn
 }
 
-// Poke makes a held or paused target due now; if a request is under way and is refused,
+// Poke makes a held or paused target due now; if a request is in flight and is refused,
 // the target is tested once more at once.
 func (g *Gate) Poke() {
 	g.mu.Lock()
@@ -273,14 +273,14 @@ func (g *Gate) Poke() {
 	g.due()
 }
 
-// Retry is Poke that does not end the time for which the receiver asked to be left in peace.
+// Retry is Poke, but still waits for the time that the receiver asked for by Retry-After.
 func (g *Gate) Retry() {
 	g.mu.Lock()
 	defer g.mu.Unlock()
 	g.due()
 }
 
-// due makes the target due as soon as it may be. g.mu is held.
+// due makes the target due as soon as its Retry-After allows. g.mu is held.
 func (g *Gate) due() {
 	g.pokes++
 	if g.until = (time.Time{}); time.Now().Before(g.peace) {
@@ -289,7 +289,7 @@ func (g *Gate) due() {
 	g.wake()
 }
 
-// Hurry ends the distance between requests, as the queue stops; not what is due to trouble.
+// Hurry ends the delays between requests when the queue stops, but not the pauses due to trouble.
 func (g *Gate) Hurry() {
 	g.mu.Lock()
 	defer g.mu.Unlock()
@@ -301,7 +301,7 @@ func (g *Gate) Hurry() {
 	}
 }
 
-// SetLimit changes how many requests may be under way while open: at once, unless trouble
+// SetLimit changes how many requests may be in flight while open: at once, unless trouble
 // or the start was a moment ago.
 func (g *Gate) SetLimit(n int) {
 	g.mu.Lock()
@@ -314,8 +314,8 @@ func (g *Gate) SetLimit(n int) {
 	g.wake()
 }
 
-// Widen doubles how many requests may be under way, up to what SetLimit said. It is called
-// each second in which the target did not ask to go slower.
+// Widen doubles how many requests may be in flight, up to the value of SetLimit. It is called
+// each second in which the target did not ask to slow down.
 func (g *Gate) Widen() {
 	g.mu.Lock()
 	defer g.mu.Unlock()
@@ -339,28 +339,28 @@ func (g *Gate) SawEmptyAnswer() {
 	g.emptyAnswered = true
 }
 
-// DoubtEmpty forgets that an empty write was answered: that was some time ago.
+// DoubtEmpty forgets that an empty write was answered, because the answer is old.
 func (g *Gate) DoubtEmpty() {
 	g.mu.Lock()
 	defer g.mu.Unlock()
 	g.emptyAnswered = false
 }
 
-// ForgetEmpty forgets that empty writes were accepted: that told nothing.
+// ForgetEmpty forgets that empty writes were accepted, because they proved nothing.
 func (g *Gate) ForgetEmpty() {
 	g.mu.Lock()
 	defer g.mu.Unlock()
 	g.emptyPasses, g.emptyPassedSince = false, false
 }
 
-// Pause is how long the last pause was, less with each success since; 0 if that is forgotten.
+// Pause returns the length of the last pause, reduced by each success since; 0 once it has decayed.
 func (g *Gate) Pause() time.Duration {
 	g.mu.Lock()
 	defer g.mu.Unlock()
 	return g.backoff.Last
 }
 
-// Random is a random number in [0, 1).
+// Random returns a random number in [0, 1).
 func (g *Gate) Random() float64 {
 	g.mu.Lock()
 	defer g.mu.Unlock()
@@ -377,14 +377,14 @@ func (g *Gate) TakesEmpty() bool {
 // View is a snapshot of the gate.
 type View struct {
 	State            State
-	Why              string    // what the target waits for, for people
+	Why              string    // what the target waits for, to show to people
 	Since            time.Time // when trouble began, zero if there is none
 	Until            time.Time // the next try, zero if now
-	EmptyPasses      bool      // the target accepted an empty write once
+	EmptyPasses      bool      // the target accepted an empty write at least once
 	EmptyPassedSince bool      // it accepted one since data last went through
-	EmptyAnswered    bool      // it answered one, in whatever way, since then
+	EmptyAnswered    bool      // it answered one, in any way, since then
 	Answered         bool      // the last failure since then was an answer
-	Troubles         uint64    // how often a request failed as such, ever
+	Troubles         uint64    // failed or refused requests since the gate was made
 	ByData           bool      // held, and tested with samples
 }
 

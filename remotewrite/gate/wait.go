@@ -5,13 +5,13 @@ import (
 	"time"
 )
 
-// Enter waits until a request may be sent. The error is ctx's.
+// Enter waits until the gate admits a request. The error is ctx's.
 func (g *Gate) Enter(ctx context.Context) (Pass, error) {
 	defer g.await()()
 	return g.enterWhen(ctx, g.admit)
 }
 
-// EnterOpen is Enter for a request that is no test of the target: it waits until the target takes data.
+// EnterOpen is Enter for a request that must not test the target: it waits until the target accepts data.
 func (g *Gate) EnterOpen(ctx context.Context) (Pass, error) {
 	return g.enterWhen(ctx, func(now time.Time) (Pass, time.Duration, bool) {
 		if g.state != Open {
@@ -21,8 +21,8 @@ func (g *Gate) EnterOpen(ctx context.Context) (Pass, error) {
 	})
 }
 
-// EnterBehind is Enter for a request of the backlog: while the target takes data it takes
-// none of the places of the others, and one of its own; otherwise it lets the others go
+// EnterBehind is Enter for a backlog request. While the target accepts data, the backlog has one place
+// of its own and uses none of the others; otherwise it lets requests with new samples go
 // first.
 func (g *Gate) EnterBehind(ctx context.Context) (Pass, error) {
 	return g.enterWhen(ctx, func(now time.Time) (Pass, time.Duration, bool) {
@@ -39,7 +39,7 @@ func (g *Gate) EnterBehind(ctx context.Context) (Pass, error) {
 	})
 }
 
-// await counts a request of what is live that waits, until the function that it returns is
+// await counts a waiting request with new samples until the returned function is
 // called.
 func (g *Gate) await() (done func()) {
 	g.mu.Lock()
@@ -54,7 +54,7 @@ func (g *Gate) await() (done func()) {
 	}
 }
 
-// enterWhen waits until admit lets a request through; g.mu is held for it.
+// enterWhen waits until admit admits a request; it calls admit with g.mu held.
 func (g *Gate) enterWhen(ctx context.Context, admit func(time.Time) (Pass, time.Duration, bool)) (Pass, error) {
 	for {
 		if err := ctx.Err(); err != nil {
@@ -73,7 +73,7 @@ func (g *Gate) enterWhen(ctx context.Context, admit func(time.Time) (Pass, time.
 	}
 }
 
-// AwaitOpen waits until the target takes data, for d at most, or for ctx.
+// AwaitOpen waits until the target accepts data, for at most d, or until ctx ends.
 func (g *Gate) AwaitOpen(ctx context.Context, d time.Duration) {
 	ctx, stop := context.WithTimeout(ctx, d)
 	defer stop()
@@ -87,7 +87,7 @@ func (g *Gate) AwaitOpen(ctx context.Context, d time.Duration) {
 	}
 }
 
-// AwaitPoke waits until the target is poked, for d at most, or for ctx.
+// AwaitPoke waits until the target is poked, for at most d, or until ctx ends.
 func (g *Gate) AwaitPoke(ctx context.Context, d time.Duration) {
 	ctx, stop := context.WithTimeout(ctx, d)
 	defer stop()
@@ -104,8 +104,8 @@ func (g *Gate) AwaitPoke(ctx context.Context, d time.Duration) {
 	}
 }
 
-// admit lets a request through if it may go now; wait is how long to wait at most
-// otherwise, 0 for until something changes. g.mu is held.
+// admit admits a request if it may go now. Otherwise wait is the longest time to wait,
+// 0 for until something changes. g.mu is held.
 func (g *Gate) admit(now time.Time) (p Pass, wait time.Duration, ok bool) {
 	switch {
 	case g.state == Open && g.flying >= g.limit, g.state != Open && g.inTurn > 0:
@@ -118,7 +118,7 @@ func (g *Gate) admit(now time.Time) (p Pass, wait time.Duration, ok bool) {
 	return Pass{turn: g.turn, pokes: g.pokes, Test: g.state == Held}, 0, true
 }
 
-// AwaitTrouble waits until the target is paused or held, or for ctx.
+// AwaitTrouble waits until the target is paused or held, or until ctx ends.
 func (g *Gate) AwaitTrouble(ctx context.Context) {
 	for {
 		g.mu.Lock()
