@@ -6,11 +6,11 @@ import (
 	"time"
 )
 
-// growEvery is after how long without a 413 a lowered limit doubles at the next success.
+// growEvery is the time without a 413 after which a lowered limit doubles at the next success.
 const growEvery = time.Minute
 
-// BatchLimit is how many samples a request may have: what is configured, and less for a time after the
-// receiver called a request too large. Safe for concurrent use.
+// BatchLimit is the most samples of a request: the configured number, or less for a time after the
+// receiver refused a request as too large. Safe for concurrent use.
 type BatchLimit struct {
 	most    int64 // as configured
 	now     atomic.Int64
@@ -24,13 +24,13 @@ func NewBatchLimit(most int) *BatchLimit {
 	return b
 }
 
-// Now is the limit at present.
+// Now returns the present limit.
 func (b *BatchLimit) Now() int { return int(b.now.Load()) }
 
-// Most is the limit as configured.
+// Most returns the configured limit.
 func (b *BatchLimit) Most() int { return int(b.most) }
 
-// Shrink lowers the limit after n samples were too many, and reports whether that changed it; at is the
+// Shrink lowers the limit after n samples were too many, and reports whether that changed it. at is the
 // age of the queue in ns, as in Grow.
 func (b *BatchLimit) Shrink(n int, at int64) bool {
 	for {
@@ -54,10 +54,10 @@ func (b *BatchLimit) Grow(at int64) bool {
 	return b.now.CompareAndSwap(now, min(2*now, b.most))
 }
 
-// Restore makes the limit what is configured, and reports whether it was lower.
+// Restore resets the limit to the configured one, and reports whether it was lower.
 func (b *BatchLimit) Restore() bool { return b.now.Swap(b.most) < b.most }
 
-// Why says in words that the limit is low; "" if it is not.
+// Why explains a lowered limit in words; "" if the limit is not lowered.
 func (b *BatchLimit) Why() string {
 	now := b.now.Load()
 	if now >= b.most {

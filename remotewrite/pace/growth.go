@@ -1,56 +1,56 @@
 package pace
 
 const (
-	// A doubling is judged by what was delivered in at least so many ticks, and at least so
-	// many requests of each shard, after one tick in which connections are made.
+	// A doubling is judged by the deliveries of at least ticksToJudge ticks and at least
+	// requestsToJudge requests per shard, after one tick in which connections are made.
 	ticksToJudge    = 3
 	requestsToJudge = 10
-	// paysFrom is how many times as much twice the shards must deliver to be kept.
+	// paysFrom is the least ratio of deliveries, after to before a doubling, to keep it.
 	paysFrom = 1.25
-	// ticksToRetry is how long a doubling that did not pay is not tried again.
+	// ticksToRetry is how long a doubling that did not pay off is not tried again.
 	ticksToRetry = 300
-	// ticksToShrink is after how many ticks without being behind there are half the shards.
+	// ticksToShrink is after how many ticks without a backlog the number of shards is halved.
 	ticksToShrink = 60
 )
 
-// Growth decides about the number of shards: doubled while the target is behind, for as
-// long as that delivers more; halved when there is nothing to catch up with. What a
-// receiver takes is bounded by its latency, and then more requests at a time take more;
-// or by its own speed or this host's, and then they only take memory.
+// Growth decides the number of shards: it doubles while the target has a backlog, as
+// long as that delivers more, and halves when there is no backlog. The throughput of a
+// receiver is bounded by its latency, and then more concurrent requests deliver more;
+// or by its own speed or this host's, and then they only use memory.
 //
-// It is a value without a clock: all it knows it is told at each tick. Not safe for
+// It is a value without a clock: all its input comes with each tick. Not safe for
 // concurrent use.
 type Growth struct {
 	Shards, Min, Max int // powers of two
 
-	idle   int     // ticks in a row without being behind
+	idle   int     // consecutive ticks without a backlog
 	futile int     // ticks until a doubling may be tried again
-	before float64 // samples a tick with half the shards; 0: the present number is no trial
+	before float64 // samples per tick with half the shards; 0: the present number is no trial
 
-	// What is being measured: since which totals, and for how many ticks; -1 before the
+	// The measuring window: the totals at its begin, and its length in ticks; -1 before the
 	// first tick of a window.
 	ticks int
 	from  Seen
 }
 
-// Seen is what is seen at a tick.
+// Seen is the observation at a tick.
 type Seen struct {
 	Behind   bool   // there is a backlog
-	Open     bool   // the target takes data at present
-	Slow     bool   // it asked to go slower a moment ago
+	Open     bool   // the target accepts data at present
+	Slow     bool   // it asked to slow down a moment ago
 	Samples  uint64 // delivered so far
-	Requests uint64 // that delivered them
+	Requests uint64 // requests that delivered them
 }
 
-// Begin says that a window begins. What was measured in the one before ends with it.
+// Begin begins a window and discards the measurement of the previous one.
 func (g *Growth) Begin() { g.ticks = -1 }
 
-// Next takes what was seen at a tick and returns how many shards there should be. A new
-// number holds from the following Begin on.
+// Next takes the observation at a tick and returns the wanted number of shards. A new
+// number takes effect at the following Begin.
 func (g *Growth) Next(p Seen) int {
 	g.futile = max(g.futile-1, 0)
 	if !p.Behind {
-		g.before = 0 // it sufficed
+		g.before = 0 // the shards sufficed
 		g.measure(p)
 		if g.idle++; g.idle >= ticksToShrink {
 			g.set(max(g.Shards/2, g.Min), 0)
@@ -89,16 +89,16 @@ func (g *Growth) Next(p Seen) int {
 	return g.Shards
 }
 
-// measure begins to measure anew.
+// measure restarts the measurement.
 func (g *Growth) measure(p Seen) { g.ticks, g.from = 0, p }
 
-// undo takes back a doubling that did not pay.
+// undo reverts a doubling that did not pay off.
 func (g *Growth) undo() {
 	g.futile = ticksToRetry
 	g.set(max(g.Shards/2, g.Min), 0)
 }
 
-// set is a new number; before is what half of it delivered, if it is a trial.
+// set sets a new number; before is the rate with half as many shards, if this is a trial.
 func (g *Growth) set(shards int, before float64) {
 	g.Shards, g.before, g.idle, g.ticks = shards, before, 0, -1
 }

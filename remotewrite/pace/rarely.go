@@ -7,7 +7,7 @@ import (
 	"unicode"
 )
 
-// OnceAMinute remembers which texts were logged in the last minute. Texts that differ by digits only, as times and values do, are one. Safe for concurrent use.
+// OnceAMinute remembers the texts logged in the last minute. Texts that differ only by digits, such as times and values, count as one. Safe for concurrent use.
 type OnceAMinute struct {
 	mu   sync.Mutex
 	last map[string]time.Time // at most maxTexts
@@ -15,7 +15,7 @@ type OnceAMinute struct {
 
 const maxTexts = 64
 
-// Due reports whether a text about of is to be logged now, and takes it for logged then.
+// Due reports whether a text about of should be logged now, and records it as logged if so.
 func (o *OnceAMinute) Due(of, text string, now time.Time) bool {
 	o.mu.Lock()
 	defer o.mu.Unlock()
