@@ -1,15 +1,15 @@
-// Package quarantine decides which series are not sent for a while, because the receiver refuses them in words
-// that say why: a limit of series is reached, a label is too long, a type conflicts.
+// Package quarantine decides which series are not sent for a while, because the receiver refuses them for a known
+// reason: a limit of series is reached, a label is too long, a type conflicts.
 //
-// A [Book] is a value without I/O, clock or lock. Its caller has every sample of a series in quarantine met by
-// Meet, which says whether the sample is dropped, sent alone as a probe, or sent as any other because
+// A [Book] is a value without I/O, clock or lock. Its caller passes every sample of a series in quarantine to
+// Meet, which decides whether the sample is dropped, sent alone as a probe, or sent normally because
 // its series is released:
 //
 //	three series are refused alone for a reason ── the reason is known (Refused, Known)
-//	new series are refused together for it ─────── eight at random are refused alone, and a control is taken:
+//	new series are refused together for it ─────── eight at random are refused alone, and a control is accepted:
 //	                                               all go into quarantine (Try, Put); 64 soon after the start
 //	a minute, another minute ───────────────────── one sample at random is a probe (Meet, Probed)
-//	a probe is taken ───────────────────────────── one series is released, then two a second later, four, eight …
+//	a probe is accepted ────────────────────────── one series is released, then two a second later, four, eight …
 //	one is refused for the reason again ────────── no more are released; the next probe is a minute later (Stop)
 package quarantine
 
@@ -23,55 +23,55 @@ import (
 const (
 	// MaxReasons is how many reasons a book can have.
 	MaxReasons = 64
-	// knownFrom is how many series are refused alone for a reason before others are put into quarantine together.
+	// knownFrom is how many series must be refused alone for a reason before others go into quarantine together.
 	knownFrom = 3
-	// witnesses is how many of the series that are refused together are asked for alone before all of them go into quarantine.
+	// witnesses is how many of the series refused together are sent alone before all of them go into quarantine.
 	witnesses = 8
-	// manyWitnesses is the same for settleFor after the start, when the target may have many series of which this process
-	// delivered no sample yet, and for as long after a release, when it may have taken some of those that it was sent. With one good
+	// manyWitnesses replaces witnesses for settleFor after the start, when the target may have many series of which this process
+	// has delivered no sample yet, and for settleFor after a release, when the target may have accepted some of the released ones. With one good
 	// series in ten, 8 witnesses miss all good ones in 43 % of the trials, and 64 in 0.1 %.
 	manyWitnesses = 64
 	settleFor     = 10 * time.Minute
-	// ProbeEvery is how often one sample of all series that are in quarantine for a reason is sent.
+	// ProbeEvery is how often one sample is sent of all series in quarantine for a reason.
 	ProbeEvery = time.Minute
-	// LetterEvery is how often a reason gets a letter, which stands for all samples that were dropped since the last one.
+	// LetterEvery is how often a reason gets a letter, which stands for all samples dropped since the last one.
 	LetterEvery = time.Minute
-	// countFor is for how long a series counts after its last sample: up to twice that.
+	// countFor is how long a series counts after its last sample, at least; at most twice that.
 	countFor = time.Hour
 )
 
-// Reason is a reason for a refusal, below MaxReasons. The caller gives it its meaning.
+// Reason is a reason for a refusal, below MaxReasons. The caller defines its meaning.
 type Reason uint8
 
-// Mark is what a series in quarantine carries. The zero Mark is that of a series that is in none.
+// Mark is the quarantine state of a series. The zero Mark is that of a series that is not in quarantine.
 //
-//	bits 0–7 the reason and one, 8–15 the period in which it counts, 16–63 the commit of its last dropped sample
+//	bits 0–7 the reason plus one, 8–15 the period in which it counts, 16–63 the commit of its last dropped sample
 type Mark uint64
 
 func newMark(r Reason, period uint8, commit uint64) Mark {
 	return Mark(r) + 1 | Mark(period)<<8 | Mark(commit)<<16
 }
 
-// Reason is the reason of a series that is in quarantine.
+// Reason returns the reason of a series in quarantine.
 func (m Mark) Reason() Reason { return Reason(m&0xff) - 1 }
 
-// Commit is the commit of the last sample of the series that was dropped.
+// Commit returns the commit of the last dropped sample of the series.
 func (m Mark) Commit() uint64 { return uint64(m >> 16) }
 
 func (m Mark) period() uint8 { return uint8(m >> 8) }
 
-// Action is what becomes of a sample of a series that was in quarantine.
+// Action is what to do with a sample of a series in quarantine.
 type Action uint8
 
 // The actions.
 const (
 	Drop    Action = iota
-	Probe          // send it alone, and give the answer to Probed
-	Release        // the series is in quarantine no more: send it as any other
+	Probe          // send it alone, and pass the answer to Probed
+	Release        // the series left quarantine: send it normally
 )
 
-// Book is the state of all reasons. NewBook makes one; its series carry their marks themselves. Times are ages of
-// anything that began before the book. Not safe for concurrent use.
+// Book is the state of all reasons. NewBook makes one. The caller keeps the marks of the series. Times are relative to
+// any fixed moment before the book was made. Not safe for concurrent use.
 type Book struct {
 	rnd     *rand.Rand
 	reasons [MaxReasons]reason
@@ -81,21 +81,21 @@ type Book struct {
 
 type reason struct {
 	alone   [knownFrom]uint64 // series that were refused alone
-	refused int               // how many
+	refused int               // how many of alone are set
 
 	active      bool // it has series in quarantine
-	count       int  // series that were met in this period
-	before      int  // and in the one before it
+	count       int  // series met in this period
+	before      int  // series met in the previous period
 	period      uint8
 	periodUntil time.Duration
 
 	next   time.Duration // when a probe is due
-	chosen bool          // which sample it is
-	skip   int           // of those that come, after so many others
+	chosen bool          // the sample to probe is chosen
+	skip   int           // the probe is the sample after so many others
 
 	releasing bool
-	healed    time.Duration // when the probe was taken
-	released  int           // since then
+	healed    time.Duration // when the probe was accepted
+	released  int           // series released since then
 
 	dropped  int // samples without a letter
 	letterAt time.Duration
@@ -104,7 +104,7 @@ type reason struct {
 // NewBook makes a book. The seed picks the probes.
 func NewBook(seed uint64) *Book { return &Book{rnd: rand.New(rand.NewPCG(seed, 1))} }
 
-// Refused notes that a sample of a series was refused alone for a reason, with proof.
+// Refused records that a sample of a series was refused alone for a reason, with proof.
 func (b *Book) Refused(r Reason, series uint64) {
 	x := &b.reasons[r]
 	if x.refused == knownFrom || slices.Contains(x.alone[:x.refused], series) {
@@ -116,19 +116,19 @@ func (b *Book) Refused(r Reason, series uint64) {
 	}
 }
 
-// Known reports whether series that are refused together for a reason may go into quarantine.
+// Known reports whether series that are refused together for the reason may go into quarantine.
 func (b *Book) Known(r Reason) bool { return b.reasons[r].refused == knownFrom }
 
-// AnyKnown reports whether there is such a reason.
+// AnyKnown reports whether any reason is known.
 func (b *Book) AnyKnown() bool { return b.known > 0 }
 
-// Any reports whether there is a series in quarantine.
+// Any reports whether any series is in quarantine.
 func (b *Book) Any() bool { return b.puts > 0 }
 
-// Has reports whether there is a series in quarantine for the reason.
+// Has reports whether any series is in quarantine for the reason.
 func (b *Book) Has(r Reason) bool { return b.reasons[r].active }
 
-// Put puts a series into quarantine, of which a sample of a commit is dropped now, and returns its mark.
+// Put puts a series into quarantine and returns its mark. The caller drops a sample of the series in that commit.
 func (b *Book) Put(r Reason, commit uint64, now time.Duration) Mark {
 	x := &b.reasons[r]
 	if !x.active {
@@ -140,16 +140,16 @@ func (b *Book) Put(r Reason, commit uint64, now time.Duration) Mark {
 	return newMark(r, x.period, commit)
 }
 
-// Dropped notes samples that were dropped when their series were put into quarantine.
+// Dropped counts samples dropped when their series went into quarantine.
 func (b *Book) Dropped(r Reason, n int) { b.reasons[r].dropped += n }
 
-// Meet says what becomes of a sample of a series with the mark m, and which mark it has from now on.
+// Meet returns the action for a sample of a series with the mark m, and the series' new mark.
 func (b *Book) Meet(m Mark, commit uint64, now time.Duration) (Mark, Action) {
 	x := &b.reasons[m.Reason()]
 	b.turn(x, now)
 	if m.period() != x.period || !x.active {
 		x.count++
-		if !x.active { // all of its series were gone for long, and one comes again
+		if !x.active { // all of its series were gone, and one returns
 			x.active, x.periodUntil, x.next = true, now+countFor, now+ProbeEvery
 			b.puts++
 		}
@@ -175,8 +175,8 @@ func (b *Book) Meet(m Mark, commit uint64, now time.Duration) (Mark, Action) {
 	return newMark(m.Reason(), x.period, max(m.Commit(), commit)), Drop
 }
 
-// Unsure drops a sample that may be stored already, and so is no probe, and returns the mark of its series from now on. It counts for a letter
-// unless the mark says that it was dropped before: a window that is thrown away did not come to all samples that it read.
+// Unsure drops a sample that may be stored already, and so cannot be a probe, and returns the new mark of its series. The sample counts for a letter
+// unless the mark shows that it was dropped before: a window that was discarded is read again, but may not have processed all of its samples.
 func (b *Book) Unsure(m Mark, commit uint64) Mark {
 	if commit <= m.Commit() {
 		return m
@@ -185,7 +185,7 @@ func (b *Book) Unsure(m Mark, commit uint64) Mark {
 	return newMark(m.Reason(), m.period(), commit)
 }
 
-// Probed says whether a probe was taken. If it was, its series is released; else the sample is dropped.
+// Probed takes the result of a probe. If the probe was accepted, its series is released; else the sample is dropped.
 func (b *Book) Probed(m Mark, commit uint64, taken bool, now time.Duration) Mark {
 	x := &b.reasons[m.Reason()]
 	if taken {
@@ -198,14 +198,14 @@ func (b *Book) Probed(m Mark, commit uint64, taken bool, now time.Duration) Mark
 	return newMark(m.Reason(), m.period(), max(m.Commit(), commit))
 }
 
-// Stop says that series that are in no quarantine were refused for the reason: no more are released before another probe is taken.
+// Stop ends the release for a reason, after series outside quarantine were refused for it. The next release needs another accepted probe.
 func (b *Book) Stop(r Reason, now time.Duration) {
 	if x := &b.reasons[r]; x.releasing {
 		x.releasing, x.next = false, now+ProbeEvery
 	}
 }
 
-// leave counts a series less. The last one ends the reason: it has to be found out anew.
+// leave counts one series less. When the last one leaves, the reason is no longer known.
 func (b *Book) leave(x *reason) {
 	x.count, x.before = max(x.count-1, 0), max(x.before-1, 0)
 	if x.size() == 0 {
@@ -213,7 +213,7 @@ func (b *Book) leave(x *reason) {
 	}
 }
 
-// end forgets a reason, but for the letter that is due.
+// end resets a reason, but keeps the count for its next letter.
 func (b *Book) end(x *reason) {
 	if x.active {
 		b.puts--
@@ -224,7 +224,7 @@ func (b *Book) end(x *reason) {
 	*x = reason{period: x.period + 1, healed: x.healed, dropped: x.dropped, letterAt: x.letterAt}
 }
 
-// turn begins a new period when one is over: series of which no sample came in two of them are gone.
+// turn begins a new period when the present one is over: series without a sample in two periods are gone.
 func (b *Book) turn(x *reason, now time.Duration) {
 	if !x.active || now < x.periodUntil {
 		return
@@ -235,7 +235,7 @@ func (b *Book) turn(x *reason, now time.Duration) {
 
 func (x *reason) size() int { return max(x.count, x.before) }
 
-// Letters returns for each reason whose letter is due how many samples it stands for; all says that every one is due.
+// Letters returns, for each reason whose letter is due, the number of samples that it stands for. With all, every letter is due.
 func (b *Book) Letters(now time.Duration, all bool) map[Reason]int {
 	var due map[Reason]int
 	for r := range b.reasons {
@@ -252,7 +252,7 @@ func (b *Book) Letters(now time.Duration, all bool) map[Reason]int {
 	return due
 }
 
-// Counts returns how many series are in quarantine for each reason that has any. Reasons of which no sample came for long end here.
+// Counts returns how many series are in quarantine for each reason that has any. It resets reasons whose series are all gone.
 func (b *Book) Counts(now time.Duration) map[Reason]int {
 	counts := map[Reason]int{}
 	for r := range b.reasons {
@@ -270,8 +270,8 @@ func (b *Book) Counts(now time.Duration) map[Reason]int {
 	return counts
 }
 
-// Trial finds out whether series that were refused together for a known reason are all refused for it: some of them, at
-// random, are asked for alone.
+// Trial finds out whether series that were refused together for a known reason are all refused for it: some of them,
+// chosen at random, are sent alone.
 type Trial struct {
 	ask  []int
 	fail bool
@@ -286,10 +286,10 @@ func (b *Book) Try(r Reason, n int, now time.Duration) *Trial {
 	return &Trial{ask: b.rnd.Perm(n)[:min(n, most)]}
 }
 
-// TryDoubted begins a trial of n series whose samples may be stored already, and were not sent together.
+// TryDoubted begins a trial of n series whose samples may be stored already and were not sent together.
 func (b *Book) TryDoubted(n int) *Trial { return &Trial{ask: b.rnd.Perm(n)[:min(n, manyWitnesses)]} }
 
-// Next returns the next series to ask for alone, or false at the end.
+// Next returns the next series to send alone, or false at the end.
 func (t *Trial) Next() (i int, ok bool) {
 	if t.fail || len(t.ask) == 0 {
 		return 0, false
@@ -298,8 +298,8 @@ func (t *Trial) Next() (i int, ok bool) {
 	return i, true
 }
 
-// Tell says whether that one was refused for the same reason.
+// Tell takes the result of the series that Next returned: refused is set if it was refused for the same reason.
 func (t *Trial) Tell(refused bool) { t.fail = t.fail || !refused }
 
-// Passed reports whether all were.
+// Passed reports whether all series of the trial were refused.
 func (t *Trial) Passed() bool { return !t.fail && len(t.ask) == 0 }
