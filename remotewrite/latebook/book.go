@@ -1,8 +1,8 @@
-// Package latebook remembers, over restarts, the newest sample that a target took of each series whose late samples it refused.
+// Package latebook remembers, across restarts, the newest sample that a target accepted of each series whose late samples it refused.
 //
-// While the host's clock is behind, a target that takes nothing late takes nothing of these series, so what was true then stays true;
-// later it is a lower bound, as is all that is known of a series. Without it a start in such a time could not tell
-// stored samples from late ones, nor test a held target with a sample that it took. Nothing is written while nothing is late.
+// While the host's clock is behind, a target that accepts no late samples accepts nothing of these series, so the entry stays exact;
+// later it is a lower bound, like all knowledge about a series. Without it, an agent that starts during that time could not distinguish
+// stored samples from late ones, nor test a held target with a sample that it accepted before. The book is not written while no sample is late.
 package latebook
 
 import (
@@ -16,25 +16,25 @@ import (
 	"hwsagent/wal"
 )
 
-// Store keeps the book. Remember returns when b is durable in place of what was kept before; Recall returns it, nil if there is
-// nothing.
+// Store keeps the book. Remember replaces the stored bytes by b and returns when b is durable; Recall returns the stored bytes, nil if there are
+// none.
 type Store interface {
 	Remember(b []byte) error
 	Recall() ([]byte, error)
 }
 
-// Newest is the newest sample that the target took of a series.
+// Newest is the newest sample of a series that the target accepted.
 type Newest struct {
-	T      int64  // its time, in ms
-	Commit uint64 // of the log that it came in; 0: of an earlier log
+	T      int64  // the timestamp, in ms
+	Commit uint64 // the commit in this log that contains it; 0: it is from an earlier log
 }
 
-// Sample is the newest float sample that the target took at all.
+// Sample is the newest float sample of any series that the target accepted.
 type Sample struct {
 	Hash uint64 `json:"hash"` // of the series' labels
 	T    int64  `json:"t"`    // ms
 	Bits uint64 `json:"bits"` // of the value
-	// Labels are the series' as remote write 1.0 encodes them: the series may never come again.
+	// Labels are the series' labels as remote write 1.0 encodes them, since the series may never appear again.
 	Labels []byte `json:"labels"`
 }
 
@@ -42,14 +42,14 @@ func (a *Sample) same(b *Sample) bool { return a.Hash == b.Hash && a.T == b.T &&
 
 const (
 	version = 1
-	// maxSeries bounds the memory; a book that is full begins anew.
+	// maxSeries bounds the memory; a full book is emptied.
 	maxSeries = 100_000
 )
 
-// file is the form in which the book is kept, followed by a line with its checksum.
+// file is the stored form of the book; a line with its checksum follows.
 type file struct {
 	Version int     `json:"version"`
-	Log     string  `json:"log"` // the log of the commits
+	Log     string  `json:"log"` // the log that the commits belong to
 	Taken   *Sample `json:"taken,omitempty"`
 	Series  []entry `json:"series"`
 }
@@ -60,21 +60,21 @@ type entry struct {
 	Commit uint64 `json:"commit"`
 }
 
-// Book is what is remembered of one target. New makes one. Safe for concurrent use.
+// Book is the memory of one target. New makes one. Safe for concurrent use.
 type Book struct {
 	store Store // nil: nothing outlives the process
 
 	mu     sync.Mutex
 	series map[uint64]Newest // by hash
-	taken  *Sample           // of the earlier process, until its series is seen
-	saved  Sample            // what was saved of this kind last
+	taken  *Sample           // from an earlier process, until its series is seen
+	saved  Sample            // the value of file.Taken at the last save
 	dirty  bool
 }
 
 // New makes an empty book. A nil store keeps nothing.
 func New(store Store) *Book { return &Book{store: store} }
 
-// Note notes the newest sample that the target took of a series of which it refuses a late one.
+// Note records the newest sample that the target accepted of a series, after it refused a late one.
 func (b *Book) Note(hash uint64, is Newest) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
@@ -87,8 +87,8 @@ func (b *Book) Note(hash uint64, is Newest) {
 	b.series[hash], b.dirty = is, true
 }
 
-// Recall returns what is known of a series that is new to this process. taken is the sample that the target took last, if it is of this
-// series: it is returned once.
+// Recall returns the knowledge about a series that is new to this process. taken is the sample that the target accepted last, if it is of this
+// series; it is returned only once.
 func (b *Book) Recall(hash uint64) (is Newest, known bool, taken *Sample) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
@@ -99,15 +99,15 @@ func (b *Book) Recall(hash uint64) (is Newest, known bool, taken *Sample) {
 	return is, known, taken
 }
 
-// Taken is the sample that the target took last from an earlier process, nil if there is none or if Recall has returned it.
+// Taken returns the sample of an earlier process that the target accepted last; nil if there is none or Recall has returned it.
 func (b *Book) Taken() *Sample {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	return b.taken
 }
 
-// Load reads what an earlier process knew. Commits are those of log, if it is the same. After an error the book is empty: everything is found
-// out again.
+// Load reads the book of an earlier process. Its commits are kept only if it was written for the same log. After an error the book is empty, and the
+// knowledge is collected again.
 func (b *Book) Load(log wal.ID) error {
 	if b.store == nil {
 		return nil
@@ -146,13 +146,13 @@ func checksum(body []byte) string {
 	return fmt.Sprintf("%08x\n", crc32.Checksum(body, crc32.MakeTable(crc32.Castagnoli)))
 }
 
-// Save makes durable what is new since the last time. taken, nil if there is none, is new
-// all the time: that alone is a reason to save only if still is set, as nothing is taken for a while and no empty write will tell
-// that the target is well. After an error the next call tries again.
+// Save makes changes since the last call durable. taken, nil if there is none, changes with every delivery, so it alone
+// causes a save only if still is set: deliveries have stopped for a while, and no empty write will show
+// when the target is well again. After an error the next call tries again.
 func (b *Book) Save(log wal.ID, taken *Sample, still bool) error {
 	b.mu.Lock()
 	if taken == nil {
-		taken = b.taken // its series was not seen yet
+		taken = b.taken // its series was not seen yet in this process
 	}
 	if b.store == nil || !b.dirty && (!still || taken == nil || b.saved.same(taken)) {
 		b.mu.Unlock()
