@@ -1,9 +1,9 @@
 // Package givenup remembers the samples that were given up, each with its reason, until the
 // savepoint is past them.
 //
-// A window that is thrown away is read again, and what was given
-// up must then neither be sent again, nor get another letter, nor pass for stored because
-// what comes after it was: it was not.
+// A discarded window is read again. Samples already given up
+// must not be sent again, get a second dead letter, or be counted as stored because
+// a later sample of the series was.
 package givenup
 
 import (
@@ -14,39 +14,39 @@ import (
 	"hwsagent/wal"
 )
 
-// Key names a sample of a commit.
+// Key identifies a sample within a commit.
 type Key struct {
-	Hash uint64 // of the labels that are sent
+	Hash uint64 // of the labels as sent
 	T    int64  // ms
 }
 
 // Letter is a dead letter of an earlier process that stands for one sample.
 type Letter struct {
-	Series string // the labels as they are sent, in the exposition notation
+	Series string // the labels as sent, in the exposition notation
 	T      int64  // ms
 	Why    wal.Reason
 }
 
-// Book is what is remembered of one reader of the log. The zero Book is empty. Safe for concurrent use.
+// Book is the memory of one reader of the log. The zero Book is empty. Safe for concurrent use.
 type Book struct {
 	mu       sync.Mutex
 	byCommit map[uint64]map[Key]wal.Reason
 
-	// released are series that were in quarantine, by hash: up to which commit their samples were dropped as rejected.
+	// released has, by series hash, the last commit whose samples were dropped as rejected while the series was in quarantine.
 	released map[uint64]uint64
 
-	// letters are those of earlier processes, by timestamp.
+	// letters are the dead letters of earlier processes, by timestamp.
 	letters map[int64][]lettered
 	seed    maphash.Seed
 }
 
-// lettered is a sample that has a letter of its own.
+// lettered is a sample with a letter of its own.
 type lettered struct {
 	series uint64 // a hash of its labels
 	why    wal.Reason
 }
 
-// Add remembers a sample of that commit.
+// Add remembers a sample of a commit.
 func (b *Book) Add(commit uint64, k Key, why wal.Reason) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
@@ -61,7 +61,7 @@ func (b *Book) Add(commit uint64, k Key, why wal.Reason) {
 	of[k] = why
 }
 
-// Forget forgets a commit whose outcome is in the savepoint.
+// Forget removes a commit whose outcome is in the savepoint.
 func (b *Book) Forget(commit uint64) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
@@ -73,8 +73,8 @@ func (b *Book) Forget(commit uint64) {
 	}
 }
 
-// Released remembers that samples of a series, by its hash, were dropped as rejected up to the commit last, while it was in quarantine. acked is the commit
-// that the savepoint is at.
+// Released remembers that the samples of a series up to the commit last were dropped as rejected while it was in quarantine. acked is the commit
+// of the savepoint.
 func (b *Book) Released(hash, last, acked uint64) {
 	if last <= acked {
 		return
@@ -87,7 +87,7 @@ func (b *Book) Released(hash, last, acked uint64) {
 	b.released[hash] = last
 }
 
-// Any reports whether a sample of that commit may have been given up. unsure says that an
+// Any reports whether a sample of the commit may have been given up. unsure is set if an
 // earlier process may have sent it.
 func (b *Book) Any(commit uint64, unsure bool) bool {
 	b.mu.Lock()
@@ -95,7 +95,7 @@ func (b *Book) Any(commit uint64, unsure bool) bool {
 	return len(b.byCommit[commit]) > 0 || len(b.released) > 0 || unsure && len(b.letters) > 0
 }
 
-// Why is the reason for which the sample of that commit was given up, if it was. series gives its labels as a letter has them.
+// Why returns the reason for which a sample of the commit was given up, if it was. series returns its labels as a letter has them.
 func (b *Book) Why(commit uint64, k Key, series func() string, unsure bool) (wal.Reason, bool) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
@@ -114,7 +114,7 @@ func (b *Book) Why(commit uint64, k Key, series func() string, unsure bool) (wal
 	return 0, false
 }
 
-// Recall learns what earlier processes gave up, in place of what it learnt before.
+// Recall replaces the letters of earlier processes, which show the samples that these gave up.
 func (b *Book) Recall(letters []Letter) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
