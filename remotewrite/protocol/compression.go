@@ -12,36 +12,36 @@ import (
 )
 
 const (
-	// PlainTime is how long a target gets snappy of which an answer came that was not VictoriaMetrics', as the
-	// address may lead to several receivers, or that did not take zstd, which may have had other reasons. If it
-	// takes the same samples as snappy after a 4xx, it is FallbackTime.
+	// PlainTime is how long a target gets snappy after an answer without VictoriaMetrics' header, since the
+	// address may lead to several receivers, or after it refused zstd, which may have had other reasons. If it
+	// accepts the same samples as snappy after a 4xx, the time is FallbackTime.
 	PlainTime = 5 * time.Minute
 
-	// maxFailures is how many times in a row zstd may fail where snappy is taken right after it, without a
-	// word of the receiver on it. After an outage each shard's request does so once.
+	// maxFailures is how many times in a row zstd may fail and snappy succeed right after it, without a
+	// statement of the receiver. After an outage, one request of each shard may do so once.
 	maxFailures = 3
 )
 
-// Compression decides how the requests to a target are compressed. zstd is used only while
-// all answers say that they are VictoriaMetrics', and an answer counts for its own request only. What is known
-// lives as long as the queue. Safe for concurrent use.
+// Compression decides how requests to a target are compressed. It uses zstd only while
+// all answers carry VictoriaMetrics' header; an answer proves something about its own request only. The knowledge
+// lasts as long as the queue. Safe for concurrent use.
 type Compression struct {
 	allowed bool // the entry allows zstd
-	wanted  bool // it names zstd: snappy needs a reason
+	wanted  bool // the entry names zstd, so snappy needs a reason
 
 	mu       sync.Mutex
 	says     bool      // the last accepted request was answered by VictoriaMetrics
-	until    time.Time // snappy is in use until then, whatever the target says
-	why      string    // for people: why snappy is in use
+	until    time.Time // snappy is in use until then, whatever the answers show
+	why      string    // why snappy is in use, to show to people
 	failures int       // see maxFailures
 }
 
-// NewCompression returns the compression of a target whose entry allows zstd, or names it.
+// NewCompression returns the compression of a target; allowed and wanted are set if its entry allows zstd or names it.
 func NewCompression(allowed, wanted bool) *Compression {
 	return &Compression{allowed: allowed, wanted: wanted}
 }
 
-// InUse is how requests that can be compressed with zstd are compressed at present.
+// InUse returns the present compression of requests that can be compressed with zstd.
 func (c *Compression) InUse() wire.Compression {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -56,8 +56,8 @@ func (c *Compression) inUse() wire.Compression {
 	return wire.Zstd
 }
 
-// Saw takes what an answer to any request says about the compression; v is its verdict. tookBack reports that
-// zstd was in use until this answer, or that an entry which asks for zstd has a reason for snappy that it did not have, why.
+// Saw evaluates the answer to any request; v is its verdict. tookBack reports that this answer ended the use of
+// zstd, or gave an entry that names zstd its first reason for snappy; why is the reason.
 func (c *Compression) Saw(a client.Answer, v client.Verdict) (why string, tookBack bool) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -79,25 +79,25 @@ func (c *Compression) Saw(a client.Answer, v client.Verdict) (why string, tookBa
 	return "", false
 }
 
-// PassedPlain takes that samples were delivered with snappy which were not with zstd, whose answer was a: a 4xx
+// PassedPlain records that samples were delivered with snappy after zstd had failed with the answer a. A 4xx
 // was about zstd then.
 func (c *Compression) PassedPlain(a client.Answer) (why string, tookBack bool) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	switch {
 	case a.Status/100 == 2:
-		return "", false // taken back for the header that it lacks
+		return "", false // Saw took zstd back already, for the missing header
 	case a.Status/100 == 4:
 		return c.takeBack("answers "+status(a)+" to zstd", FallbackTime)
 	case a.Status == 0 || a.Status >= http.StatusInternalServerError:
 		if c.failures++; c.failures < maxFailures {
-			return "", false // it may have passed by itself
+			return "", false // the failure may have been temporary
 		}
 	}
 	return c.takeBack("takes with snappy what failed with zstd ("+status(a)+")", PlainTime)
 }
 
-// status is an answer in few words, which are the same each time.
+// status summarises an answer in a short text without varying parts.
 func status(a client.Answer) string {
 	if a.Status == 0 {
 		return "no answer"
@@ -105,11 +105,11 @@ func status(a client.Answer) string {
 	return strings.TrimSpace(fmt.Sprintf("%d %s", a.Status, http.StatusText(a.Status)))
 }
 
-// takeBack makes snappy the compression in use, for so long at least. c.mu is held.
+// takeBack makes snappy the compression in use, for at least that long. c.mu is held.
 func (c *Compression) takeBack(why string, atLeast time.Duration) (string, bool) {
 	before := c.inUse()
 	news := before == wire.Zstd || c.wanted && c.why == ""
-	if news || c.why != "" { // that it is not VictoriaMetrics is no news where zstd was not asked for
+	if news || c.why != "" { // another receiver than VictoriaMetrics is no news if the entry does not name zstd
 		c.why = why
 	}
 	c.says, c.failures = false, 0
@@ -119,7 +119,7 @@ func (c *Compression) takeBack(why string, atLeast time.Duration) (string, bool)
 	return why, news
 }
 
-// Fallback is why snappy is in use where zstd was, or was asked for, and until when at least; "" if it is not.
+// Fallback returns why snappy is in use where zstd was used or named, and until when at least; why is "" if there is no such fallback.
 func (c *Compression) Fallback() (why string, until time.Time) {
 	c.mu.Lock()
 	defer c.mu.Unlock()

@@ -1,4 +1,4 @@
-// Package protocol decides in which version of remote write a target is written to.
+// Package protocol decides which version of remote write a target gets.
 package protocol
 
 import (
@@ -10,26 +10,26 @@ import (
 	"hwsagent/remotewrite/wire"
 )
 
-// FallbackTime is how long a target gets 1.0 that does not take 2.0. Then one request asks
-// again: receivers are upgraded.
+// FallbackTime is how long a target gets 1.0 after it did not accept 2.0. Then one request tries 2.0
+// again, because receivers are upgraded.
 const FallbackTime = time.Hour
 
-// Versions decides in which version a target is written to: in what the entry asks for,
-// and for a time in 1.0 where the target does not take 2.0. What is known lives as long
+// Versions decides which version a target gets: the one that the entry asks for, or 1.0 for a time
+// if the target does not accept 2.0. The knowledge lasts as long
 // as the queue: neither a changed entry nor a restart keeps it. Safe for concurrent use.
 //
-// There are two ways to know that a target does not take 2.0: it says so by 415, or it
-// answers 2xx without having written anything. All else may have other reasons: then the
-// same samples are tried as 1.0, and it is known if that is taken.
+// Two answers prove that a target does not accept 2.0: 415, or a
+// 2xx without any sample written. Other failures may have other reasons: then the
+// same samples are tried as 1.0, and success is the proof.
 type Versions struct {
 	newer bool // the entry asks for 2.0, or leaves the choice
 
 	mu       sync.Mutex
-	until    time.Time    // 1.0 is in use until then; zero: nothing speaks against 2.0
-	why      string       // for people
-	proven   bool         // the target confirmed data as 2.0 and did not refuse 2.0 since
-	olderToo bool         // it took data as 1.0
-	silent   bool         // it answers 2xx to 2.0, which it does not read: to an empty write, too
+	until    time.Time    // 1.0 is in use until then; zero: there is no evidence against 2.0
+	why      string       // to show to people
+	proven   bool         // the target confirmed data as 2.0 and has not refused 2.0 since
+	olderToo bool         // it accepted data as 1.0
+	silent   bool         // it answers 2xx to 2.0, even to an empty write, without reading it
 	tried    time.Time    // see SpendTry
 	turn     uint64       // grows with each change of the version in use
 	empty    wire.Version // of the last empty write that was accepted
@@ -37,33 +37,33 @@ type Versions struct {
 	tests    [numTests]int
 }
 
-// New returns the versions of an entry's target; newer says that it asks for 2.0, or leaves the choice.
+// New returns the versions of an entry's target; newer is set if the entry asks for 2.0, or leaves the choice.
 func New(newer bool) *Versions { return &Versions{newer: newer} }
 
 // Newer reports whether the entry asks for 2.0, or leaves the choice.
 func (p *Versions) Newer() bool { return p.newer }
 
-// Test says what a held target is tested with.
+// Test is the kind of request that tests a held target.
 type Test uint8
 
-// What it is tested with.
+// The kinds of tests.
 const (
 	ByEmpty Test = iota // an empty write
-	ByHeld              // a sample that waits
-	ByTaken             // one that was taken before
+	ByHeld              // a waiting sample
+	ByTaken             // a sample that the target accepted before
 	numTests
 )
 
-// Choice is the version of a request. A trial is sent as 1.0 although 2.0 is in use: if it
-// is taken, the target does not take 2.0.
+// Choice is the version of a request. A trial is sent as 1.0 although 2.0 is in use: if the target
+// accepts it, it does not accept 2.0.
 type Choice struct {
 	Version wire.Version
 	Trial   bool
-	failing bool // a trial because 2.0 gets 5xx only: any verdict on the samples tells
+	failing bool // a trial because 2.0 gets only 5xx: any verdict on the samples is proof
 	turn    uint64
 }
 
-// Version is the version in use.
+// Version returns the version in use.
 func (p *Versions) Version() wire.Version {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -78,12 +78,12 @@ func (p *Versions) inUse() wire.Version {
 	return wire.V2
 }
 
-// OlderAfter is after how many answers of 5xx in a row to a batch it is sent as 1.0 once,
-// where 2.0 is not proven: some receivers fail at what they cannot decode.
+// OlderAfter is the number of consecutive 5xx answers to a batch after which it is sent as 1.0 once,
+// if 2.0 is not proven: some receivers fail at messages that they cannot decode.
 const OlderAfter = 5
 
-// Choose is the version for a batch. older says that it shall be tried as 1.0, carried
-// that it can be.
+// Choose returns the version for a batch. older asks for a trial as 1.0; carried is set if 1.0
+// can carry the batch. failures counts its 5xx answers.
 func (p *Versions) Choose(older, carried bool, failures int) Choice {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -97,9 +97,9 @@ func (p *Versions) Choose(older, carried bool, failures int) Choice {
 	return c
 }
 
-// ChooseTest is the version for a test of a held target: by turns both, where data was not
-// taken in that in use. Tests of different kinds take turns as well, so each kind has turns of
-// its own: else one of them might always be in the same version.
+// ChooseTest returns the version for a test of a held target: both by turns, if the target has not accepted data
+// in the version in use. Each kind of test has turns of its own; with common turns
+// a kind that comes every other time would always get the same version.
 func (p *Versions) ChooseTest(of Test) Choice {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -114,7 +114,7 @@ func (p *Versions) ChooseTest(of Test) Choice {
 	return c
 }
 
-// ForEmpty is the version for an empty write: one in which the target took one before.
+// ForEmpty returns the version for an empty write: one in which the target accepted an empty write before.
 func (p *Versions) ForEmpty(test bool) wire.Version {
 	if test {
 		return p.ChooseTest(ByEmpty).Version
@@ -127,8 +127,8 @@ func (p *Versions) ForEmpty(test bool) wire.Version {
 	return p.inUse()
 }
 
-// Saw takes what an answer says about the versions. It reports whether the target is known
-// not to take 2.0 since this answer, and the reason.
+// Saw evaluates what an answer shows about the versions. It reports whether this answer made the target fall back
+// to 1.0, and the reason.
 func (p *Versions) Saw(c Choice, a client.Answer, v client.Verdict) (why string, fellBack bool) {
 	if !p.newer {
 		return "", false
@@ -142,9 +142,9 @@ func (p *Versions) Saw(c Choice, a client.Answer, v client.Verdict) (why string,
 	case v == client.Delivered && a.Samples == 0:
 		p.empty, p.emptyOK = a.Version, true
 	case v == client.Older:
-		p.proven = false // what became of the target is to be found out
+		p.proven = false // the target changed, so its state is unknown again
 	case v == client.Delivered && a.Version == wire.V2:
-		if c.turn == p.turn { // else it was sent before the target showed that it does not take 2.0
+		if c.turn == p.turn { // else it was sent before the target showed that it does not accept 2.0
 			p.proven, p.silent = true, false
 			p.ask()
 		}
@@ -152,13 +152,13 @@ func (p *Versions) Saw(c Choice, a client.Answer, v client.Verdict) (why string,
 		if p.olderToo = true; c.Trial {
 			return p.fall("takes as remote write 1.0 what it did not take as 2.0")
 		}
-	case c.Trial && v == client.Suspect && (a.Reply().Kind == reply.Late || a.Reply().Kind == reply.TooOld): // its database speaks
+	case c.Trial && v == client.Suspect && (a.Reply().Kind == reply.Late || a.Reply().Kind == reply.TooOld): // the answer comes from its database
 		return p.fall("answers for samples as remote write 1.0 only")
 	case c.failing && (v == client.Suspect || v == client.Split):
 		return p.fall("fails at remote write 2.0")
 	case a.Status == client.StatusUnsupported && a.Version == wire.V1:
 		p.olderToo = false
-		p.ask() // 2.0 is all that is left
+		p.ask() // only 2.0 is left
 	}
 	return "", false
 }
@@ -181,22 +181,22 @@ func (p *Versions) ask() {
 	p.until, p.why = time.Time{}, ""
 }
 
-// FallBack makes 1.0 the version in use for a target that says that it does not take 2.0.
+// FallBack makes 1.0 the version in use after the target answered that it does not accept 2.0.
 func (p *Versions) FallBack(a client.Answer) (why string, fellBack bool) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	return p.fall("answers " + a.String() + " to remote write 2.0")
 }
 
-// TakesOlder reports whether the target took data as 1.0.
+// TakesOlder reports whether the target accepted data as 1.0.
 func (p *Versions) TakesOlder() bool {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	return p.olderToo
 }
 
-// SpendTry reports whether a batch may be sent as 1.0 that was refused for good as 2.0: once
-// in FallbackTime, since what is refused is not to be sent again.
+// SpendTry reports whether a batch that was refused for good as 2.0 may be sent as 1.0: once
+// in FallbackTime, because refused samples should not be sent again.
 func (p *Versions) SpendTry() bool {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -208,21 +208,21 @@ func (p *Versions) SpendTry() bool {
 	return true
 }
 
-// EmptyTells reports whether the target accepted an empty write of a version that it may read.
+// EmptyTells reports whether the target accepted an empty write in a version that it may read.
 func (p *Versions) EmptyTells() bool {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	return p.emptyOK || !p.newer
 }
 
-// IsProven reports whether the target took data as 2.0.
+// IsProven reports whether the target accepted data as 2.0.
 func (p *Versions) IsProven() bool {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	return p.proven
 }
 
-// Fallback is why 1.0 is in use where 2.0 was asked for, and until when; "" if it is not.
+// Fallback returns why 1.0 is in use where 2.0 was asked for, and until when; why is "" if there is no fallback.
 func (p *Versions) Fallback() (why string, until time.Time) {
 	p.mu.Lock()
 	defer p.mu.Unlock()

@@ -5,15 +5,15 @@ import (
 	"sync"
 )
 
-// Told remembers for which reason people were last told that a target gets less than it might: 1.0 and not 2.0, or snappy and not
-// zstd. The zero Told was told nothing. Safe for concurrent use.
+// Told remembers the last logged reason why a target gets less than it might: 1.0 instead of 2.0, or snappy instead of
+// zstd. The zero Told has no reason. Safe for concurrent use.
 type Told struct {
 	mu  sync.Mutex
-	why string // "": the target gets all
+	why string // "": the target gets everything
 }
 
-// Lost notes that the target gets less from now on, and returns how important that is to people. The same reason a second time, after the
-// target was asked again, is no news. wanted says that the entry asks for more.
+// Lost records that the target gets less from now on, and returns the log level for it. A repeated reason, after the
+// target was tried again, has level debug. wanted is set if the entry asks for more.
 func (t *Told) Lost(why string, wanted bool) slog.Level {
 	t.mu.Lock()
 	defer t.mu.Unlock()
@@ -28,7 +28,7 @@ func (t *Told) Lost(why string, wanted bool) slog.Level {
 	return slog.LevelInfo
 }
 
-// Regained notes that the target takes all, and returns why it got less; "" if people were not told of that.
+// Regained records that the target gets everything, and returns the previous reason; "" if there was none.
 func (t *Told) Regained() (before string) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
