@@ -14,20 +14,20 @@ import (
 	"hwsagent/wal"
 )
 
-// Options are what a [Discovery] is made of. Only the logger may be missing.
+// Options configure a [Discovery]. Only the logger is optional.
 type Options struct {
 	Config         config.Config // the entry as it was written
 	ExternalLabels labels.Labels
 	Source         Source
 	Registry       *Registry
 
-	// Enroll makes a target for a tenant that gets everything after a mark. When err is nil,
+	// Enroll makes a target for a tenant that gets all samples after a mark. When err is nil,
 	// the target's position in the log is durable. before is the number of the commit before
 	// the target's first.
 	Enroll func(id string, after wal.Mark) (before uint64, err error)
 
 	// Release removes the target of an idle tenant, whose last sample came in the commit last,
-	// if everything up to there has its final outcome, at the default target as well. Then it
+	// if all samples up to that commit have their final outcome, at the default target as well. Then it
 	// calls [Registry.Forget].
 	Release func(id string, last uint64)
 
@@ -43,17 +43,17 @@ type Source interface {
 	Head() wal.Mark
 }
 
-// Discovery reads the log for an entry with tenants and delivers nothing. Before it finishes a
-// commit, each tenant that has a sample in it has a target whose position is durable, or it is
-// decided that the tenant gets none. The default target reads behind the discovery; the
+// Discovery reads the log for an entry with tenants and delivers no samples. Before it finishes a
+// commit, each tenant with a sample in it has either a target whose position is durable, or the
+// decision that it gets none. The default target reads behind the discovery; the
 // tenants' own targets need not. For one goroutine.
 type Discovery struct {
 	o      Options
 	log    *slog.Logger
 	labels *config.Relabeler
 	seen   []discovered           // by wal.Series.Slot
-	last   map[*Tenant]lastSample // of each tenant that is not forgotten
-	told   int                    // how many label values without a target were logged
+	last   map[*Tenant]lastSample // of each tenant that was not forgotten
+	told   int                    // number of label values without a target that were logged
 	review time.Time              // when to look for idle tenants next
 }
 
@@ -63,13 +63,13 @@ type discovered struct {
 	of   *Tenant // nil: the series belongs to the default target
 }
 
-// lastSample is when a tenant's sample came last.
+// lastSample records when the last sample of a tenant came.
 type lastSample struct {
 	commit uint64
 	at     time.Time
 }
 
-// The pause after an error, and how often idle tenants are looked for.
+// The pause after an error, and the interval between checks for idle tenants.
 const (
 	retryAfter  = time.Second
 	reviewEvery = time.Minute
@@ -89,12 +89,12 @@ func NewDiscovery(o Options) *Discovery {
 	}
 	head := o.Source.Head().Commit
 	for _, id := range o.Registry.Known() {
-		s.last[o.Registry.find(id)] = lastSample{head, now} // as if: nobody knows
+		s.last[o.Registry.find(id)] = lastSample{head, now} // the real time is unknown
 	}
 	return s
 }
 
-// Run reads until ctx ends or the log is closed.
+// Run reads until ctx ends or the log is closed, or the entry is no longer configured.
 func (s *Discovery) Run(ctx context.Context) {
 	sp := s.o.Source.Savepoint()
 	before := sp.Acked()
@@ -102,7 +102,7 @@ func (s *Discovery) Run(ctx context.Context) {
 	for {
 		e, err := s.o.Source.Next(ctx)
 		if err != nil {
-			return // ctx's end, or the log's
+			return // ctx ended, or the log was closed
 		}
 		for failed := false; ; failed = true {
 			err := s.discoverAll(e, before)
@@ -126,8 +126,8 @@ func (s *Discovery) Run(ctx context.Context) {
 	}
 }
 
-// discoverAll makes sure that each tenant in the entry, which follows that mark, has a target or
-// gets none.
+// discoverAll makes sure that each tenant in the entry has a target or is refused one. before is the
+// end of the previous entry.
 func (s *Discovery) discoverAll(e *wal.Entry, before wal.Mark) error {
 	now := time.Now()
 	for i := range e.Samples {
@@ -157,7 +157,7 @@ func (s *Discovery) discover(series *wal.Series, e *wal.Entry, before wal.Mark, 
 	return nil
 }
 
-// of is whose a series is.
+// of returns the tenant of a series, nil for the default target.
 func (s *Discovery) of(series *wal.Series) *Tenant {
 	for series.Slot >= len(s.seen) {
 		s.seen = append(s.seen, discovered{})
@@ -172,7 +172,7 @@ func (s *Discovery) of(series *wal.Series) *Tenant {
 	return k.of
 }
 
-// register gives a tenant its target if there may be another.
+// register gives a tenant its target if the limit allows it.
 func (s *Discovery) register(o *Tenant, before wal.Mark) error {
 	if why := s.o.Registry.full(); why != "" {
 		if _, known := s.last[o]; !known && s.told < maxTold {
@@ -191,7 +191,7 @@ func (s *Discovery) register(o *Tenant, before wal.Mark) error {
 	return nil
 }
 
-// forgetIdle lets tenants go of which no sample has come for long.
+// forgetIdle removes tenants without samples for longer than forget_after.
 func (s *Discovery) forgetIdle(now time.Time) {
 	after := time.Duration(s.o.Config.Target.Tenant.ForgetAfter)
 	if after <= 0 {
@@ -214,7 +214,7 @@ func (s *Discovery) forgetIdle(now time.Time) {
 	}
 }
 
-// pause waits for d; false means that ctx ended first.
+// pause waits for d; it returns false if ctx ended first.
 func pause(ctx context.Context, d time.Duration) bool {
 	t := time.NewTimer(d)
 	defer t.Stop()

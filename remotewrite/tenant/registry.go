@@ -2,8 +2,8 @@
 // target a series belongs to.
 //
 // Each tenant gets a target of its own. The default target, which has the entry's name, gets
-// the samples of all other label values: those of the default tenant, and those that can have
-// no target. [Discovery] reads the log ahead of the default target and registers new tenants
+// the samples of all other label values: those of the default tenant, and those that cannot
+// have a target. [Discovery] reads the log ahead of the default target and registers new tenants
 // in a [Registry]; [Filter] uses the registry to sort series.
 package tenant
 
@@ -24,7 +24,7 @@ import (
 // target, from which commit on, and how far [Discovery] has read. Safe for concurrent use.
 type Registry struct {
 	config config.TenantConfig
-	named  func(id string) error // returns why no target can have that name
+	named  func(id string) error // returns why a target cannot have that name
 
 	mu      sync.Mutex
 	owners  map[string]*Tenant
@@ -44,11 +44,11 @@ type Tenant struct {
 	// from is the first commit whose samples go to the tenant's own target; 0: it has no target.
 	from atomic.Uint64
 
-	// gone is set when the tenant was forgotten: whoever holds this pointer must look it up again.
+	// gone is set when the tenant was forgotten: holders of this pointer must look it up again.
 	gone atomic.Bool
 }
 
-// Has reports whether samples of that commit go to the tenant's own target.
+// Has reports whether samples of the commit go to the tenant's own target.
 func (o *Tenant) Has(commit uint64) bool {
 	from := o.from.Load()
 	return from != 0 && commit >= from
@@ -75,7 +75,7 @@ func (t *Registry) add(id string) *Tenant {
 	return o
 }
 
-// give records that a tenant has a target that begins after that commit. Locking as for add.
+// give records that a tenant has a target that begins after the commit before. Locking as for add.
 func (t *Registry) give(o *Tenant, before uint64) {
 	o.from.Store(before + 1)
 	t.targets++
@@ -108,7 +108,7 @@ func (t *Registry) find(value string) *Tenant {
 	return nil
 }
 
-// full returns why no further tenant gets a target; "" if one can.
+// full returns why further tenants get no target; "" if one can.
 func (t *Registry) full() string {
 	t.mu.Lock()
 	defer t.mu.Unlock()
@@ -118,14 +118,14 @@ func (t *Registry) full() string {
 	return fmt.Sprintf("there are %d tenants, max_tenants", t.targets)
 }
 
-// registered records that a tenant has a target now.
+// registered records that a tenant now has a target.
 func (t *Registry) registered(o *Tenant, before uint64) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	t.give(o, before)
 }
 
-// Forget removes a tenant, whose target is gone. If its label value comes again it is a new
+// Forget removes a tenant whose target is gone. If its label value returns, it is a new
 // tenant.
 func (t *Registry) Forget(id string) {
 	t.mu.Lock()
@@ -184,7 +184,7 @@ func (t *Registry) Known() []string {
 // Unrouted is a label value that has no target of its own, and the reason.
 type Unrouted struct{ Value, Why string }
 
-// Unrouted returns label values that came and have no target of their own, at most twenty.
+// Unrouted returns label values seen in the log that have no target of their own, at most twenty.
 // Their samples go to the default tenant, or are dropped if there is none.
 func (t *Registry) Unrouted() []Unrouted {
 	full := t.full()
@@ -209,11 +209,11 @@ type Filter struct {
 	config  config.TenantConfig
 	role    config.TenantRole
 	id      string    // the tenant; "" for the default target of an entry without a default tenant
-	tenants *Registry // nil for a tenant's own target, and where it is not known who had a target when
+	tenants *Registry // nil for a tenant's own target, and if the history of the tenants' targets is unknown
 }
 
-// NewFilter makes the filter for the target that c is of (see [config.Config.Role]). Without a
-// registry, the default target gets only those series that can belong to no other tenant.
+// NewFilter makes the filter for the target of configuration c (see [config.Config.Role]). Without a
+// registry, the default target gets only series that cannot belong to another tenant.
 func NewFilter(c *config.Config, tenants *Registry) *Filter {
 	return &Filter{config: *c.Target.Tenant, role: c.Role(), id: c.Tenant(), tenants: tenants}
 }
@@ -221,9 +221,9 @@ func NewFilter(c *config.Config, tenants *Registry) *Filter {
 // Tenant returns the tenant that the target is for; "" if it has none.
 func (f *Filter) Tenant() string { return f.id }
 
-// Sort looks at the final labels of a series. mine is false if the series never belongs to this
-// target. If that depends on whether a tenant has a target, o is that tenant. It removes the
-// tenant's label where drop_label asks for that.
+// Sort evaluates the final labels of a series. mine is false if the series never belongs to this
+// target. If that depends on whether a tenant has a target, o is that tenant. Sort removes the
+// tenant's label if drop_label asks for that.
 func (f *Filter) Sort(b *labels.Builder) (o *Tenant, mine bool) {
 	value := b.Get(f.config.Label)
 	switch {
