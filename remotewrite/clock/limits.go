@@ -6,18 +6,18 @@ import (
 	"time"
 )
 
-// Rules are what the configuration says about the time of samples.
+// Rules are the configured limits on the time of samples.
 type Rules struct {
-	AgeLimit    time.Duration // older samples are dropped; 0: none is
-	FutureLimit time.Duration // samples further ahead are not sent; 0: all samples are sent
-	Wait        bool          // samples ahead of the target's clock wait for it and are not dropped
+	AgeLimit    time.Duration // older samples are dropped; 0: no limit
+	FutureLimit time.Duration // samples further ahead are not sent; 0: no limit
+	Wait        bool          // samples ahead of the target's clock wait for it instead of being dropped
 }
 
-// Limits are the bounds of timestamps, in ms, that are sent now. What is older than Oldest or newer
-// than Future is dropped; what lies between Newest and Future waits. Future is at least Newest.
+// Limits bound the timestamps, in ms, of samples to send now. Samples older than Oldest or newer
+// than Future are dropped; samples between Newest and Future wait. Future is at least Newest.
 type Limits struct{ Oldest, Newest, Future int64 }
 
-// Unlimited are the limits at a target whose clock is not known.
+// Unlimited returns the limits for a target whose clock is unknown.
 func Unlimited() Limits { return Limits{math.MinInt64, math.MaxInt64, math.MaxInt64} }
 
 // Sends reports whether a sample of time t, in ms, is sent now.
@@ -26,8 +26,8 @@ func (l Limits) Sends(t int64) bool { return l.Oldest <= t && t <= l.Newest }
 // Waits reports whether a sample of time t, in ms, waits for the target's clock.
 func (l Limits) Waits(t int64) bool { return l.Newest < t && t <= l.Future }
 
-// Limits are those at a target with this reading. Where it does not tell its time the
-// age is by this host's clock, and nothing is ahead.
+// Limits returns the limits for a target with this reading. If the reading has no usable time,
+// ages are measured by this host's clock, and no sample counts as ahead.
 func (r Rules) Limits(at *Reading) Limits {
 	l, now := Unlimited(), time.Now()
 	if at.Tells() {
@@ -45,7 +45,7 @@ func (r Rules) Limits(at *Reading) Limits {
 	return l
 }
 
-// Words say how far the receiver's clock is off; skew is this host's clock minus that one.
+// Words describe how far the receiver's clock is off; skew is this host's clock minus the receiver's.
 func Words(skew time.Duration) string {
 	if skew < 0 {
 		return fmt.Sprintf("the receiver's clock is %s ahead of this host's", short(-skew))
@@ -53,7 +53,7 @@ func Words(skew time.Duration) string {
 	return fmt.Sprintf("the receiver's clock is %s behind this host's", short(skew))
 }
 
-// short rounds a duration, to minutes from ten of them on, and leaves out what is zero at its end: 11m, 1h, 2h5m.
+// short rounds a duration, to minutes if it is at least ten of them, and omits zero parts at its end: 11m, 1h, 2h5m.
 func short(d time.Duration) string {
 	if d = d.Round(time.Second); d >= 10*time.Minute {
 		d = d.Round(time.Minute)
