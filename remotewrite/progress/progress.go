@@ -1,4 +1,4 @@
-// Package progress follows how far a target has got in the log.
+// Package progress tracks a target's position in the log.
 package progress
 
 import (
@@ -8,11 +8,11 @@ import (
 	"hwsagent/wal"
 )
 
-// Tracker follows the stretch of the log that a queue has read and not finished,
-// its window. Entries enter in log order; their samples get outcomes in any order;
+// Tracker tracks the window of a queue: the part of the log that it has read and not finished.
+// Entries enter in log order; their samples get outcomes in any order;
 // entries leave in log order, each when all of its samples and all entries before it
-// have an outcome. So a savepoint that moves along with the leaving entries never
-// passes a sample whose fate is open.
+// have an outcome. So a savepoint that follows the leaving entries never
+// passes a sample without an outcome.
 //
 // A Tracker is a plain value: no I/O, no clock, no goroutine. Not safe for concurrent
 // use. New makes one.
@@ -47,7 +47,7 @@ type entry struct {
 	out  wal.Outcome
 }
 
-// New makes an empty window that is full at so many entries or so many
+// New makes an empty window that is full at maxEntries entries or maxSamples
 // samples without an outcome. Both bounds are at least 1.
 func New(maxEntries, maxSamples int) *Tracker {
 	return &Tracker{
@@ -59,10 +59,10 @@ func New(maxEntries, maxSamples int) *Tracker {
 	}
 }
 
-// Begin puts the entry that ends at mark behind the others: samples still to get an
-// outcome, missing what was lost between the entry before and this one. It returns the
-// entry's sequence number. Begin does not look at Full: the caller does, before it
-// reads; so a window exceeds its bound by at most one entry.
+// Begin adds the entry that ends at mark: samples of it still need an outcome, and
+// missing are the samples lost between the previous entry and this one. It returns the
+// entry's sequence number. The caller must check Full before it reads, because Begin
+// does not; so a window exceeds its bound by at most one entry.
 func (p *Tracker) Begin(mark wal.Mark, samples uint64, missing wal.Outcome) (seq uint64) {
 	if p.next-p.head == uint64(len(p.ring)) {
 		p.grow()
@@ -93,9 +93,9 @@ func (p *Tracker) Done(seq uint64, o wal.Outcome) error {
 	return nil
 }
 
-// Pop removes the oldest entry if it is finished, and returns its mark and what became
-// of its samples. Entries are handed out one by one, not summed up: the log may have
-// let go of some of them meanwhile, and skips these.
+// Pop removes the oldest entry if it is finished, and returns its mark and the outcomes
+// of its samples. It returns one entry at a time, not a sum: the log may have
+// dropped some of these entries meanwhile, and skips them.
 func (p *Tracker) Pop() (wal.Mark, wal.Outcome, bool) {
 	if p.head == p.next {
 		return wal.Mark{}, wal.Outcome{}, false
@@ -109,7 +109,7 @@ func (p *Tracker) Pop() (wal.Mark, wal.Outcome, bool) {
 	return e.mark, e.out, true
 }
 
-// Mark is where the entry seq ends; the entry must be in the window.
+// Mark returns the end of the entry seq, and false if the entry is not in the window.
 func (p *Tracker) Mark(seq uint64) (wal.Mark, bool) {
 	if seq < p.head || seq >= p.next {
 		return wal.Mark{}, false
@@ -117,12 +117,12 @@ func (p *Tracker) Mark(seq uint64) (wal.Mark, bool) {
 	return p.at(seq).mark, true
 }
 
-// Newest is the sequence number of the newest entry that ever began, 0 if none.
+// Newest returns the sequence number of the newest entry ever begun, 0 if there is none.
 func (p *Tracker) Newest() uint64 { return p.next - 1 }
 
-// SetLimits changes the bounds: on samples without an outcome, and on all samples from
-// the oldest entry to the newest. The second one bounds how far what is finished may
-// run ahead of what is not.
+// SetLimits changes the bounds on samples without an outcome, and on all samples from
+// the oldest entry to the newest. The second bound limits how far finished samples may
+// run ahead of unfinished ones.
 func (p *Tracker) SetLimits(maxSamples, maxSpan int) {
 	p.maxSamples, p.maxSpan = max(maxSamples, 1), max(maxSpan, 1)
 }
@@ -137,13 +137,13 @@ func (p *Tracker) Full() bool {
 // Empty reports whether every entry has left.
 func (p *Tracker) Empty() bool { return p.head == p.next }
 
-// Entries is the number of entries in the window.
+// Entries returns the number of entries in the window.
 func (p *Tracker) Entries() int { return int(p.next - p.head) }
 
-// Open is the number of samples without an outcome.
+// Open returns the number of samples without an outcome.
 func (p *Tracker) Open() uint64 { return p.open }
 
-// String shows the window for people and tests: the sequence numbers, and how many
+// String shows the window, for people and tests: the sequence numbers, and how many
 // samples are open.
 func (p *Tracker) String() string {
 	if p.Empty() {
@@ -158,7 +158,7 @@ func (p *Tracker) String() string {
 
 func (p *Tracker) at(seq uint64) *entry { return &p.ring[seq&uint64(len(p.ring)-1)] }
 
-// grow doubles the ring. It stays at its largest: a window is bounded.
+// grow doubles the ring. The ring never shrinks, since a window is bounded.
 func (p *Tracker) grow() {
 	old := *p
 	p.ring = make([]entry, 2*len(old.ring))
