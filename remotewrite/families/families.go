@@ -1,5 +1,5 @@
-// Package families sends metric metadata to a target as remote write 1.0 does it: in requests of their own, every send_interval. It is in no
-// account: the next round sends everything again. Remote write 2.0 sends metadata with the samples.
+// Package families sends metric metadata to a target as remote write 1.0 does: in requests of their own, every send_interval. It is not
+// accounted for, since the next round sends everything again. Remote write 2.0 sends metadata with the samples.
 package families
 
 import (
@@ -14,14 +14,14 @@ import (
 	"hwsagent/wal"
 )
 
-// most bounds the families whose metadata is sent to a target, so that a
-// runaway probe cannot fill memory and wire with help texts.
+// most bounds the metric families whose metadata is sent to a target, so that a
+// runaway probe cannot fill memory and network with help texts.
 const most = 20000
 
-// Of lists the metadata of all families of series, by
-// name, at most 20,000. Names are those that the appender gave, as with
-// Prometheus: rules that rename metrics do not rename families. Where series of one
-// family differ, one of them counts.
+// Of lists the metadata of the metric families of series, sorted by
+// name, at most 20,000. Names are those that the appender gave, as in
+// Prometheus: rules that rename metrics do not rename families. If the series of a
+// family differ, the first one with metadata counts.
 func Of(series iter.Seq[*wal.Series]) []prompb.MetricMetadata {
 	all := map[string]prompb.MetricMetadata{}
 	for s := range series {

@@ -15,14 +15,14 @@ import (
 	"hwsagent/remotewrite/wire"
 )
 
-// Sender sends the families of one target. New makes one. Due and Offer are for one goroutine, Run for another one.
+// Sender sends the metadata of one target's metric families. New makes one. Due and Offer are for one goroutine, Run for another.
 type Sender struct {
 	config  config.MetadataConfig
-	post    func(context.Context, client.Request) client.Answer // counts and notes it
+	post    func(context.Context, client.Request) client.Answer // counts and records the answer
 	gate    *gate.Gate
 	metrics *metrics.Target
 	pending chan []prompb.MetricMetadata // of length 1: the newest round
-	next    time.Time                    // of the goroutine that offers
+	next    time.Time                    // used by the goroutine that calls Offer
 }
 
 // New makes a sender. post sends a request; each waits for the gate to be open. m may be nil.
@@ -33,7 +33,7 @@ func New(c config.MetadataConfig, post func(context.Context, client.Request) cli
 // Due reports whether it is time for another round. It is cheap.
 func (m *Sender) Due(now time.Time) bool { return m.config.Send && !now.Before(m.next) }
 
-// Offer hands the present metadata over if a round is due. It is called only while the target takes data.
+// Offer passes the present metadata to Run if a round is due. Call it only while the target accepts data.
 func (m *Sender) Offer(now time.Time, present func() []prompb.MetricMetadata) {
 	if !m.Due(now) {
 		return
@@ -45,14 +45,14 @@ func (m *Sender) Offer(now time.Time, present func() []prompb.MetricMetadata) {
 		return
 	}
 	select {
-	case <-m.pending: // a round that was not begun; this one is newer
+	case <-m.pending: // a round not begun; the new one replaces it
 	default:
 	}
 	m.pending <- all
 }
 
-// Run sends what is offered until ctx is done. A round ends at the first request that
-// is not taken: the rest comes with the next.
+// Run sends offered rounds until ctx is done. A round ends at the first request that
+// is not accepted: the next round sends everything again.
 func (m *Sender) Run(ctx context.Context) {
 	for {
 		select {
@@ -78,7 +78,7 @@ func (m *Sender) send(ctx context.Context, batch []prompb.MetricMetadata) bool {
 	m.metrics.Sending(counts, len(body), false)
 	a := m.post(ctx, client.Request{Body: body})
 	if a.RetryAfter > 0 || a.Status == http.StatusTooManyRequests {
-		m.gate.Failed(p, a.String(), a.RetryAfter, true) // it is the target's, not this request's
+		m.gate.Failed(p, a.String(), a.RetryAfter, true) // the failure concerns the target, not this request
 	} else {
 		m.gate.Release(p)
 	}
