@@ -1,9 +1,9 @@
-// Package deadletter keeps samples that a remote-write receiver refused, with what it
-// said, in a bounded store of JSON lines: one directory for each target.
+// Package deadletter keeps the samples that a remote-write receiver refused, with its
+// answer, in a bounded store of JSON lines: one directory for each target.
 //
-// There are two files. Letters are appended to letters.jsonl; when that has reached half
-// of the bounds it becomes letters.old.jsonl, and the older one of that name is gone. So
-// the newest letters are kept, at least half of the bounds' worth, and a person reads
+// There are two files. Letters are appended to letters.jsonl; when it reaches half
+// of the bounds, it replaces letters.old.jsonl. So
+// the newest letters are kept, at least half of the bounds' worth, and people can read
 // them with any tool.
 package deadletter
 
@@ -29,7 +29,7 @@ const (
 	previous = "letters.old.jsonl"
 	memory   = "late.json" // see Remember
 
-	// maxLine bounds a letter on disk. Longer ones lose the end of their labels.
+	// maxLine bounds a letter on disk, in bytes. Longer ones are shortened: series, value and text.
 	maxLine = 16 << 10
 )
 
@@ -44,16 +44,16 @@ type Options struct {
 type Store struct {
 	dir  string
 	o    Options
-	sync func(*os.File) error // makes a file durable; tests make it fail
+	sync func(*os.File) error // makes a file durable; replaced in tests
 
 	mu     sync.Mutex
 	file   *os.File // nil after Close
-	size   int64    // of the current file; everything up to here is whole lines
+	size   int64    // of the current file; holds whole lines only
 	counts [2]int   // letters in the current and the previous file
 }
 
-// Open opens the store in dir, which it makes if needed. What a crash left of an
-// unfinished line is cut off.
+// Open opens the store in dir, and creates the directory if needed. It cuts off an
+// unfinished line that a crash left.
 func Open(dir string, o Options) (*Store, error) {
 	if o.MaxBytes <= 0 {
 		o.MaxBytes = 16 << 20
@@ -103,8 +103,8 @@ func (s *Store) open() error {
 	return syncDir(s.dir)
 }
 
-// noLink refuses a path that is a symbolic link: it would lead out of the storage directory. Only the agent's user
-// may write there, so none comes after this.
+// noLink refuses a path that is a symbolic link, which would lead out of the storage directory. Only the agent's user
+// may write there, so checking once is enough.
 func noLink(path string) error {
 	info, err := os.Lstat(path)
 	if errors.Is(err, fs.ErrNotExist) {
@@ -116,7 +116,7 @@ func noLink(path string) error {
 	return err
 }
 
-// wholeLines is the offset behind the last line end.
+// wholeLines returns the offset after the last newline.
 func wholeLines(f *os.File) (int64, error) {
 	info, err := f.Stat()
 	if err != nil {
@@ -137,8 +137,8 @@ func wholeLines(f *os.File) (int64, error) {
 	return 0, nil
 }
 
-// Put appends letters and returns when they are durable. After an error none of them is
-// in the store.
+// Put appends letters and returns when they are durable. After an error the store contains
+// none of them.
 func (s *Store) Put(letters []remotewrite.Letter) error {
 	var lines []byte
 	for _, l := range letters {
@@ -197,8 +197,8 @@ func (s *Store) put(lines []byte, n int) error {
 	return nil
 }
 
-// reopen opens the current file again if it is not there any more: somebody has read the
-// letters and removed them, or rotate got half-way.
+// reopen opens the current file again if it was replaced or removed: a person has read the
+// letters and removed the file, or rotate failed half-way.
 func (s *Store) reopen() error {
 	mine, err := s.file.Stat()
 	if err != nil {
@@ -237,33 +237,33 @@ func syncDir(dir string) error {
 	}
 	err = d.Sync()
 	if runtime.GOOS == "windows" || unsyncable(err) {
-		err = nil // the names of files are then as durable as they get
+		err = nil // file names cannot be made more durable there
 	}
 	return errors.Join(err, d.Close())
 }
 
-// unsyncable reports whether an error of fsync says that the file system does not sync
-// directories (fsync(2): EINVAL), and not that this one could not be.
+// unsyncable reports whether an fsync error means that the file system cannot sync
+// directories at all (fsync(2): EINVAL), rather than that this sync failed.
 func unsyncable(err error) bool {
 	return errors.Is(err, syscall.EINVAL) || errors.Is(err, errors.ErrUnsupported)
 }
 
-// Count is the number of letters in the store.
+// Count returns the number of letters in the store.
 func (s *Store) Count() int {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	return s.counts[0] + s.counts[1]
 }
 
-// List returns the letters, oldest first. Lines that cannot be read are left out.
+// List returns the letters, oldest first. It skips lines that cannot be parsed.
 func (s *Store) List() ([]remotewrite.Letter, error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	return List(s.dir)
 }
 
-// List reads the letters in a store's directory, oldest first, beside a running agent
-// or without one.
+// List reads the letters in a store's directory, oldest first, whether or not an agent
+// is running.
 func List(dir string) ([]remotewrite.Letter, error) {
 	letters, err := read(filepath.Join(dir, previous), nil)
 	if err == nil {
@@ -295,14 +295,14 @@ func read(path string, letters []remotewrite.Letter) ([]remotewrite.Letter, erro
 				letters = append(letters, l)
 			}
 		case errors.Is(err, io.EOF):
-			return letters, nil // a line without an end is not whole
+			return letters, nil // a line without a newline is incomplete
 		case !errors.Is(err, bufio.ErrBufferFull):
 			return nil, err
 		}
 	}
 }
 
-// Clear removes all letters and says how many there were.
+// Clear removes all letters and returns how many there were.
 func (s *Store) Clear() (n int, err error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -320,7 +320,7 @@ func (s *Store) Clear() (n int, err error) {
 	return n, old.Close()
 }
 
-// Remove removes a store that nobody has open, with its directory.
+// Remove removes a store that is not open, with its directory.
 func Remove(dir string) error {
 	err := removeFiles(dir)
 	for _, name := range []string{memory, memory + ".new"} {
@@ -337,7 +337,7 @@ func Remove(dir string) error {
 	return nil
 }
 
-// removeFiles removes the older file first: what is left after a crash is the newest.
+// removeFiles removes the older file first, so that a crash in between leaves the newest letters.
 func removeFiles(dir string) error {
 	if err := ifThere(os.Remove(filepath.Join(dir, previous))); err != nil {
 		return err
@@ -352,8 +352,8 @@ func ifThere(err error) error {
 	return err
 }
 
-// Remember keeps b in place of what was kept before, durably: what a queue has to know of
-// the target after a restart, beside its letters. It implements [remotewrite.Memory].
+// Remember durably replaces the bytes kept by the last call with b: the state that a queue needs
+// after a restart, beside its letters. It implements [remotewrite.Memory].
 func (s *Store) Remember(b []byte) error {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -380,7 +380,7 @@ func (s *Store) replace(path string, b []byte) error {
 	return syncDir(s.dir)
 }
 
-// Recall returns what Remember kept, nil if there is nothing.
+// Recall returns the bytes that Remember kept, nil if there are none.
 func (s *Store) Recall() ([]byte, error) {
 	b, err := os.ReadFile(filepath.Join(s.dir, memory))
 	if errors.Is(err, fs.ErrNotExist) {
