@@ -2,20 +2,20 @@ package reply
 
 import "strings"
 
-// rest is what may follow a row's words in a text.
+// rest is the text that may follow a row's words.
 type rest uint8
 
 const (
 	nothing  rest = iota // the text ends
-	anything             // what follows is not read: it may have labels
+	anything             // the rest is not read: it may have labels
 	series               // the text ends, or " for series {...}" follows, and then the end or another row of Prometheus
 	braces               // "{...}" follows, and then the end or another row of Prometheus
 )
 
 // row is one line of the table.
 type row struct {
-	// words is how the text begins. A '#' in it stands for a number, a time, a duration, an address or a name: 1 to 253
-	// letters, digits and a few signs, as many as there are, less the ':' and '.' at their end.
+	// words is the beginning of the text. A '#' stands for a number, a time, a duration, an address or a name: 1 to 253
+	// letters, digits and a few signs, as many as possible, without trailing ':' and '.'.
 	words  string
 	rest   rest
 	kind   Kind
@@ -25,7 +25,7 @@ type row struct {
 
 func (r row) reply() Reply { return Reply{r.kind, r.reason} }
 
-// read finds a text's row. known is false if there is none.
+// read finds the row of a text. known is false if there is none.
 func read(text string) (r Reply, known bool) {
 	whole := len(text) < cutFrom
 	text, list := unwrap(text)
@@ -49,7 +49,7 @@ func read(text string) (r Reply, known bool) {
 	return readID(text)
 }
 
-// readJoined reads a text of Prometheus that names each problem of a request, one after another.
+// readJoined reads a text of Prometheus that lists the problems of a request one after another.
 func readJoined(text string) (Reply, bool) {
 	all, n := Reply{}, 0
 	for ; text != ""; n++ {
@@ -85,7 +85,7 @@ func readOne(text string) (r Reply, after string, ok bool) {
 			const of = " for series "
 			if labels, has := strings.CutPrefix(after, of); has {
 				after, ok = skipLabels(labels)
-			} else if ok = strings.HasPrefix(of, after); ok { // cut there, or at its end
+			} else if ok = strings.HasPrefix(of, after); ok { // cut off there, or at its end
 				after = ""
 			}
 		case braces:
@@ -98,7 +98,7 @@ func readOne(text string) (r Reply, after string, ok bool) {
 	return Reply{}, text, false
 }
 
-// isCut reports whether text may be the beginning of another problem, of which the end was cut off.
+// isCut reports whether text may be the beginning of another problem whose end was cut off.
 func isCut(text string) bool {
 	for i := range prometheus {
 		if endsIn(prometheus[i].words, text) {
@@ -108,7 +108,7 @@ func isCut(text string) bool {
 	return false
 }
 
-// endsIn reports whether a text ends before a row's words do, and is like them up to there.
+// endsIn reports whether a text ends before a row's words do, and matches them up to there.
 func endsIn(words, text string) bool {
 	for wild := true; wild; {
 		var literal string
@@ -128,8 +128,8 @@ func endsIn(words, text string) bool {
 	return false
 }
 
-// skipLabels skips a series' labels as Prometheus writes them: {a="b", "c d"="e"}, each value a Go string. Labels that
-// were cut at the text's end are skipped as well.
+// skipLabels skips a series' labels as Prometheus writes them: {a="b", "c d"="e"}, each value a Go string. It also skips
+// labels that were cut off at the end of the text.
 func skipLabels(text string) (after string, ok bool) {
 	if text == "" {
 		return "", true
@@ -151,7 +151,7 @@ func skipLabels(text string) (after string, ok bool) {
 	return "", true
 }
 
-// readList reads a text of Thanos that joins several, which have no labels, by "; ". The last one may have been cut unless
+// readList reads a text of Thanos that joins several texts without labels by "; ". The last one may be cut off unless
 // the text is whole.
 func readList(text string, whole bool) (Reply, bool) {
 	all, n := Reply{}, 0
@@ -183,8 +183,8 @@ func readThanos(text string) (Reply, bool) {
 	return Reply{}, false
 }
 
-// readID reads the key of Mimir's error catalogue, whatever the words in front of it, which Mimir may change. These words
-// must have no label in them: labels are always quoted or in braces.
+// readID reads the key of Mimir's error catalogue and ignores the words before it, which Mimir may change. These words
+// must not contain a label: labels are always quoted or in braces.
 func readID(text string) (Reply, bool) {
 	const open = "(err-mimir-"
 	before, after, ok := strings.Cut(text, open)
@@ -203,7 +203,7 @@ func readID(text string) (Reply, bool) {
 	return Reply{}, false
 }
 
-// unwrap removes what receivers write before their words; list says that several texts follow, joined by "; ".
+// unwrap removes the prefixes that receivers write before their own words; list is set if several texts follow, joined by "; ".
 func unwrap(text string) (words string, list bool) {
 	const deep = 12
 	for range deep {
@@ -221,7 +221,7 @@ func unwrap(text string) (words string, list bool) {
 	return text, list
 }
 
-// match compares the beginning of a text with a row's words, and returns what comes after. It reads each byte once.
+// match compares the beginning of a text with a row's words and returns the text after them. It reads each byte once.
 func match(words, text string) (after string, ok bool) {
 	for {
 		literal, more, wild := strings.Cut(words, "#")
@@ -239,9 +239,9 @@ func match(words, text string) (after string, ok bool) {
 	}
 }
 
-// nameLength is how much of a text's beginning a '#' stands for.
+// nameLength returns the length of the prefix that a '#' stands for.
 func nameLength(text string) int {
-	const longest = 253 // of a host's name
+	const longest = 253 // the longest host name
 	n := 0
 	for n < len(text) && n < longest && inName(text[n]) {
 		n++

@@ -5,7 +5,7 @@ import (
 	"strings"
 )
 
-// Names says how well a text names a sample, best first: 0 by the labels of its series, as Prometheus, Mimir and Thanos write them, and by
+// Names returns how well a text identifies a sample, best first: 0 by the labels of its series, as Prometheus, Mimir and Thanos write them, and
 // its timestamp in ms; 1 by the labels alone; 2 not at all.
 func Names(text, series string, t int64) int {
 	switch {

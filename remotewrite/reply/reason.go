@@ -3,7 +3,7 @@ package reply
 // Reason is a known reason for a refusal.
 type Reason uint8
 
-// The reasons. Their values are not stable, their names (String) are.
+// The reasons. Their names (String) are stable, their values are not.
 const (
 	Unknown Reason = iota
 	OutOfOrder
@@ -43,10 +43,10 @@ const (
 	UnsupportedMessage
 	Blocked
 	ReceiverDisabled
-	reasons // how many there are
+	reasons // the number of reasons
 )
 
-// words are a reason's stable name and what it says to people.
+// words are a reason's stable name and its text for people.
 type words struct{ name, text string }
 
 func (r Reason) words() words {
@@ -98,12 +98,12 @@ func (r Reason) words() words {
 // String returns the reason's stable key: lower case, words joined by "-".
 func (r Reason) String() string { return r.words().name }
 
-// Text says the reason in words for people, as a part of a sentence.
+// Text returns the reason in words for people, as a part of a sentence.
 func (r Reason) Text() string { return r.words().text }
 
-// final reports whether the reason lies in the sample although some receivers answer 500 for it, which asks for the
-// same request again: Prometheus up to 2.48 for what is beyond its window, and to this day for native histograms
-// that are switched off and labels that occur twice.
+// final reports whether the reason lies in the sample although some receivers answer it with 500, which asks for a
+// retry: Prometheus up to 2.48 for samples outside its window, and all versions so far for native histograms
+// that are switched off and for duplicate labels.
 func (r Reason) final() bool {
 	switch r {
 	case OutsideWindow, TooFarInFuture, HistogramsDisabled, DuplicateLabel, EmptyLabel, InvalidHistogram:
@@ -112,8 +112,8 @@ func (r Reason) final() bool {
 	return false
 }
 
-// OfSeries reports whether the reason lies in the series, so that each of its samples is refused for it until somebody changes
-// something: its labels, its type or the receiver's limits.
+// OfSeries reports whether the reason lies in the series, so that each of its samples is refused until a person changes
+// its labels, its type or the receiver's limits.
 func (r Reason) OfSeries() bool {
 	switch r {
 	case SeriesLimit, InvalidLabel, InvalidLabelValue, InvalidMetricName, MissingMetricName, LabelNameTooLong, LabelValueTooLong,

@@ -1,16 +1,16 @@
-// Package reply reads what a remote-write receiver answers: from a status and a text to a kind and a known reason.
+// Package reply interprets the answers of remote-write receivers: from a status and a text to a kind and a known reason.
 //
 // The words come from the receivers' own sources and documentation; each row of the table names its source. A
-// text that is not in the table has the kind that its status gives, and Opaque for a refusal.
+// text that is not in the table gets the kind of its status, which is Opaque for a refusal.
 //
-// A text may carry the labels of a series, and these may come from a stranger. So a row is compared with the
-// beginning of a text only, after the few prefixes that receivers write before their own words (a tenant, an
-// ingester, an endpoint, never a label). A text is read further in two cases: where the receiver quotes
-// the labels as a Go string, so that their end is certain (Prometheus), and where it writes none (Thanos). For the
+// A text may contain the labels of a series, and an untrusted sender may have chosen these. So a row is compared only with the
+// beginning of a text, after the few prefixes that receivers write before their own words (a tenant, an
+// ingester, an endpoint, never a label). More of a text is read in two cases: if the receiver quotes
+// the labels as Go strings, so that their end is certain (Prometheus), and if it writes none (Thanos). For the
 // same reason a web page is Opaque, whatever words it has.
 //
-// An answer to several samples may carry several texts, and a text may be cut at its end. Then the kind is
-// the most careful of those that were read: Opaque, else Bad, else TooOld, else Late. So Late and TooOld say that
+// An answer to several samples may contain several texts, and the last may be cut off. Then the kind is
+// the most careful of those that were read: Opaque, else TooLarge, else Bad, else TooOld, else Late. So Late and TooOld mean that
 // no other problem was read, not that each sample of the request has that one.
 package reply
 
@@ -19,29 +19,29 @@ import (
 	"strings"
 )
 
-// Kind says what an answer means for the samples of its request.
+// Kind is the meaning of an answer for the samples of its request.
 type Kind uint8
 
-// The kinds. The zero value is the one that concludes the least.
+// The kinds. The zero value allows the fewest conclusions.
 const (
-	// Opaque: a refusal that does not say why in words that the table knows; a proxy may have written it.
+	// Opaque: a refusal without a reason that the table knows; a proxy may have written it.
 	Opaque Kind = iota
-	// Took: the receiver has taken the request.
+	// Took: the receiver accepted the request.
 	Took
-	// Late: the receiver's database has something as new or newer of the series (Reason OutOfOrder), or another value
+	// Late: the receiver's database has a sample of the series that is as new or newer (Reason OutOfOrder), or another value
 	// at that time (Reason DuplicateTimestamp: then this sample itself is not stored).
 	Late
-	// TooOld: the sample is outside the receiver's window in time. It need not be stored.
+	// TooOld: the sample is outside the receiver's time window. It may not be stored.
 	TooOld
-	// Bad: the receiver refuses the sample or its series for a reason that is not its age.
+	// Bad: the receiver refuses the sample or its series for a reason other than its age.
 	Bad
 	// TooLarge: the request is too large; smaller ones may pass.
 	TooLarge
-	// Throttled: too much is sent, or a quota is used up. It says nothing about the samples.
+	// Throttled: the rate is too high, or a quota is used up. It proves nothing about the samples.
 	Throttled
 	// Unauthorized: the credentials are missing, expired or not allowed to write.
 	Unauthorized
-	// Failed: no answer, or the receiver could not do it now; the same request may pass later.
+	// Failed: no answer, or the receiver could not process the request now; the same request may succeed later.
 	Failed
 )
 
@@ -50,21 +50,21 @@ func (k Kind) String() string {
 	return [...]string{"opaque", "took", "late", "too old", "bad", "too large", "throttled", "unauthorized", "failed"}[k]
 }
 
-// Reply is what an answer says. Replies are comparable.
+// Reply is the meaning of an answer. Replies are comparable.
 type Reply struct {
 	Kind   Kind
 	Reason Reason // Unknown if the text is not in the table; independent of the kind
 }
 
-// maxRead is how much of a text is read, in bytes. A text that fills it, or that is at least cutFrom long, may have
-// been cut at its end by the caller or by the way.
+// maxRead is how much of a text is read, in bytes. A text of that length, or of at least cutFrom bytes, may have
+// been cut off at its end by the caller or in transit.
 const (
 	maxRead = 4096
 	cutFrom = 900
 )
 
-// Of reads an answer: its HTTP status, 0 for none, and the text of its body. White space in the text may have been
-// folded. It is pure, and takes a bounded time for any text.
+// Of interprets an answer: its HTTP status, 0 for none, and the text of its body. White space in the text may have been
+// collapsed. It is pure, and its time is bounded for any text.
 func Of(status int, text string) Reply {
 	text = strings.TrimSpace(text[:min(len(text), maxRead)])
 	page := strings.HasPrefix(text, "<")
@@ -75,7 +75,7 @@ func Of(status int, text string) Reply {
 	switch {
 	case status/100 == 2 && status != 0:
 		if page {
-			return Reply{} // a portal or a login answers, and no receiver
+			return Reply{} // a portal or a login answered, not a receiver
 		}
 		return Reply{Kind: Took}
 	case status == http.StatusRequestEntityTooLarge:
@@ -95,12 +95,12 @@ func Of(status int, text string) Reply {
 	return Reply{Reason: r.Reason} // a redirect, a wrong path, a wrong method
 }
 
-// refuses reports whether receivers refuse samples with a status: 400, 409 (Thanos) or 422.
+// refuses reports whether receivers refuse samples with the status: 400, 409 (Thanos) or 422.
 func refuses(status int) bool {
 	return status == http.StatusBadRequest || status == http.StatusConflict || status == http.StatusUnprocessableEntity
 }
 
-// careful orders the kinds that the words of a refusal give, the most careful one first.
+// careful returns the more careful of two refusals, by kind.
 func careful(a, b Reply) Reply {
 	for _, k := range [...]Kind{Opaque, TooLarge, Bad, TooOld, Late} {
 		switch k {

@@ -1,6 +1,6 @@
 package reply
 
-// The sources of the rows. Where a file has changed, the texts of all its versions that were found are here.
+// The sources of the rows. If a file has changed, the table has the texts of all versions found.
 const (
 	promStorage   = "prometheus/prometheus storage/interface.go, storage/errors.go"
 	promHandler   = "prometheus/prometheus storage/remote/write_handler.go"
@@ -31,9 +31,9 @@ const (
 	m3Write       = "m3db/m3 src/query/api/v1/handler/prometheus/remote/write.go, src/aggregator/aggregator/entry.go"
 )
 
-// wrapper is what a receiver writes before its own words. None has a label in it.
+// wrapper is a prefix that a receiver writes before its own words. No wrapper contains a label.
 type wrapper struct {
-	words  string // as a row's
+	words  string // as in a row
 	list   bool   // several texts follow
 	source string
 }
@@ -56,7 +56,7 @@ var wrappers = []wrapper{
 	{"remoteAddr: \"#, X-Forwarded-For: #\"; requestURI: #; ", false, "VictoriaMetrics/VictoriaMetrics lib/httpserver/httpserver.go, up to 1.9x"},
 }
 
-// prometheus are the texts of Prometheus 2 and 3; several of them may follow one another in an answer to 2.0.
+// prometheus are the texts of Prometheus 2 and 3; an answer to 2.0 may contain several in sequence.
 var prometheus = []row{
 	{"out of order sample", series, Late, OutOfOrder, promStorage},
 	{"duplicate sample for timestamp #; overrides not allowed: existing #, new value #", series, Late, DuplicateTimestamp, promStorage},
@@ -99,11 +99,11 @@ var prometheus = []row{
 	{"remote write receiver needs to be enabled with --web.enable-remote-write-receiver", nothing, Opaque, ReceiverDisabled, promAPI},
 }
 
-// thanos are the texts of Thanos Receive, after the endpoint. Each may be one of several.
+// thanos are the texts of Thanos Receive, after the endpoint. A text may be one of several.
 var thanos = []row{
 	{"add # samples: out of order sample", nothing, Late, OutOfOrder, thanosErrors},
 	{"add # samples: duplicate sample for timestamp", nothing, Late, DuplicateTimestamp, thanosErrors},
-	{"add # samples: out of bounds", nothing, TooOld, OutOfBounds, thanosErrors}, // or too far in the future: Thanos says the same
+	{"add # samples: out of bounds", nothing, TooOld, OutOfBounds, thanosErrors}, // or too far in the future: Thanos uses the same words
 	{"add # samples: too old sample", nothing, TooOld, OutsideWindow, thanosErrors},
 	{"add # series: out of order labels", nothing, Bad, LabelsNotSorted, thanosErrors},
 	{"add # series: label set contains duplicate label names", nothing, Bad, DuplicateLabel, thanosErrors},
@@ -111,7 +111,7 @@ var thanos = []row{
 	{"add # exemplars: out of order exemplar", nothing, Bad, LateExemplar, thanosErrors},
 	{"add # exemplars: duplicate exemplar", nothing, Bad, LateExemplar, thanosErrors},
 	{"add # exemplars: label length for exemplar exceeds maximum of # UTF-8 characters", nothing, Bad, InvalidExemplar, thanosErrors},
-	{"conflict", nothing, Opaque, Conflict, thanosHandler}, // stored, late, or labels or exemplars that it does not take
+	{"conflict", nothing, Opaque, Conflict, thanosHandler}, // stored, late, or labels or exemplars that it does not accept
 	{"tenant is above active series limit", nothing, Bad, SeriesLimit, thanosHandler},
 	{"too many timeseries", nothing, TooLarge, RequestTooLarge, thanosHandler},
 	{"too many samples", nothing, TooLarge, RequestTooLarge, thanosHandler},
@@ -138,7 +138,7 @@ var victoria = []row{
 }
 
 // others are the texts of OpenTelemetry's receiver, of M3, of InfluxDB 1 and of hosted services. Amazon Managed Prometheus
-// uses Cortex's texts, Grafana Cloud those of Mimir.
+// uses Cortex's texts, Grafana Cloud uses Mimir's.
 var others = []row{
 	{"missing metric name in labels", anything, Bad, MissingMetricName, otelReceiver},
 	{"duplicate label \"", anything, Bad, DuplicateLabel, otelReceiver},

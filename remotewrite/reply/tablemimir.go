@@ -1,6 +1,6 @@
 package reply
 
-// catalogue are the keys of Mimir's error catalogue, which Mimir promises not to change, less "err-mimir-". A text has
+// catalogue are the keys of Mimir's error catalogue, which Mimir promises not to change, without "err-mimir-". A text has
 // its key in brackets after the words.
 var catalogue = []row{
 	{"sample-out-of-order", anything, Late, OutOfOrder, mimirCat},
@@ -65,7 +65,7 @@ var catalogue = []row{
 	{"ingester-max-tenants", anything, Opaque, Overloaded, mimirCat},
 }
 
-// mimir are the texts that have labels before the key: their beginning is compared.
+// mimir are the texts with labels before the key: read matches their beginning instead.
 var mimir = []row{
 	{"received a series whose label name length exceeds the limit, ", anything, Bad, LabelNameTooLong, mimirValid},
 	{"received a series whose label value length exceeds the limit, ", anything, Bad, LabelValueTooLong, mimirValid},
