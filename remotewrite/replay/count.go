@@ -7,35 +7,35 @@ import (
 	"hwsagent/remotewrite/client"
 )
 
-// Count is what came of a replay so far. It has nothing to do with the ledger of the
-// target's queue: what is replayed was appended, and accounted for, once before.
+// Count is the result of a replay so far. It is independent of the ledger of the
+// target's queue: the replayed samples were appended, and accounted for, before.
 //
-// Invariant: Selected = Delivered + Refused + Unconfirmed + Unsupported, plus what has no
-// outcome yet.
+// Invariant: Selected = Delivered + Refused + Unconfirmed + Unsupported, plus the samples without an
+// outcome so far.
 type Count struct {
-	Selected    uint64 // samples in the time and the series that were asked for
-	Series      int    // of these samples
+	Selected    uint64 // samples in the requested time range and series
+	Series      int    // of the selected samples
 	Delivered   uint64 // answered by a 2xx
 	Refused     uint64 // refused alone
-	Unconfirmed uint64 // of refused requests, without it being sure that they are to blame: some may be stored
+	Unconfirmed uint64 // of refused requests, without proof against the sample: some may be stored; or reported as not written
 	Unsupported uint64 // of a kind that the protocol or the entry's settings exclude
-	Filtered    uint64 // in that time, removed by write_relabel_configs
+	Filtered    uint64 // in that time range, but not sent to this target: write_relabel_configs or the tenant exclude the series
 
 	Requests uint64
-	Bytes    uint64 // of these
+	Bytes    uint64 // of the requests
 
 	Oldest, Newest time.Time // timestamps of the selected samples; zero if there are none
 
-	// Refusals are those of single samples, by what the receiver said, at most maxRefusals.
+	// Refusals are the refusals of single samples, by the receiver's answer, at most maxRefusals.
 	Refusals []Refusal
 
 	// Done is the number of the last commit up to which every selected sample has its
-	// outcome: a replay after it goes on where this one ended.
+	// outcome: a replay that starts after it continues where this one ended.
 	Done uint64
 }
 
-// Refusal is one thing that the receiver said against samples, and the first sample
-// that it said it of.
+// Refusal is one answer of the receiver to refused samples, and the first sample
+// that got it.
 type Refusal struct {
 	Status    int
 	Text      string
@@ -44,15 +44,15 @@ type Refusal struct {
 	Timestamp int64 // milliseconds
 }
 
-// maxRefusals bounds Count.Refusals; others are counted with the last one.
+// maxRefusals bounds Count.Refusals; further ones are counted with the last one.
 const maxRefusals = 20
 
-// Error ends a replay: the target does not take what is sent. Nothing of it is the
-// queue's concern.
+// Error ends a replay because the target does not accept the samples. It does not affect the
+// target's queue.
 type Error struct {
-	First  bool // it was the first sample, alone: nothing else was sent
+	First  bool // the first sample was refused, alone: no other request was sent
 	Answer client.Answer
-	Series string    // of the first sample that was not taken
+	Series string    // of the first sample that was not accepted
 	Time   time.Time // its timestamp
 }
 
@@ -63,7 +63,7 @@ func (e *Error) Error() string {
 	return fmt.Sprintf("the receiver takes nothing any more, from %s of %s on: %s", e.Series, e.Time.UTC().Format(time.RFC3339), e.Answer)
 }
 
-// Count is what came of it so far.
+// Count returns the result so far.
 func (r *Replay) Count() Count {
 	c := r.count
 	c.Series = len(r.selected)
@@ -77,7 +77,7 @@ func (r *Replay) Count() Count {
 	return c
 }
 
-// Sent is how many samples were selected and delivered so far.
+// Sent returns how many samples were selected and delivered so far.
 func (r *Replay) Sent() (selected, delivered uint64) { return r.count.Selected, r.count.Delivered }
 
 // note counts a selected sample.

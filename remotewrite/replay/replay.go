@@ -1,5 +1,5 @@
-// Package replay sends a part of the log to a target once more, beside the target's queue. It decides what is sent, and when
-// the target takes so little that going on makes no sense. Its tests are in package remotewrite, beside the log and the receiver that they play with.
+// Package replay sends a part of the log to a target again, independently of the target's queue. It decides which samples to send, and when
+// the target accepts so few of them that it gives up. Its tests are in package remotewrite, with the log and the test receiver.
 package replay
 
 import (
@@ -21,65 +21,65 @@ import (
 
 // Bounds of a replay.
 const (
-	patience       = 2 * time.Minute // without an answer that takes or refuses samples
-	grace          = 3 * time.Second // for the request under way when the replay is stopped
-	extraRequests  = 64              // requests to take a refused one apart
-	barrenRequests = 3               // requests in a row of which nothing was taken, until it ends
+	patience       = 2 * time.Minute // longest time without an answer that accepts or refuses samples
+	grace          = 3 * time.Second // for the request in flight when the replay is stopped
+	extraRequests  = 64              // budget of requests to bisect a refused one
+	barrenRequests = 3               // consecutive requests without an accepted sample that end the replay
 )
 
-// errNotNewer means that the first sample was not taken as remote write 2.0, perhaps because
-// the target does not read that.
+// errNotNewer means that the first sample was not accepted as remote write 2.0, perhaps because
+// the target does not support 2.0.
 var errNotNewer = errors.New("the target may not take remote write 2.0")
 
-// Sender sends one request and reports what came of it; see [client.Client], which implements it.
+// Sender sends one request and returns its answer; [client.Client] implements it.
 type Sender interface {
 	Send(ctx context.Context, r client.Request) client.Answer
 }
 
-// Options say what a replay sends, and to whom.
+// Options configure a replay.
 type Options struct {
-	Config         config.Config // the target's
+	Config         config.Config // of the target
 	ExternalLabels labels.Labels
-	Sender         Sender // nil: nothing is sent, all is counted
+	Sender         Sender // nil: a dry run that only counts
 
 	From, To time.Time         // timestamps of samples: From and later, before To
-	Matchers []*labels.Matcher // of the labels as they are sent; all must match
+	Matchers []*labels.Matcher // applied to the labels as sent; all must match
 	Rate     float64           // samples per second at most; 0: no limit
 
-	Retrying func(client.Answer) // told of a failure that passes, for the first of a request; may be nil
+	Retrying func(client.Answer) // called at the first temporary failure of a request; may be nil
 	Rand     func() float64      // in [0, 1); nil: the runtime's
 }
 
-// Replay sends a part of the log to a target once more, beside the target's queue. Samples
-// go in the order of the log, one request at a time; the first one goes alone, and if it is
-// not taken nothing else is sent. What passes (5xx, 429, no answer) is tried again for two
-// minutes. A refused request is taken apart, in at most 64 others, and what is refused alone
-// is counted and left behind; where nothing of three requests is taken, the replay ends.
+// Replay sends a part of the log to a target again, independently of the target's queue. Samples
+// go in log order, one request at a time. The first sample goes alone; if it is
+// not accepted, the replay ends. Temporary failures (5xx, 429, no answer) are retried for two
+// minutes. A refused request is bisected, with at most 64 further requests; samples refused alone
+// are counted and skipped. Three consecutive requests without an accepted sample end the replay.
 //
-// It is for one goroutine.
+// For one goroutine.
 type Replay struct {
 	o       Options
 	series  seriesForms
 	encoder wire.Encoder
 	backoff pace.Backoff
-	version wire.Version // 2.0 if the entry asks for it, until the target does not take it
-	limit   int          // samples in a request; 413 lowers it
+	version wire.Version // 2.0 if the entry asks for it, until the target does not accept it
+	limit   int          // most samples of a request; 413 lowers it
 
 	selected map[uint64]bool // series of which a sample was selected, by hash
 	count    Count
 	batch    []sample
-	read     uint64 // the last commit that was given
+	read     uint64 // the last commit read from the log
 	groups   groups
 	body     []byte
-	tested   bool             // a sample was taken
-	single   bool             // a request was refused: from then on, each has one sample of a series at most
-	barren   int              // requests in a row of which nothing was taken
+	tested   bool             // a sample was accepted
+	single   bool             // a request was refused: later ones have at most one sample per series
+	barren   int              // consecutive requests without an accepted sample
 	fertile  uint64           // the commit before the first of these
-	newest   map[uint64]int64 // of a request that was refused: each series' last sample
-	next     time.Time        // when the rate lets the next request go
+	newest   map[uint64]int64 // timestamp of each series' last sample in a refused request
+	next     time.Time        // when the rate limit allows the next request
 }
 
-// New makes a replay of nothing yet.
+// New makes a replay with no samples yet.
 func New(o Options) (*Replay, error) {
 	q := o.Config.Queue
 	if q.MaxSamplesPerSend < 1 || q.MinBackoff <= 0 || q.MaxBackoff < q.MinBackoff {
@@ -107,7 +107,7 @@ func New(o Options) (*Replay, error) {
 	return r, nil
 }
 
-// Add takes what is asked for from an entry, and sends requests as they fill. The error is
+// Add selects the requested samples of an entry, and sends requests as they fill. The error is
 // ctx's, or a *[Error].
 func (r *Replay) Add(ctx context.Context, e *wal.Entry) error {
 	if e.Count() > 0 && e.MaxT >= r.o.From.UnixMilli() && e.MinT < r.o.To.UnixMilli() {
@@ -122,7 +122,7 @@ func (r *Replay) Add(ctx context.Context, e *wal.Entry) error {
 	return nil
 }
 
-// End sends what is left.
+// End sends the remaining samples.
 func (r *Replay) End(ctx context.Context) error {
 	for len(r.batch) > 0 {
 		if err := r.sendBatch(ctx); err != nil {

@@ -10,10 +10,10 @@ import (
 	"hwsagent/wal"
 )
 
-// sample is a sample that was asked for. It shares no memory with the log's buffers.
+// sample is a selected sample. It shares no memory with the log's buffers.
 type sample struct {
 	series *series
-	commit uint64 // its number
+	commit uint64 // the number of its commit
 	st, t  int64
 	v      float64
 	h      *histogram.Histogram
@@ -22,24 +22,24 @@ type sample struct {
 
 func (s *sample) isFloat() bool { return s.h == nil && s.fh == nil }
 
-// series is a series of the log as the target is sent it.
+// series is a series of the log in the form that the target gets.
 type series struct {
 	written wire.Series
 	hash    uint64 // of the final labels
-	matches bool   // all matchers do
+	matches bool   // all matchers match
 }
 
-// isDropped reports whether the target is not sent the series.
+// isDropped reports whether the target does not get the series.
 func (s *series) isDropped() bool { return s.written.Form == nil }
 
-// labels are the final labels as remote write 1.0 sends them.
+// labels returns the final labels as remote write 1.0 sends them.
 func (s *series) labels() labels.Labels { return s.written.Form.Labels(wire.V1, s.written.Labels) }
 
-// seriesForms makes the series of the log into those that the target is sent, each once.
+// seriesForms derives, once for each series of the log, the form that the target gets.
 type seriesForms struct {
 	labels   *config.Relabeler
 	forms    *wire.Forms
-	tenant   *tenant.Filter // leaves out series of other targets of the entry; nil: none
+	tenant   *tenant.Filter // excludes series of other targets of the entry; nil: no filter
 	matchers []*labels.Matcher
 	slots    []slot // by wal.Series.Slot
 }
@@ -86,7 +86,7 @@ func (f *seriesForms) derive(s *wal.Series) *series {
 	return to
 }
 
-// take moves the samples of an entry that are asked for into the batch.
+// take moves the selected samples of an entry into the batch.
 func (r *Replay) take(e *wal.Entry) {
 	for i := range e.Samples {
 		s := &e.Samples[i]
@@ -110,7 +110,7 @@ func (r *Replay) take(e *wal.Entry) {
 	}
 }
 
-// selects returns what the series is sent as, and counts the sample; nil if it is not asked for.
+// selects returns the series to send a sample as, and counts the sample; nil if the sample is not selected.
 func (r *Replay) selects(s *wal.Series, t int64) *series {
 	if t < r.o.From.UnixMilli() || t >= r.o.To.UnixMilli() {
 		return nil
@@ -127,7 +127,7 @@ func (r *Replay) selects(s *wal.Series, t int64) *series {
 	return to
 }
 
-// uniquePrefix is how many of the first samples of the batch are of different series, at most limit.
+// uniquePrefix returns how many of the first samples of the batch are of different series, at most limit.
 func (r *Replay) uniquePrefix(limit int) int {
 	seen := make(map[uint64]bool, limit)
 	for i := range r.batch[:limit] {
@@ -140,13 +140,13 @@ func (r *Replay) uniquePrefix(limit int) int {
 	return limit
 }
 
-// groups has the samples of a request, those of a series together. It reuses its memory.
+// groups holds the samples of a request, grouped by series. It reuses its memory.
 type groups struct {
-	of      map[uint64]int // by the hash of the series
-	samples [][]sample     // in the order of the log
+	of      map[uint64]int // index into samples, by the hash of the series
+	samples [][]sample     // in log order
 }
 
-// encode makes the body of a request. All samples of a series go together, which takes less bytes.
+// encode makes the body of a request. It groups the samples by series, which takes fewer bytes.
 func (r *Replay) encode(samples []sample) {
 	g := &r.groups
 	if g.of == nil {

@@ -13,7 +13,7 @@ import (
 	"hwsagent/remotewrite/wire"
 )
 
-// sendBatch sends the first samples of the batch, as many as a request may have. They leave
+// sendBatch sends the first samples of the batch, as many as fit one request. They leave
 // the batch when all of them have their outcome.
 func (r *Replay) sendBatch(ctx context.Context) error {
 	if r.leaveOut(); len(r.batch) == 0 {
@@ -53,7 +53,7 @@ func (r *Replay) sendBatch(ctx context.Context) error {
 	return nil
 }
 
-// leaveOut counts what the version does not carry.
+// leaveOut removes and counts the samples that the version cannot carry.
 func (r *Replay) leaveOut() {
 	r.batch = slices.DeleteFunc(r.batch, func(p sample) bool {
 		carried := r.version == wire.V2 || p.isFloat() || r.o.Config.CarriesHistogram(p.h, p.fh)
@@ -64,12 +64,12 @@ func (r *Replay) leaveOut() {
 	})
 }
 
-// stopped is the error of a sample that the target does not take.
+// stopped returns the error for a sample that the target does not accept.
 func (r *Replay) stopped(p sample, a client.Answer) error {
 	return &Error{First: !r.tested, Answer: a, Series: p.series.labels().String(), Time: time.UnixMilli(p.t)}
 }
 
-// deliver sends samples, in parts if they are refused together, until each has its outcome.
+// deliver sends samples until each has its outcome, and bisects a refused request.
 // It returns the last answer that was a refusal.
 func (r *Replay) deliver(ctx context.Context, samples []sample, extra *int) (refusal client.Answer, err error) {
 	a, err := r.send(ctx, samples)
@@ -88,7 +88,7 @@ func (r *Replay) deliver(ctx context.Context, samples []sample, extra *int) (ref
 		return client.Answer{}, nil
 	case !r.tested && r.version == wire.V2 && (v == client.Older || v == client.Suspect && !a.Written.Known || v == client.Retry && a.Status != 0):
 		return a, errNotNewer
-	case v == client.Hold, v == client.Discard, v == client.Older, v == client.Retry: // Retry: for too long
+	case v == client.Hold, v == client.Discard, v == client.Older, v == client.Retry: // Retry: send gave up
 		return a, r.stopped(samples[0], a)
 	case n == 1:
 		if r.tested {
@@ -117,13 +117,13 @@ func (r *Replay) deliver(ctx context.Context, samples []sample, extra *int) (ref
 	return a, nil
 }
 
-// blame notes which samples of a refused request can be shown to be bad by being refused
-// alone. A receiver may have stored the good part of it, and then takes nothing of a
-// series that is older than the last sample of that.
+// blame records the samples of a refused request that a refusal alone can prove bad: the last
+// of each series. The receiver may have stored the good part of the request, and then it refuses
+// older samples of a series as late.
 func (r *Replay) blame(samples []sample) {
 	r.single = true
 	if r.newest != nil {
-		return // it is a part of the request
+		return // the samples are a part of that request
 	}
 	r.newest = map[uint64]int64{}
 	for _, p := range samples {
@@ -131,7 +131,7 @@ func (r *Replay) blame(samples []sample) {
 	}
 }
 
-// send sends one request, again while its failure is one that passes. The error is ctx's.
+// send sends one request and retries temporary failures. The error is ctx's.
 func (r *Replay) send(ctx context.Context, samples []sample) (client.Answer, error) {
 	r.encode(samples)
 	if r.o.Sender == nil {
@@ -165,7 +165,7 @@ func (r *Replay) send(ctx context.Context, samples []sample) (client.Answer, err
 	}
 }
 
-// post sends the body. When ctx ends, the request gets a moment to end.
+// post sends the body. When ctx ends, the request gets grace to finish.
 func (r *Replay) post(ctx context.Context, n, attempt int) client.Answer {
 	sending, cancel := context.WithCancel(context.WithoutCancel(ctx))
 	defer cancel()
@@ -186,7 +186,7 @@ func (r *Replay) post(ctx context.Context, n, attempt int) client.Answer {
 	return a
 }
 
-// pace waits until so many samples may go.
+// pace waits until the rate limit allows n samples.
 func (r *Replay) pace(ctx context.Context, n int) error {
 	if err := ctx.Err(); err != nil || r.o.Rate <= 0 {
 		return err
@@ -203,7 +203,7 @@ func (r *Replay) pace(ctx context.Context, n int) error {
 	return sleep(ctx, wait)
 }
 
-// sleep waits for d or ctx, whose error it returns.
+// sleep waits for d, or until ctx ends and returns its error.
 func sleep(ctx context.Context, d time.Duration) error {
 	t := time.NewTimer(d)
 	defer t.Stop()
