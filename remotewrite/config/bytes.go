@@ -7,7 +7,7 @@ import (
 	"strings"
 )
 
-// Bytes is a size in bytes, spelled in configuration as 2GiB, 512MiB or 4096. As in
+// Bytes is a size in bytes, written in the configuration as 2GiB, 512MiB or 4096. As in
 // Prometheus, KB, MB, GB and TB mean powers of 1024 too.
 type Bytes int64
 
@@ -19,8 +19,8 @@ var byteUnits = [...]struct {
 	{"TiB", "TB", 1 << 40}, {"GiB", "GB", 1 << 30}, {"MiB", "MB", 1 << 20}, {"KiB", "KB", 1 << 10}, {"B", "B", 1},
 }
 
-// ParseBytes reads a size. It takes a decimal fraction before a unit (1.5GiB) and
-// refuses what is negative or above 8 EiB.
+// ParseBytes reads a size. It accepts a decimal fraction before a unit (1.5GiB) and
+// refuses sizes that are negative or above 8 EiB.
 func ParseBytes(s string) (Bytes, error) {
 	number := strings.TrimRight(s, "BKMGTi")
 	unit := Bytes(1)
@@ -46,7 +46,7 @@ func ParseBytes(s string) (Bytes, error) {
 	return Bytes(f), nil
 }
 
-// String spells the size in the largest unit that divides it.
+// String formats the size in the largest unit that divides it.
 func (b Bytes) String() string {
 	for _, u := range byteUnits {
 		if b != 0 && b%u.size == 0 {
@@ -70,5 +70,5 @@ func (b *Bytes) UnmarshalYAML(unmarshal func(any) error) error {
 	return nil
 }
 
-// MarshalYAML spells the size as String does.
+// MarshalYAML formats the size as String does.
 func (b Bytes) MarshalYAML() (any, error) { return b.String(), nil }

@@ -6,14 +6,14 @@ import (
 	"github.com/prometheus/common/config"
 )
 
-// SigV4 is sigv4: requests are signed for Amazon Web Services. Fields that are not set come from the environment,
+// SigV4 is the sigv4 key: requests are signed for Amazon Web Services. Fields that are not set come from the environment,
 // from the files of the AWS command line, or from the machine, in the order of Amazon's SDKs.
 type SigV4 struct {
 	Region             string            `yaml:"region,omitempty"`
 	AccessKey          string            `yaml:"access_key,omitempty"` // a name, no secret
 	SecretKey          config.Secret     `yaml:"secret_key,omitempty"`
 	Profile            string            `yaml:"profile,omitempty"`
-	RoleARN            string            `yaml:"role_arn,omitempty"` // a role that is assumed with the keys
+	RoleARN            string            `yaml:"role_arn,omitempty"` // a role to assume with the keys
 	ExternalID         string            `yaml:"external_id,omitempty"`
 	SessionName        string            `yaml:"session_name,omitempty"`
 	Tags               map[string]string `yaml:"tags,omitempty"`
@@ -21,7 +21,7 @@ type SigV4 struct {
 	ServiceName        string            `yaml:"service_name,omitempty"` // "": aps, Amazon Managed Prometheus
 }
 
-// AzureAD is azuread: tokens of Microsoft Entra ID. Exactly one way to log in is set.
+// AzureAD is the azuread key: tokens of Microsoft Entra ID. Exactly one way to log in is set.
 type AzureAD struct {
 	ManagedIdentity  *AzureManagedIdentity  `yaml:"managed_identity,omitempty"`
 	WorkloadIdentity *AzureWorkloadIdentity `yaml:"workload_identity,omitempty"`
@@ -29,19 +29,19 @@ type AzureAD struct {
 	SDK              *AzureSDK              `yaml:"sdk,omitempty"`
 	Certificate      *AzureCertificate      `yaml:"certificate,omitempty"`
 	Cloud            string                 `yaml:"cloud,omitempty"` // "": AzurePublic
-	Scope            string                 `yaml:"scope,omitempty"` // "": of Azure Monitor in that cloud
+	Scope            string                 `yaml:"scope,omitempty"` // "": that of Azure Monitor in the cloud
 }
 
-// AzureManagedIdentity is the identity of the virtual machine, the app, or the server that Azure Arc manages.
+// AzureManagedIdentity is the identity of the virtual machine, the app, or the server managed by Azure Arc.
 type AzureManagedIdentity struct {
 	ClientID string `yaml:"client_id,omitempty"` // "": the one that the system assigned
 }
 
-// AzureWorkloadIdentity is the identity of a pod, by the token of its service account.
+// AzureWorkloadIdentity is the identity of a pod, proven by the token of its service account.
 type AzureWorkloadIdentity struct {
 	ClientID      string `yaml:"client_id,omitempty"`
 	TenantID      string `yaml:"tenant_id,omitempty"`
-	TokenFilePath string `yaml:"token_file_path,omitempty"` // "": as the environment says
+	TokenFilePath string `yaml:"token_file_path,omitempty"` // "": from the environment
 }
 
 // AzureOAuth is an application with a secret.
@@ -57,7 +57,7 @@ type AzureSDK struct {
 	TenantID string `yaml:"tenant_id,omitempty"`
 }
 
-// AzureCertificate is an application with a certificate, in PEM.
+// AzureCertificate is an application with a certificate in PEM.
 type AzureCertificate struct {
 	ClientID             string        `yaml:"client_id,omitempty"`
 	TenantID             string        `yaml:"tenant_id,omitempty"`
@@ -74,16 +74,16 @@ const (
 	AzureChina      = "AzureChina"
 )
 
-// GoogleIAM is google_iam: tokens of Google's clouds.
+// GoogleIAM is the google_iam key: tokens of Google's clouds.
 type GoogleIAM struct {
-	CredentialsFile string `yaml:"credentials_file,omitempty"` // "": as the environment says, or the machine's
+	CredentialsFile string `yaml:"credentials_file,omitempty"` // "": from the environment, or else from the machine
 }
 
 // UsesCloud reports whether the entry has sigv4, azuread or google_iam.
 func (c *Config) UsesCloud() bool { return c.SigV4 != nil || c.AzureAD != nil || c.GoogleIAM != nil }
 
-// cloudFiles point to the names of the credential files that the entry has. Files that the clouds' environment
-// variables name are not among them.
+// cloudFiles returns pointers to the names of the credential files in the entry. Files named by the clouds' environment
+// variables are not among them.
 func (c *Config) cloudFiles() (names []*string) {
 	if a := c.AzureAD; a != nil {
 		if w := a.WorkloadIdentity; w != nil {

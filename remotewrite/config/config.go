@@ -1,6 +1,6 @@
-// Package config is one entry of remote_write: decoding, defaults, validation with hints, the
-// tenants' block, and what of an entry is hidden when it is printed. It opens no file but
-// knows their names, and makes no connection.
+// Package config holds one entry of remote_write: decoding, defaults, validation with hints, the
+// tenant block, and the redaction of a printed entry. It opens no file but
+// knows the file names, and makes no connection.
 package config
 
 import (
@@ -17,9 +17,9 @@ import (
 	"hwsagent/redact"
 )
 
-// Config is one entry of remote_write, spelled as Prometheus spells it, with the
-// defaults of Prometheus 3; differences are listed at [DefaultConfig]. What is ours
-// is under the one key hwsagent. After decoding, call [Config.Validate].
+// Config is one entry of remote_write with the keys and defaults
+// of Prometheus 3; differences are listed at [DefaultConfig]. Additional keys
+// are under the one key hwsagent. After decoding, call [Config.Validate].
 type Config struct {
 	URL                  URL               `yaml:"url"`
 	Name                 string            `yaml:"name,omitempty"`
@@ -42,14 +42,14 @@ type Config struct {
 	AzureAD   *AzureAD   `yaml:"azuread,omitempty"`
 	GoogleIAM *GoogleIAM `yaml:"google_iam,omitempty"`
 
-	// Of a target in a family, see [TenantConfig].
+	// Only of a target in a tenant group, see [TenantConfig].
 	role   TenantRole
 	tenant string
 
 	hide *redact.Secrets // see Hide; may be nil
 }
 
-// QueueConfig is queue_config.
+// QueueConfig is the queue_config key.
 type QueueConfig struct {
 	Capacity          int            `yaml:"capacity,omitempty"` // samples waiting in a shard before the reader stops
 	MaxShards         int            `yaml:"max_shards,omitempty"`
@@ -59,28 +59,28 @@ type QueueConfig struct {
 	MinBackoff        model.Duration `yaml:"min_backoff,omitempty"`
 	MaxBackoff        model.Duration `yaml:"max_backoff,omitempty"`
 	RetryOnRateLimit  bool           `yaml:"retry_on_http_429"`
-	SampleAgeLimit    model.Duration `yaml:"sample_age_limit,omitempty"` // 0: none
+	SampleAgeLimit    model.Duration `yaml:"sample_age_limit,omitempty"` // 0: no limit
 }
 
-// MetadataConfig is metadata_config.
+// MetadataConfig is the metadata_config key.
 type MetadataConfig struct {
 	Send              bool           `yaml:"send"`
 	SendInterval      model.Duration `yaml:"send_interval"`
 	MaxSamplesPerSend int            `yaml:"max_samples_per_send,omitempty"` // metric families in one request
 }
 
-// TargetConfig is what hwsagent adds to a remote_write entry, under the key hwsagent.
+// TargetConfig is the hwsagent key, which Prometheus does not have.
 type TargetConfig struct {
 	OnRefusal Refusal `yaml:"on_refusal"`
 	StartAt   StartAt `yaml:"start_at"`
-	// CatchUpRateLimit is how many samples a second of a backlog are sent at most: of what was
-	// left behind, or in order of what is older than half a minute. 0: no limit.
+	// CatchUpRateLimit is the most backlog samples to send per second: with live_first those
+	// left behind, with in_order those older than half a minute. 0: no limit.
 	CatchUpRateLimit float64 `yaml:"catch_up_rate_limit,omitempty"`
 
 	MaxBacklog  Bytes          `yaml:"max_backlog,omitempty"` // of the log, for this target; 0: only the log's own budget
 	CatchUp     CatchUp        `yaml:"catch_up"`
-	FutureLimit model.Duration `yaml:"future_limit"`     // samples further ahead of the target's clock are not sent; 0: all are
-	OnFuture    OnFuture       `yaml:"on_future"`        // what becomes of these
+	FutureLimit model.Duration `yaml:"future_limit"`     // samples further ahead of the target's clock are not sent; 0: no limit
+	OnFuture    OnFuture       `yaml:"on_future"`        // what to do with these samples
 	Compression Compression    `yaml:"compression"`      // of requests with samples
 	Tenant      *TenantConfig  `yaml:"tenant,omitempty"` // nil: the entry is one target
 }
@@ -90,18 +90,18 @@ const (
 	MessageV1 = "prometheus.WriteRequest"
 	MessageV2 = "io.prometheus.write.v2.Request"
 
-	// MessageAuto is ours: 2.0, and 1.0 where the receiver does not take that.
+	// MessageAuto is an addition: 2.0, or 1.0 if the receiver does not accept 2.0.
 	MessageAuto = "auto"
 )
 
-// AsksForV2 reports whether the target gets remote write 2.0, if it takes it.
+// AsksForV2 reports whether the target gets remote write 2.0 if it accepts it.
 func (c *Config) AsksForV2() bool {
 	return c.ProtobufMessage != MessageV1 && c.ProtobufMessage != ""
 }
 
-// DefaultConfig is an entry before anything is read. It is Prometheus' with three
-// differences: 429 is retried, since the samples wait on disk and dropping them is
-// senseless; redirects are not followed, since bearer tokens and bodies leak that way;
+// DefaultConfig is an entry before decoding. It differs from Prometheus' defaults in
+// three points: 429 is retried, since the samples wait on disk and dropping them makes no
+// sense; redirects are not followed, since they leak bearer tokens and bodies;
 // and there is the hwsagent block.
 func DefaultConfig() Config {
 	return Config{
@@ -126,14 +126,14 @@ func DefaultConfig() Config {
 	}
 }
 
-// UnmarshalYAML decodes an entry over the defaults.
+// UnmarshalYAML decodes an entry on top of the defaults.
 func (c *Config) UnmarshalYAML(unmarshal func(any) error) error {
 	*c = DefaultConfig()
 	type plain Config
 	return unmarshal((*plain)(c))
 }
 
-// TargetName is the target's name: name, or host and path of the URL.
+// TargetName returns the target's name: the key name, or else host and path of the URL.
 func (c *Config) TargetName() string {
 	if c.Name != "" {
 		return c.Name
@@ -141,21 +141,21 @@ func (c *Config) TargetName() string {
 	return c.URL.Place()
 }
 
-// Hide says which parts of the paths of the entry's addresses are shown nowhere, since a variable or
-// a file gave them: they may be tokens. Call it before the entry is used.
+// Hide names parts of the paths of the entry's addresses that must never be shown: a variable or
+// a file supplied them, so they may be tokens. Call it before the entry is used.
 func (c *Config) Hide(parts ...string) {
 	c.hide = redact.New(parts...)
 	c.URL.hide = c.hide
 }
 
-// SetDirectory makes relative file names relative to dir, where the configuration
-// file is.
+// SetDirectory makes relative file names relative to dir, the directory of the configuration
+// file.
 func (c *Config) SetDirectory(dir string) {
 	c.HTTP.SetDirectory(dir)
 	if t := c.Target.Tenant; t != nil {
 		t.CredentialsDir = config.JoinDir(dir, t.CredentialsDir)
 	}
-	if o := c.HTTP.OAuth2; o != nil { // which that leaves out
+	if o := c.HTTP.OAuth2; o != nil { // HTTPClientConfig.SetDirectory leaves it out
 		o.ClientCertificateKeyFile = config.JoinDir(dir, o.ClientCertificateKeyFile)
 	}
 	for _, name := range c.cloudFiles() {
@@ -163,16 +163,16 @@ func (c *Config) SetDirectory(dir string) {
 	}
 }
 
-// MaxShards is the most shards that a queue uses, whatever max_shards allows: one host
+// MaxShards is the most shards that a queue uses, whatever max_shards allows: a host
 // that needs more has another problem.
 const MaxShards = 16
 
-// ShardsInUse returns how many shards a queue uses where min_shards or max_shards is n: a
-// power of two, so that a series which changes its shard was in one shard before.
+// ShardsInUse returns how many shards a queue uses if min_shards or max_shards is n: a
+// power of two, so that all series of a shard come from one shard when their number grows.
 func ShardsInUse(n int) int { return 1 << (bits.Len(uint(min(n, MaxShards))) - 1) }
 
-// NameValidation is for the names in relabelling rules. They may be any UTF-8 there, as in
-// Prometheus 3; package wire makes them legal where the protocol demands it.
+// NameValidation applies to the names in relabelling rules. They may be any UTF-8 there, as in
+// Prometheus 3; package wire makes them legal where the protocol requires it.
 const NameValidation = model.UTF8Validation
 
 // CredentialFiles lists the files that the entry names: tokens, passwords, header
@@ -200,8 +200,8 @@ func (e *Config) CredentialFiles() []string {
 	return slices.DeleteFunc(names, func(name string) bool { return name == "" })
 }
 
-// CarriesHistogram reports whether 1.0 carries the native histogram h, or fh if h is nil.
-// Custom buckets are not part of 1.0; send_native_histograms is about 1.0 only, as in
+// CarriesHistogram reports whether 1.0 can carry the native histogram h, or fh if h is nil.
+// Custom buckets are not part of 1.0; send_native_histograms applies to 1.0 only, as in
 // Prometheus.
 func (c *Config) CarriesHistogram(h *histogram.Histogram, fh *histogram.FloatHistogram) bool {
 	if h != nil {
@@ -210,8 +210,8 @@ func (c *Config) CarriesHistogram(h *histogram.Histogram, fh *histogram.FloatHis
 	return c.SendNativeHistograms && !fh.UsesCustomBuckets()
 }
 
-// Role returns which target of an entry with tenants the configuration is of.
+// Role returns which target of an entry with tenants the configuration belongs to.
 func (c *Config) Role() TenantRole { return c.role }
 
-// Hidden returns the secrets that [Config.Hide] set; it may be nil.
+// Hidden returns the secrets set by [Config.Hide]; it may be nil.
 func (c *Config) Hidden() *redact.Secrets { return c.hide }

@@ -5,26 +5,26 @@ import (
 	"strings"
 )
 
-// Refusal is the hwsagent.on_refusal key: how a target treats samples whose request was answered by a
+// Refusal is the hwsagent.on_refusal key: how a target treats samples whose request was answered with a
 // 4xx.
 type Refusal uint8
 
 // The refusal policies.
 const (
-	RefusalHold Refusal = iota // keep them until the receiver takes them, or prove them bad
-	RefusalDrop                // the specification to the letter: a 4xx is never sent again
+	RefusalHold Refusal = iota // keep them until the receiver accepts them, or proof shows that they are bad
+	RefusalDrop                // follow the specification to the letter: never retry a 4xx
 )
 
-// Policy is the part of an entry that decides about the outcome of refused samples.
+// Policy is the part of an entry that decides the outcome of refused samples.
 type Policy struct {
 	OnRefusal        Refusal
 	RetryOnRateLimit bool // queue_config.retry_on_http_429
 }
 
-// String spells the policy as the configuration does.
+// String formats the policy as in the configuration.
 func (r Refusal) String() string { return [...]string{"hold", "drop"}[r] }
 
-// MarshalYAML spells the policy as the configuration does.
+// MarshalYAML formats the policy as in the configuration.
 func (r Refusal) MarshalYAML() (any, error) { return r.String(), nil }
 
 // UnmarshalYAML reads hold or drop.
@@ -38,13 +38,13 @@ type CatchUp uint8
 // The orders.
 const (
 	InOrder   CatchUp = iota // oldest first
-	LiveFirst                // fresh samples at once, the backlog beside them
+	LiveFirst                // new samples at once, the backlog in parallel
 )
 
-// String spells the order as the configuration does.
+// String formats the order as in the configuration.
 func (c CatchUp) String() string { return [...]string{"in_order", "live_first"}[c] }
 
-// MarshalYAML spells the order as the configuration does.
+// MarshalYAML formats the order as in the configuration.
 func (c CatchUp) MarshalYAML() (any, error) { return c.String(), nil }
 
 // UnmarshalYAML reads in_order or live_first.
@@ -57,15 +57,15 @@ type Compression uint8
 
 // The compressions.
 const (
-	CompressionAuto   Compression = iota // zstd where the receiver says that it is VictoriaMetrics, else snappy
-	CompressionSnappy                    // as the specification has it
-	CompressionZstd                      // as auto; that the target gets snappy is worth a warning
+	CompressionAuto   Compression = iota // zstd if the receiver identifies itself as VictoriaMetrics, else snappy
+	CompressionSnappy                    // as specified
+	CompressionZstd                      // like auto, but snappy causes a warning
 )
 
-// String spells the compression as the configuration does.
+// String formats the compression as in the configuration.
 func (c Compression) String() string { return [...]string{"auto", "snappy", "zstd"}[c] }
 
-// MarshalYAML spells the compression as the configuration does.
+// MarshalYAML formats the compression as in the configuration.
 func (c Compression) MarshalYAML() (any, error) { return c.String(), nil }
 
 // UnmarshalYAML reads auto, snappy or zstd.
@@ -74,28 +74,28 @@ func (c *Compression) UnmarshalYAML(unmarshal func(any) error) error {
 }
 
 // OnFuture is the hwsagent.on_future key: how a target treats samples that are ahead of its clock by
-// more than future_limit. Samples that are ahead of this host's present clock as well are dropped.
+// more than future_limit. Samples that are too far ahead of this host's present clock as well are dropped.
 type OnFuture uint8
 
 // The policies.
 const (
-	FutureWait OnFuture = iota // they wait until the target's clock is there
+	FutureWait OnFuture = iota // they wait until the target's clock has caught up
 	FutureDrop                 // they are dropped
 )
 
-// StartAt is where in the log a target begins that the log does not know.
+// StartAt is the hwsagent.start_at key: where in the log a new target begins.
 type StartAt uint8
 
 // The places to start at.
 const (
 	StartNow    StartAt = iota // the end of the log
-	StartOldest                // the oldest sample that is kept
+	StartOldest                // the oldest sample in the log
 )
 
-// String spells the policy as the configuration does.
+// String formats the policy as in the configuration.
 func (f OnFuture) String() string { return [...]string{"wait", "drop"}[f] }
 
-// MarshalYAML spells the policy as the configuration does.
+// MarshalYAML formats the policy as in the configuration.
 func (f OnFuture) MarshalYAML() (any, error) { return f.String(), nil }
 
 // UnmarshalYAML reads wait or drop.
@@ -103,10 +103,10 @@ func (f *OnFuture) UnmarshalYAML(unmarshal func(any) error) error {
 	return oneOf(unmarshal, f, FutureWait, FutureDrop)
 }
 
-// String spells the place as the configuration does.
+// String formats the place as in the configuration.
 func (s StartAt) String() string { return [...]string{"now", "oldest"}[s] }
 
-// MarshalYAML spells the place as the configuration does.
+// MarshalYAML formats the place as in the configuration.
 func (s StartAt) MarshalYAML() (any, error) { return s.String(), nil }
 
 // UnmarshalYAML reads now or oldest.
@@ -114,7 +114,7 @@ func (s *StartAt) UnmarshalYAML(unmarshal func(any) error) error {
 	return oneOf(unmarshal, s, StartNow, StartOldest)
 }
 
-// oneOf decodes a word that must be the String of one of the values.
+// oneOf decodes a word that must equal the String of one of the values.
 func oneOf[T fmt.Stringer](unmarshal func(any) error, to *T, values ...T) error {
 	var word string
 	if err := unmarshal(&word); err != nil {

@@ -9,9 +9,9 @@ import (
 	"hwsagent/redact"
 )
 
-// MarshalYAML writes the entry for people: besides what its types hide by themselves, user
-// and query of addresses, parameters for the token endpoint, and values of headers, unless
-// they are known to carry no secret.
+// MarshalYAML writes the entry for people. Besides the fields that their own types hide, it hides users
+// and queries of addresses, parameters for the token endpoint, and values of headers, unless
+// these are known to carry no secret.
 func (c Config) MarshalYAML() (any, error) {
 	type plain Config
 	c.HTTP.ProxyURL = openURL(c.HTTP.ProxyURL)
@@ -48,7 +48,7 @@ func (c Config) MarshalYAML() (any, error) {
 	return plain(c), nil
 }
 
-// openURL is an address without user, password and query.
+// openURL returns an address without user, password and query.
 func openURL(u config.URL) config.URL {
 	if u.URL == nil {
 		return u

@@ -18,9 +18,9 @@ func NewRelabeler(external labels.Labels, rules []*relabel.Config) *Relabeler {
 	return &Relabeler{external: external, rules: rules, builder: labels.NewBuilder(labels.EmptyLabels())}
 }
 
-// Apply returns a builder that holds the final labels of a series, until the next call. It
-// returns nil if the rules remove the series. External labels do not override labels that
-// the series has, and the rules see them, as in Prometheus.
+// Apply returns a builder with the final labels of a series, valid until the next call. It
+// returns nil if the rules remove the series. External labels do not override labels of
+// the series, and the rules see them, as in Prometheus.
 func (r *Relabeler) Apply(ls labels.Labels) *labels.Builder {
 	r.builder.Reset(ls)
 	r.external.Range(func(l labels.Label) {

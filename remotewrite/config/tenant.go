@@ -17,38 +17,38 @@ import (
 // is a sample's tenant; a header names the tenant to the receiver. Each tenant gets a target of
 // its own, see package tenant.
 type TenantConfig struct {
-	// Label is looked at after external labels and write_relabel_configs.
+	// Label is read after external labels and write_relabel_configs are applied.
 	Label     string `yaml:"label"`
 	Header    string `yaml:"header"`
-	Default   string `yaml:"default,omitempty"` // the tenant of samples that belong to no other; "": they are dropped
+	Default   string `yaml:"default,omitempty"` // the tenant of samples without a tenant of their own; "": they are dropped
 	DropLabel bool   `yaml:"drop_label,omitempty"`
 
 	MaxTenants  int            `yaml:"max_tenants"`  // besides the default
-	ForgetAfter model.Duration `yaml:"forget_after"` // for how long no sample of a tenant came; 0: never
+	ForgetAfter model.Duration `yaml:"forget_after"` // how long after its last sample a tenant is removed; 0: never
 
-	// CredentialsDir has a file for each tenant, of its name, with the bearer token.
+	// CredentialsDir has a file with the bearer token for each tenant, named after the tenant.
 	CredentialsDir string `yaml:"credentials_dir,omitempty"`
 }
 
-// The bounds of max_tenants. Each tenant reads the log.
+// The default and the upper bound of max_tenants. Each tenant reads the log.
 const (
 	defaultTenants = 20
 	mostTenants    = 1000
 )
 
-// UnmarshalYAML decodes over the defaults.
+// UnmarshalYAML decodes on top of the defaults.
 func (c *TenantConfig) UnmarshalYAML(unmarshal func(any) error) error {
 	*c = TenantConfig{Header: "X-Scope-OrgID", MaxTenants: defaultTenants, ForgetAfter: model.Duration(24 * time.Hour)}
 	type plain TenantConfig
 	return unmarshal((*plain)(c))
 }
 
-// maxTenantID is the most bytes of a tenant's ID.
+// maxTenantID bounds a tenant's ID, in bytes.
 const maxTenantID = 150
 
 // CheckTenant returns why a receiver would not accept a tenant's ID. The rules are those of Mimir,
-// which Cortex and Loki share: letters, digits and !-_.*'(), at most 150 bytes, neither "." nor
-// "..". So no character can do harm in a header or lead out of a directory.
+// Cortex and Loki: letters, digits and !-_.*'(), at most 150 bytes, neither "." nor
+// "..". So an ID is safe in a header and cannot lead out of a directory.
 func CheckTenant(id string) error {
 	switch {
 	case id == "":
@@ -70,17 +70,17 @@ func CheckTenant(id string) error {
 	return nil
 }
 
-// TenantRole is which target of an entry with tenants a configuration is of.
+// TenantRole is the kind of target in an entry with tenants.
 type TenantRole uint8
 
 const (
-	RoleNone    TenantRole = iota // of the entry as it was written
-	RoleTenant                    // of one tenant
-	RoleDefault                   // of what belongs to no tenant that has a target
+	RoleNone    TenantRole = iota // the entry as written
+	RoleTenant                    // the target of one tenant
+	RoleDefault                   // the default target, for samples of no tenant that has a target
 )
 
-// ForTenant returns the configuration of one tenant's target. It leaves out the keys that concern only
-// the whole entry, so that a change of these does not restart the tenant's target.
+// ForTenant returns the configuration of one tenant's target. It omits the keys that concern only
+// the whole entry, so that changing them does not restart the tenant's target.
 func (c *Config) ForTenant(id string) *Config {
 	m := c.forTarget(RoleTenant, id)
 	m.Name = c.TargetName() + "/" + id
@@ -101,7 +101,7 @@ func (c *Config) forTarget(role TenantRole, id string) *Config {
 	return &m
 }
 
-// Tenant returns the tenant that the target's requests are for; "" if it has none.
+// Tenant returns the tenant of the target's requests; "" if there is none.
 func (c *Config) Tenant() string { return c.tenant }
 
 // SetTenantHeader adds the header that names the tenant, if there is one.
@@ -143,7 +143,7 @@ func (c *Config) validateTenant(f *findings) {
 	}
 }
 
-// validateTenantHeader refuses another value for the tenant's header.
+// validateTenantHeader refuses a second value for the tenant's header.
 func (c *Config) validateTenantHeader(f *findings, path string) {
 	names := slices.Collect(maps.Keys(c.Headers))
 	if c.HTTP.HTTPHeaders != nil {

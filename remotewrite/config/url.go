@@ -8,14 +8,14 @@ import (
 	"hwsagent/redact"
 )
 
-// URL is the address of a target. However it is printed, user, password, query and those parts of the
-// path that [Config.Hide] names are left out; only [URL.Full] has them.
+// URL is the address of a target. Every printed form omits user, password, query and those parts of the
+// path that [Config.Hide] names; only [URL.Full] has them.
 type URL struct {
 	full *url.URL
-	hide *redact.Secrets // parts of the path that are not shown either; see Config.Hide
+	hide *redact.Secrets // parts of the path to omit as well; see Config.Hide
 }
 
-// ParseURL reads an address. Its errors do not repeat the input, which may hold a
+// ParseURL reads an address. Its errors do not repeat the input, which may contain a
 // password.
 func ParseURL(s string) (URL, error) {
 	u, err := url.Parse(s)
@@ -25,7 +25,7 @@ func ParseURL(s string) (URL, error) {
 	return URL{full: u}, nil
 }
 
-// Full is a copy of the whole URL, secrets included. It is nil for the zero URL.
+// Full returns a copy of the whole URL, secrets included. It is nil for the zero URL.
 func (u URL) Full() *url.URL {
 	if u.full == nil {
 		return nil
@@ -34,7 +34,7 @@ func (u URL) Full() *url.URL {
 	return &c
 }
 
-// Place is host and path: what a target is called that has no name.
+// Place returns host and path: the name of a target whose entry gives none.
 func (u URL) Place() string {
 	if u.full == nil {
 		return ""
@@ -42,12 +42,12 @@ func (u URL) Place() string {
 	return u.full.Host + u.hide.Cut(strings.TrimRight(u.full.Path, "/"))
 }
 
-// String is the URL without user, password and query.
+// String returns the URL without user, password and query.
 func (u URL) String() string {
 	if u.full == nil {
 		return ""
 	}
-	// Without // it is no host that follows the scheme, and may be user:password@host.
+	// Without //, the text after the scheme is not a host and may be user:password@host.
 	place := (&url.URL{Scheme: u.full.Scheme, Host: u.full.Host}).String()
 	whole := (&url.URL{Scheme: u.full.Scheme, Host: u.full.Host, Path: u.full.Path}).String()
 	if path, ok := strings.CutPrefix(whole, place); ok {
@@ -56,7 +56,7 @@ func (u URL) String() string {
 	return u.hide.Cut(whole)
 }
 
-// Hiding returns the address with those parts of its path hidden; hide may be nil.
+// Hiding returns the address with these parts of its path hidden; hide may be nil.
 func (u URL) Hiding(hide *redact.Secrets) URL { return URL{u.full, hide} }
 
 // GoString keeps %#v from printing secrets.

@@ -16,7 +16,7 @@ type Problem struct {
 	Hint string // what to do; may be ""
 }
 
-// Error is path, text and hint in one line.
+// Error returns path, text and hint in one line.
 func (p Problem) Error() string {
 	s := p.Text
 	if p.Path != "" {
@@ -37,9 +37,9 @@ func (f *findings) hint(path, text, hint string) {
 	*f = append(*f, Problem{Path: path, Text: text, Hint: hint})
 }
 
-// Validate returns everything that is wrong with the entry. It also puts the old
-// spellings of authentication (bearer_token, bearer_token_file) where the new ones
-// are, and completes the relabelling rules. It does no I/O.
+// Validate returns all problems of the entry. It also moves the old
+// spellings of authentication (bearer_token, bearer_token_file) to the new
+// ones, and completes the relabelling rules. It does no I/O.
 func (c *Config) Validate() []Problem {
 	var f findings
 	c.validateURL(&f)
@@ -112,8 +112,8 @@ func (c *Config) validateQueue(f *findings) {
 	}
 }
 
-// Warnings returns what is legal and has no effect, or is likely not meant. It
-// expects an entry that Validate finds nothing wrong with.
+// Warnings returns settings that are legal but have no effect or are probably unintended. It
+// expects an entry without problems.
 func (c *Config) Warnings() []Problem {
 	var f findings
 	if c.HTTP.FollowRedirects {
@@ -145,7 +145,7 @@ func warnShards(f *findings, path string, n int) {
 	}
 }
 
-// loopback reports whether the URL surely means this machine. It does not resolve
+// loopback reports whether the URL certainly means this machine. It does not resolve
 // names.
 func loopback(u *url.URL) bool {
 	host := u.Hostname()

@@ -137,7 +137,7 @@ func validateHeader(f *findings, path, name string) {
 	}
 }
 
-// reserved says why a header cannot be set, and what to do instead; "" if it can.
+// reserved returns why a header cannot be set, and the alternative; "" if it can.
 func reserved(canonical string) (why, try string) {
 	switch canonical {
 	case "Authorization":
@@ -159,7 +159,7 @@ func reserved(canonical string) (why, try string) {
 	return "", ""
 }
 
-// warnAuth warns of secrets that others can read. There is a URL.
+// warnAuth warns of secrets that others can read. The URL is not nil.
 func (c *Config) warnAuth(f *findings) {
 	u := c.URL.full
 	if u.User != nil {
@@ -208,7 +208,7 @@ func (c *Config) sendsSecret() bool {
 	return c.UsesCloud() || h.BasicAuth != nil || h.Authorization != nil || h.OAuth2 != nil || h.BearerToken != "" || h.BearerTokenFile != "" || c.URL.full.User != nil
 }
 
-// The grants that can be configured: by a secret (RFC 6749, 4.4), or by a signed assertion
+// The grants that can be configured: with a secret (RFC 6749, 4.4), or with a signed assertion
 // (RFC 7523, 2.1).
 const (
 	grantClient = "client_credentials"

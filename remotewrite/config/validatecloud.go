@@ -8,7 +8,7 @@ import (
 	"strings"
 )
 
-// validateCloud checks sigv4, azuread and google_iam, and refuses another authentication method beside them.
+// validateCloud checks sigv4, azuread and google_iam, and refuses any other authentication method beside them.
 func (c *Config) validateCloud(f *findings) {
 	c.validateSigV4(f)
 	c.validateAzure(f)
@@ -63,7 +63,7 @@ func (c *Config) validateSigV4(f *findings) {
 		f.hint("sigv4.session_name", "not a name of a session", "write 2 to 64 letters, digits and _+=,.@-")
 	}
 	if s.Region != "" && !allOf(s.Region, "-") {
-		f.hint("sigv4.region", "not a region", "write it like eu-central-1") // it becomes part of a host's name
+		f.hint("sigv4.region", "not a region", "write it like eu-central-1") // it becomes part of a host name
 	}
 	for _, name := range slices.Sorted(maps.Keys(s.Tags)) {
 		// Bounds of sts:AssumeRole.
@@ -73,10 +73,10 @@ func (c *Config) validateSigV4(f *findings) {
 	}
 }
 
-// sessionName is the bound on RoleSessionName of sts:AssumeRole.
+// sessionName checks the bounds of RoleSessionName of sts:AssumeRole.
 func sessionName(s string) bool { return len(s) >= 2 && len(s) <= 64 && allOf(s, "_+=,.@-") }
 
-// allOf reports whether a text has only letters and digits of ASCII, and those signs.
+// allOf reports whether a text consists of ASCII letters and digits, and the given signs.
 func allOf(s, signs string) bool {
 	return !strings.ContainsFunc(s, func(r rune) bool {
 		return (r < 'a' || r > 'z') && (r < 'A' || r > 'Z') && (r < '0' || r > '9') && !strings.ContainsRune(signs, r)
@@ -138,7 +138,7 @@ func (p *AzureCertificate) validate(f *findings) {
 	}
 }
 
-// azureID checks an identifier of Azure: 32 hexadecimal digits in groups.
+// azureID checks an Azure identifier: 32 hexadecimal digits in groups.
 func azureID(f *findings, path, id string, optional bool) {
 	switch {
 	case id == "" && optional:
