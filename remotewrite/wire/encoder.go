@@ -9,12 +9,12 @@ import (
 	"github.com/prometheus/prometheus/model/labels"
 )
 
-// Encoder writes the samples of one request after the other. It keeps its buffers, so it
+// Encoder writes the samples of one request after another. It reuses its buffers, so it
 // allocates nothing once they have grown. The zero value needs Begin before anything else.
 // Not safe for concurrent use.
 //
 // Adjacent samples of one series share a TimeSeries as far as the protocol allows: they
-// must be in the order of their time, and floats and native histograms never share one,
+// must be in time order, and floats and native histograms never share one,
 // because a receiver appends all floats of a TimeSeries before its histograms.
 type Encoder struct {
 	version    Version
@@ -24,15 +24,15 @@ type Encoder struct {
 	compressor compressor
 	exemplars  int // in the message
 
-	// Of the TimeSeries that is being written.
-	series  Series // without a form: none
-	at      int    // where its content begins in buf
+	// The state of the TimeSeries being written.
+	series  Series // without a form: there is none
+	at      int    // offset of its content in buf
 	last    int64  // time of its newest sample, in milliseconds
 	content content
-	traces  int // its exemplars
+	traces  int // number of its exemplars
 }
 
-// content says which kinds of samples a TimeSeries has.
+// content is the set of sample kinds in a TimeSeries.
 type content uint8
 
 const (
@@ -52,7 +52,7 @@ func (e *Encoder) Begin(v Version) {
 	}
 }
 
-// Series begins a series: what is added from now on belongs to it. What s points to must not change
+// Series begins a series: the samples added from now on belong to it. The memory behind s must not change
 // before the request is complete.
 func (e *Encoder) Series(s Series) {
 	e.end()
@@ -60,8 +60,8 @@ func (e *Encoder) Series(s Series) {
 	e.open()
 }
 
-// Float adds a sample of the present series. st is the start timestamp, 0 if it is unknown; 1.0 does
-// not carry it. Times are in milliseconds.
+// Float adds a sample of the present series. st is the start timestamp, 0 if unknown; 1.0 cannot
+// carry it. Times are in milliseconds.
 func (e *Encoder) Float(st, t int64, v float64) {
 	if t < e.last || e.content&histograms != 0 {
 		e.again()
@@ -73,8 +73,8 @@ func (e *Encoder) Float(st, t int64, v float64) {
 	e.buf = appendSample(e.buf, st, t, v)
 }
 
-// Histogram adds a native histogram: h, or fh if h is nil. The rest is as for [Encoder.Float].
-// 1.0 carries no custom buckets: the caller leaves such histograms out.
+// Histogram adds a native histogram: h, or fh if h is nil. Times are as for [Encoder.Float].
+// 1.0 cannot carry custom buckets: the caller omits such histograms.
 func (e *Encoder) Histogram(st, t int64, h *histogram.Histogram, fh *histogram.FloatHistogram) {
 	if t < e.last || e.content&floats != 0 {
 		e.again()
@@ -91,8 +91,8 @@ func (e *Encoder) Histogram(st, t int64, h *histogram.Histogram, fh *histogram.F
 	}
 }
 
-// Exemplar adds an exemplar to the samples of the present series that were added just before.
-// Without any, 2.0 leaves it out: there a TimeSeries must have a sample.
+// Exemplar adds an exemplar to the samples of the present series added just before.
+// Without such samples, 2.0 omits it: a TimeSeries of 2.0 must have a sample.
 func (e *Encoder) Exemplar(t int64, v float64, ls labels.Labels) {
 	e.traces++
 	e.exemplars++
@@ -107,11 +107,11 @@ func (e *Encoder) Exemplar(t int64, v float64, ls labels.Labels) {
 	e.buf = shut(dst, at, 1)
 }
 
-// Exemplars returns how many exemplars the request has. It is right after AppendBody.
+// Exemplars returns how many exemplars the request has. It is final after AppendBody.
 func (e *Encoder) Exemplars() int { return e.exemplars }
 
-// AppendBody ends the request and appends its body to dst: the compressed message. Only [Snappy] is
-// in the specification (1.0 and 2.0, "Protocol": the block format, not the framed one).
+// AppendBody ends the request and appends its body to dst: the compressed message. The specification allows only
+// [Snappy] (1.0 and 2.0, "Protocol": the block format, not the framed one).
 func (e *Encoder) AppendBody(dst []byte, by Compression) []byte {
 	return e.compressor.appendTo(dst, e.message(), by)
 }
@@ -123,24 +123,24 @@ func (e *Encoder) message() []byte {
 	if e.version == V1 {
 		return e.buf
 	}
-	// Symbols first, so that a receiver can decode the message in one pass.
+	// Symbols come first, so that a receiver can decode the message in one pass.
 	e.raw = append(e.refs.symbols.appendTo(e.raw[:0]), e.buf...)
 	return e.raw
 }
 
-// Guesses for the number of bytes that the length of a TimeSeries takes.
+// Guesses for the width, in bytes, of the length of a TimeSeries.
 const (
 	width1 = 2
 	width2 = 1
 )
 
-// again begins another TimeSeries of the present series.
+// again begins another TimeSeries for the present series.
 func (e *Encoder) again() {
 	e.end()
 	e.open()
 }
 
-// open begins a TimeSeries of the present series.
+// open begins a TimeSeries for the present series.
 func (e *Encoder) open() {
 	e.last, e.content, e.traces = math.MinInt64, 0, 0
 	if e.version == V1 {
@@ -170,10 +170,10 @@ func (e *Encoder) end() {
 	}
 }
 
-// maxSample is the most bytes of an encoded Sample: key, length, a value, and two times.
+// maxSample bounds an encoded Sample, in bytes: key, length, a value, and two times.
 const maxSample = 2 + 9 + 11 + 11
 
-// appendSample appends a Sample of either version. Its length is below 128, so it takes
+// appendSample appends a Sample of either version. Its length is below 128 and takes
 // one byte, which is written last.
 func appendSample(dst []byte, st, t int64, v float64) []byte {
 	at := len(dst)

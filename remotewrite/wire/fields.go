@@ -11,7 +11,7 @@ import (
 
 // Keys (field number << 3 | wire type) of the messages of remote write 1.0, from
 // prompb/remote.proto and prompb/types.proto in prometheus/prometheus. Every field
-// number is below 16, so each key is one byte; those above are 2.0's (see encode2.go).
+// number is below 16, so each key is one byte; 2.0 has some above (keyCustomValues, keyHistogramStart).
 const (
 	keyTimeSeries = 1<<3 | wireBytes // WriteRequest.timeseries
 
@@ -52,7 +52,7 @@ const (
 
 // Keys of the messages of remote write 2.0, from
 // prompb/io/prometheus/write/v2/types.proto in prometheus/prometheus (2.0-rc.4), where
-// they are not those of 1.0: Histogram and BucketSpan have the same, and two fields more.
+// they differ from those of 1.0: Histogram and BucketSpan are the same, with two more fields in Histogram.
 const (
 	keySymbol      = 4<<3 | wireBytes // Request.symbols
 	keyTimeSeries2 = 5<<3 | wireBytes // Request.timeseries
@@ -107,7 +107,7 @@ func appendLabel(dst []byte, key byte, l labels.Label) []byte {
 	return shut(dst, at, 1)
 }
 
-// The append functions of scalar fields leave out the zero value, as proto3 does.
+// The append functions of scalar fields omit the zero value, as in proto3.
 // Negative zero is not the zero value.
 
 func appendDouble(dst []byte, key byte, v float64) []byte {
@@ -134,15 +134,15 @@ func appendString(dst []byte, key byte, s string) []byte {
 
 func zigzag(v int64) uint64 { return uint64(v)<<1 ^ uint64(v>>63) }
 
-// open begins a length-delimited field: it appends the key and leaves width bytes
-// for the length. at is where the field's content begins.
+// open begins a length-delimited field: it appends the key and reserves width bytes
+// for the length. at is the offset of the field's content.
 func open(dst []byte, key byte, width int) (_ []byte, at int) {
 	dst = append(dst, key, 0, 0)[:len(dst)+1+width]
 	return dst, len(dst)
 }
 
-// shut writes the length of the field that open began, moving the content where the
-// guessed width was wrong: a length is in its shortest form.
+// shut writes the length of the field that open began, in its shortest form. It moves the content if the
+// guessed width was wrong.
 func shut(dst []byte, at, width int) []byte {
 	n := len(dst) - at
 	need := (bits.Len(uint(n)|1) + 6) / 7

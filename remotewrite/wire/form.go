@@ -7,23 +7,23 @@ import (
 	"github.com/prometheus/prometheus/model/labels"
 )
 
-// Form is how the labels of a series are written at one target: how they differ from those that
-// the log has. Most series of a target have the same form, which adds the external labels. It is
-// immutable, and may be read by any goroutine.
+// Form is how the labels of a series are written at one target: their differences from those in
+// the log. Most series of a target have the same form, which adds the external labels. It is
+// immutable, and any goroutine may read it.
 type Form struct {
-	// changes are by version: ascending by name, a label that has another value or is new; one that
-	// is gone has an empty value. Labels of the log that are not named stay as they are.
+	// changes are per version, in ascending order of names: labels with another value and new labels; a
+	// removed label has an empty value. Labels of the log that are not named stay unchanged.
 	changes [NumVersions][]labels.Label
 }
 
-// Labels returns the labels as requests of that version have them. ls are those of the log.
+// Labels returns the labels as in requests of that version. ls are the labels in the log.
 func (f *Form) Labels(v Version, ls labels.Labels) labels.Labels {
 	b := labels.NewScratchBuilder(ls.Len() + len(f.changes[v]))
 	f.each(v, ls, func(l labels.Label) { b.Add(l.Name, l.Value) })
 	return b.Labels()
 }
 
-// each calls emit for each label as requests of that version have it, in ascending order.
+// each calls emit for each label as in requests of that version, in ascending order.
 func (f *Form) each(v Version, ls labels.Labels, emit func(labels.Label)) {
 	changes := f.changes[v]
 	if len(changes) == 0 {
@@ -50,30 +50,30 @@ func (f *Form) each(v Version, ls labels.Labels, emit func(labels.Label)) {
 	}
 }
 
-// maxFormBytes bounds how much memory the forms take that Forms keeps for series to come. Where
-// rules give each series a form of its own it is no use to keep more.
+// maxFormBytes bounds the memory of the forms that Forms keeps for later series. If
+// rules give each series a form of its own, keeping more has no use.
 const maxFormBytes = 256 << 10
 
-// Forms has one [Form] for all series of a target whose labels are changed in the same way. It
-// may forget: then equal ones are no longer shared, which costs memory and nothing else. Not safe
+// Forms has one [Form] for all series of a target whose labels change in the same way. It
+// may discard forms: then equal ones are no longer shared, which only costs memory. Not safe
 // for concurrent use.
 type Forms struct {
 	newest Version
 	shared map[string]*Form // by the encoding of their changes
-	bytes  int              // about the memory of all that are shared
+	bytes  int              // approximate memory of all shared forms
 
 	scratch labels.ScratchBuilder
 	from    []labels.Label // scratch
 	key     []byte         // scratch
 }
 
-// NewForms makes the forms of a target that is written to in that version and in those before it.
+// NewForms makes the forms of a target that gets requests of the version newest and of earlier ones.
 func NewForms(newest Version) *Forms {
 	return &Forms{newest: newest, shared: map[string]*Form{}, scratch: labels.NewScratchBuilder(16)}
 }
 
-// Of returns the form of a series that has the labels from in the log and shall have the labels to
-// at the target. No value in to may be empty: that label does not exist. legal are the labels as 1.0
+// Of returns the form of a series with the labels from in the log and the labels to
+// at the target. No value in to may be empty, since an empty label does not exist. legal are the labels as 1.0
 // sends them. form is nil if there are none.
 func (f *Forms) Of(from, to labels.Labels) (form *Form, legal labels.Labels) {
 	legal = f.legal(to)
@@ -95,7 +95,7 @@ func (f *Forms) Of(from, to labels.Labels) (form *Form, legal labels.Labels) {
 	if form.changes[V2] = form.changes[V1]; f.newest == V2 && key[4:second] != key[second:] {
 		form.changes[V2] = changesOf(key[second:])
 	}
-	const label, rest = 32, 128 // bytes, about: of a change, and of the form and its place in the map
+	const label, rest = 32, 128 // bytes, approximately: of a change, and of the form and its map entry
 	size := len(key) + label*(len(form.changes[V1])+len(form.changes[V2])) + rest
 	if f.bytes += size; f.bytes > maxFormBytes {
 		clear(f.shared)
@@ -105,14 +105,14 @@ func (f *Forms) Of(from, to labels.Labels) (form *Form, legal labels.Labels) {
 	return form, legal
 }
 
-// appendChanges appends the changes that make to of from, each name and value with its length before
-// it.
+// appendChanges appends the changes that turn from into to; each name and value is preceded by its
+// length.
 func (f *Forms) appendChanges(dst []byte, from, to labels.Labels) []byte {
 	change := func(name, value string) {
 		dst = append(binary.AppendUvarint(dst, uint64(len(name))), name...)
 		dst = append(binary.AppendUvarint(dst, uint64(len(value))), value...)
 	}
-	clear(f.from) // they may be of a series that is gone
+	clear(f.from) // they may keep the texts of a removed series in memory
 	f.from = f.from[:0]
 	from.Range(func(l labels.Label) { f.from = append(f.from, l) })
 	rest := f.from
@@ -135,7 +135,7 @@ func (f *Forms) appendChanges(dst []byte, from, to labels.Labels) []byte {
 	return dst
 }
 
-// changesOf decodes what appendChanges appended. The changes share the text's memory.
+// changesOf decodes the result of appendChanges. The changes share the text's memory.
 func changesOf(text string) (all []labels.Label) {
 	var l labels.Label
 	for text != "" {
@@ -146,7 +146,7 @@ func changesOf(text string) (all []labels.Label) {
 	return slices.Clip(all)
 }
 
-// cutText cuts a text with its length before it off the front of s.
+// cutText cuts a length-prefixed text off the front of s.
 func cutText(s string) (text, rest string) {
 	n, at := 0, 0
 	for ; s[at] >= 0x80; at++ {

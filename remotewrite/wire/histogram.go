@@ -7,13 +7,13 @@ import (
 	"github.com/prometheus/prometheus/model/histogram"
 )
 
-// appendIntHistogram leaves the reset hint to the receiver's own check where it is
-// unknown, as every zero value is left out. It writes the histogram of both protocols:
-// they differ in key, and in the start timestamp and custom buckets, which 1.0 has not.
+// appendIntHistogram writes the histogram of both protocols: they differ in the key, and
+// in the start timestamp and custom buckets, which 1.0 lacks. An unknown reset hint is omitted
+// like every zero value, and the receiver detects resets itself.
 func appendIntHistogram(dst []byte, key byte, st, t int64, h *histogram.Histogram) []byte {
 	dst, at := open(dst, key, 1)
-	// The counts are in a oneof: they are written even when zero, because which of the
-	// two is present says what kind of histogram it is.
+	// The counts are in a oneof: they are written even if zero, because the one
+	// that is present determines the kind of the histogram.
 	dst = binary.AppendUvarint(append(dst, keyCountInt), h.Count)
 	dst = appendDouble(dst, keySum, h.Sum)
 	dst = appendVarint(dst, keySchema, zigzag(int64(h.Schema)))
@@ -79,7 +79,7 @@ func appendCounts(dst []byte, key byte, counts []float64) []byte {
 	return dst
 }
 
-// appendNewer appends what a histogram has in remote write 2.0 only.
+// appendNewer appends the fields of a histogram that only remote write 2.0 has.
 func appendNewer(dst []byte, st int64, custom []float64) []byte {
 	if len(custom) > 0 {
 		dst = binary.AppendUvarint(dst, keyCustomValues)

@@ -8,8 +8,8 @@ import (
 	"github.com/prometheus/prometheus/model/labels"
 )
 
-// valid returns ls as the specification of remote write 2.0 allows it: names may be any
-// UTF-8. Wrong bytes become U+FFFD; if that makes names equal, it returns legal's result.
+// valid returns ls in the form that the specification of remote write 2.0 allows: names may be any
+// UTF-8. Invalid bytes become U+FFFD; if that makes names equal, it returns legal's result.
 func (f *Forms) valid(ls labels.Labels) labels.Labels {
 	ok := true
 	ls.Range(func(l labels.Label) { ok = ok && utf8.ValidString(l.Name) && utf8.ValidString(l.Value) })
@@ -28,13 +28,13 @@ func (f *Forms) valid(ls labels.Labels) labels.Labels {
 	return valid
 }
 
-// legal returns ls as the specification of remote write 1.0 allows it ("Labels"): metric
+// legal returns ls in the form that the specification of remote write 1.0 allows ("Labels"): metric
 // names of [a-zA-Z_:][a-zA-Z0-9_:]*, label names of [a-zA-Z_][a-zA-Z0-9_]*, and valid UTF-8,
-// which protocol buffers demand of every string. Other runes of a name become underscores,
+// which protocol buffers require of every string. Other runes of a name become underscores,
 // as in Prometheus' underscore escaping; if that makes two label names of a series equal,
-// their values are joined by ";" in the order of the original names, as the OpenTelemetry
-// translation does. A wrong byte of a value becomes U+FFFD. A receiver would refuse the
-// samples of such a series for ever; this way they arrive.
+// their values are joined by ";" in the order of the original names, as in the OpenTelemetry
+// translation. Invalid bytes of a value become U+FFFD. Without these changes a receiver would
+// refuse the series' samples for ever.
 func (f *Forms) legal(ls labels.Labels) labels.Labels {
 	ok := true
 	ls.Range(func(l labels.Label) {
@@ -69,15 +69,15 @@ func (f *Forms) legal(ls labels.Labels) labels.Labels {
 	return f.scratch.Labels()
 }
 
-// legalLabelName is the escaping of a label's name, in which a colon is not allowed.
+// legalLabelName escapes a label name, in which a colon is not allowed.
 func legalLabelName(name string) string {
 	name = model.EscapeName(name, model.UnderscoreEscaping)
 	return strings.ReplaceAll(name, ":", "_")
 }
 
-// validText is a text in which each run of bytes that are not UTF-8 is U+FFFD.
+// validText returns s with each run of bytes that are not UTF-8 replaced by U+FFFD.
 func validText(s string) string {
-	if utf8.ValidString(s) { // much quicker
+	if utf8.ValidString(s) { // much faster
 		return s
 	}
 	return strings.ToValidUTF8(s, "\uFFFD")

@@ -8,18 +8,18 @@ import (
 	writev2 "github.com/prometheus/prometheus/prompb/io/prometheus/write/v2"
 )
 
-// references writes what refers to the symbol table of a request of remote write 2.0:
+// references writes the parts of a request of remote write 2.0 that refer to its symbol table:
 // labels, exemplars and metadata. newReferences makes one.
 //
-// It looks the texts of a series up in the table each time. That is quicker than it seems:
-// neighbours in the log share most of their labels, and a label that the series before has
-// at the same place is known already. So a series needs no memory for 2.0 that 1.0 does not
-// need, and nothing must be forgotten with it.
+// It looks up the texts of a series in the table each time. That is faster than it seems:
+// neighbours in the log share most of their labels, and a label that the previous series has
+// at the same place needs no lookup. So 2.0 needs no memory per series beyond that of 1.0,
+// and nothing to discard when a series ends.
 type references struct {
 	symbols   *symbols
 	before    []labelRefs        // of the series encoded last
-	meta      *metadata.Metadata // the one encoded last
-	metaBytes []byte             // that metadata, encoded
+	meta      *metadata.Metadata // the metadata encoded last
+	metaBytes []byte             // its encoding
 }
 
 // labelRefs is a label and its references in this request.
@@ -30,7 +30,7 @@ type labelRefs struct {
 
 func newReferences() *references { return &references{symbols: newSymbols()} }
 
-// reset begins another request. No text of the one before stays in memory.
+// reset begins another request. It releases all texts of the previous one.
 func (r *references) reset() {
 	r.symbols.reset()
 	clear(r.before)
@@ -75,7 +75,7 @@ func (r *references) exemplar(dst []byte, t int64, v float64, ls labels.Labels) 
 	return shut(dst, at, 1)
 }
 
-// metadata appends what is known of a series' family, if anything is.
+// metadata appends the metadata of a series' metric family, unless it is empty.
 func (r *references) metadata(dst []byte, m *metadata.Metadata) []byte {
 	if m != r.meta {
 		r.meta, r.metaBytes = m, r.appendMetadata(r.metaBytes[:0], m)
@@ -95,7 +95,7 @@ func (r *references) appendMetadata(dst []byte, m *metadata.Metadata) []byte {
 	return shut(dst, at, 1)
 }
 
-// appendRef is binary.AppendUvarint, made for small numbers.
+// appendRef is binary.AppendUvarint, optimised for small numbers.
 func appendRef(dst []byte, ref uint32) []byte {
 	switch {
 	case ref < 1<<7:

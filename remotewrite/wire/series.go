@@ -8,20 +8,20 @@ import (
 	"github.com/prometheus/prometheus/prompb"
 )
 
-// Series is what a request says of one series beside its samples. What it points to must not
+// Series describes one series in a request, without its samples. The memory behind it must not
 // change.
 type Series struct {
-	// Labels are those of the log: names ascend, and no name or value is empty.
+	// Labels are the labels in the log: names ascend, and no name or value is empty.
 	Labels labels.Labels
 
-	// Form is how the target writes these labels. It must be of [Forms.Of] for them.
+	// Form is how the target writes these labels. It must come from [Forms.Of] for them.
 	Form *Form
 
-	// Meta is the metadata of the series' family; nil if nothing is known. 1.0 does not carry it.
+	// Meta is the metadata of the series' metric family; nil if unknown. 1.0 cannot carry it.
 	Meta *metadata.Metadata
 }
 
-// EncodeLabels returns labels as the label part of a prompb TimeSeries, keys included.
+// EncodeLabels returns labels as the label part of a prompb TimeSeries, including keys.
 func EncodeLabels(ls labels.Labels) []byte { return appendLabels(nil, keySeriesLabel, ls) }
 
 // DecodeLabels is the inverse of [EncodeLabels].

@@ -6,9 +6,9 @@ import (
 )
 
 // symbols is the symbol table of one request of remote write 2.0: each distinct text has a
-// number, by which the rest of the request refers to it. It lives no longer than the
-// request is made, so nothing has to be kept for series that come and go; it is emptied
-// at once and reuses its memory. newSymbols makes one; not safe for concurrent use.
+// number, by which the rest of the request refers to it. It lasts only as long as its
+// request, so it keeps nothing for series that come and go; reset takes constant time
+// for the slots and reuses their memory. newSymbols makes one. Not safe for concurrent use.
 //
 // Invariant: texts[0] = "", as the specification demands; at most half of slots is taken.
 type symbols struct {
@@ -28,9 +28,9 @@ func newSymbols() *symbols {
 	return &symbols{seed: maphash.MakeSeed(), slots: make([]symbolSlot, 64), texts: []string{""}}
 }
 
-// reset forgets all texts but the empty one.
+// reset removes all texts except the empty one.
 func (s *symbols) reset() {
-	clear(s.texts) // they belong to series that may be gone
+	clear(s.texts) // they may belong to removed series
 	s.texts = s.texts[:1]
 	if s.turn++; s.turn == 0 {
 		clear(s.slots)

@@ -11,5 +11,5 @@ const (
 	NumVersions
 )
 
-// String returns the version as metrics, status and logs show it.
+// String returns the version as in metrics, status and logs.
 func (v Version) String() string { return [NumVersions]string{"1.0", "2.0"}[v] }
