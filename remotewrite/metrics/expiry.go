@@ -21,8 +21,8 @@ func (m *Target) SetExpiry(role string, t time.Time) {
 	}
 }
 
-// SetExpiries shows when the certificates and the token of new credentials end, and nothing
-// of what the former had. The receiver's certificate is none of them.
+// SetExpiries shows when the certificates and the token of new credentials end, and removes
+// the values of the previous ones. The receiver's certificate is not affected.
 func (m *Target) SetExpiries(ends map[string]time.Time) {
 	if m == nil {
 		return
@@ -37,7 +37,7 @@ func (m *Target) SetExpiries(ends map[string]time.Time) {
 	m.SetTokenEnd(ends["bearer"])
 }
 
-// SetTokenEnd shows when the token in use ends; zero if there is none that says.
+// SetTokenEnd shows when the token in use ends; a zero t means that there is no token, or that it has no known end.
 func (m *Target) SetTokenEnd(t time.Time) {
 	if m == nil {
 		return

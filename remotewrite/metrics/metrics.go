@@ -1,4 +1,4 @@
-// Package metrics counts what a target is sent and answers.
+// Package metrics counts the requests to a target and its answers.
 package metrics
 
 import (
@@ -18,8 +18,8 @@ import (
 )
 
 // Target is the metrics of one target: the prometheus_remote_storage_* set with the
-// labels remote_name and url, by which the dashboards and alerts of Prometheus'
-// remote write work, and hwsagent_target_* for what they do not show.
+// labels remote_name and url, as the dashboards and alerts of Prometheus'
+// remote write expect it, and hwsagent_target_* for all other values.
 //
 // All methods may be called on a nil *Target and from any goroutine.
 type Target struct {
@@ -44,7 +44,7 @@ type Target struct {
 	held     prometheus.Counter
 	reloads  *prometheus.CounterVec
 	expiry   *prometheus.GaugeVec // by role
-	token    *prometheus.GaugeVec // without labels: it is not there where no token says its end
+	token    *prometheus.GaugeVec // without labels: absent unless a token has a known end
 
 	protocol  *prometheus.GaugeVec
 	fallbacks prometheus.Counter
@@ -56,7 +56,7 @@ type Target struct {
 	quarantine quarantine
 }
 
-// Kind is what the remote-storage metrics tell apart.
+// Kind is a kind of data that the remote-storage metrics count separately.
 type Kind uint8
 
 const (
@@ -69,15 +69,15 @@ const (
 
 var kindNames = [numKinds]string{"samples", "histograms", "exemplars", "metadata"}
 
-// Counts says how much of each kind a batch holds.
+// Counts is the number of items of each kind in a batch.
 type Counts [numKinds]int
 
 // targetStates are the values of the label state of hwsagent_target_state.
 var targetStates = []string{"starting", "ok", "behind", "retrying", "held", "paused"}
 
-// New registers the metrics of a target. The url must be without secrets (see
-// [config.URL.String]). It fails when metrics of the same name and url are registered. With a
-// nil registerer the metrics count and nobody sees them.
+// New registers the metrics of a target. The url must not contain secrets (see
+// [config.URL.String]). It fails if metrics of the same name and url are registered. With a
+// nil registerer the metrics count but are not exported.
 func New(reg prometheus.Registerer, name, url string) (*Target, error) {
 	m := unregistered(name, url)
 	m.reg = reg
@@ -97,7 +97,7 @@ func unregistered(name, url string) *Target {
 	return m
 }
 
-// Described are the metrics of every target.
+// Described returns the metrics of every target.
 func Described() (all []meter.Metric) {
 	for _, set := range unregistered("", "").sets {
 		all = append(all, set.Metrics()...)
@@ -105,7 +105,7 @@ func Described() (all []meter.Metric) {
 	return all
 }
 
-// Register adds the metrics to the registry once more after [Target.Unregister], for the same target: its counters go on.
+// Register adds the metrics to the registry, again after [Target.Unregister]: the counters keep their values.
 func (m *Target) Register() error {
 	m.SetState(targetStates[0])
 	for i, set := range m.sets {
@@ -132,9 +132,9 @@ func (m *Target) Unregister() {
 	}
 }
 
-// addCompatible makes the set that Prometheus' own sender has, with its names.
+// addCompatible makes the set of Prometheus' own sender, with its names.
 //
-// What the dashboard and the alerts of Prometheus' mixin read is sent:
+// Metrics that the dashboard and the alerts of Prometheus' mixin read have the level Sent:
 // https://github.com/prometheus/prometheus/tree/main/documentation/prometheus-mixin.
 func (m *Target) addCompatible(set *meter.Set) {
 	m.sets = append(m.sets, set)
@@ -168,7 +168,7 @@ func (m *Target) addCompatible(set *meter.Set) {
 	m.maxSamples = set.Gauge(meter.Shown, "max_samples_per_send", "The most samples in a request at present: queue_config.max_samples_per_send, or less where the receiver found requests too large.")
 }
 
-// addOwn makes what the compatible set has no place for.
+// addOwn makes the metrics that the compatible set lacks.
 func (m *Target) addOwn(set *meter.Set) {
 	m.sets = append(m.sets, set)
 	m.state = set.GaugeVec(meter.NotZero, "state", "1 for the state that the target is in, 0 for the others.", "state")
@@ -192,8 +192,8 @@ func (m *Target) addOwn(set *meter.Set) {
 	}
 }
 
-// Sending counts a request that is about to go out. What is in a retry counts as sent
-// and as retried, as with Prometheus.
+// Sending counts a request that is about to be sent. The items of a retry count as sent
+// and as retried, as in Prometheus.
 func (m *Target) Sending(c Counts, bytes int, retry bool) {
 	if m == nil {
 		return
@@ -224,7 +224,7 @@ func (m *Target) Answered(a client.Answer) {
 	m.requests.WithLabelValues(code).Inc()
 }
 
-// Failed counts what the receiver refused for good.
+// Failed counts the items that the receiver refused for good.
 func (m *Target) Failed(c Counts) {
 	if m == nil {
 		return
@@ -236,8 +236,8 @@ func (m *Target) Failed(c Counts) {
 	}
 }
 
-// Settled counts final outcomes other than a delivery: what was removed on purpose and
-// what was not sent. The whole account is the reader's ledger.
+// Settled counts final outcomes other than a delivery: samples removed on purpose and
+// samples not sent. The reader's ledger has the complete account.
 func (m *Target) Settled(o wal.Outcome) {
 	if m == nil {
 		return
@@ -250,7 +250,7 @@ func (m *Target) Settled(o wal.Outcome) {
 		if n == 0 || r == wal.Resent {
 			continue
 		}
-		if r != wal.Rejected && r != wal.Unconfirmed { // those were sent, and failed
+		if r != wal.Rejected && r != wal.Unconfirmed { // Failed counts these
 			m.dropped.WithLabelValues(r.String()).Add(float64(n))
 		}
 	}
@@ -263,28 +263,28 @@ func (m *Target) SetPending(n uint64) {
 	}
 }
 
-// Read notes the highest timestamp of an entry, in milliseconds.
+// Read records the highest timestamp of an entry, in milliseconds.
 func (m *Target) Read(t int64) {
 	if m != nil {
 		m.highest.raise(t)
 	}
 }
 
-// Delivered notes the highest timestamp of a delivered batch, in milliseconds.
+// Delivered records the highest timestamp of a delivered batch, in milliseconds.
 func (m *Target) Delivered(t int64) {
 	if m != nil {
 		m.highestSent.raise(t)
 	}
 }
 
-// Waited counts that reading the log waited for a full shard.
+// Waited counts one wait of the log reader for a full shard.
 func (m *Target) Waited() {
 	if m != nil {
 		m.enqueueRetries.Inc()
 	}
 }
 
-// SetLimits shows what of queue_config is shown.
+// SetLimits shows the exported limits of queue_config.
 func (m *Target) SetLimits(minShards, maxShards, capacity int) {
 	if m != nil {
 		m.minShards.Set(float64(minShards))
@@ -301,7 +301,7 @@ func (m *Target) SetShards(now, desired int) {
 	}
 }
 
-// SetMaxSamples shows the present limit of a request.
+// SetMaxSamples shows the present sample limit of a request.
 func (m *Target) SetMaxSamples(n int) {
 	if m != nil {
 		m.maxSamples.Set(float64(n))
@@ -309,7 +309,7 @@ func (m *Target) SetMaxSamples(n int) {
 }
 
 // SetState shows the target's state: starting, ok, behind, retrying, held, or paused, which
-// no queue is by itself.
+// a queue never enters by itself.
 func (m *Target) SetState(state string) {
 	if m == nil {
 		return
@@ -362,14 +362,14 @@ func (m *Target) SetCompression(c wire.Compression) {
 	m.compression.WithLabelValues((wire.Zstd - c).String()).Set(0)
 }
 
-// TookBack counts that the target gets snappy after zstd.
+// TookBack counts a change from zstd to snappy.
 func (m *Target) TookBack() {
 	if m != nil {
 		m.tookBack.Inc()
 	}
 }
 
-// Unwritten counts what an accepted request had and the receiver did not write.
+// Unwritten counts the items of an accepted request that the receiver did not write.
 func (m *Target) Unwritten(samples, exemplars int) {
 	if m != nil {
 		m.unwritten.WithLabelValues("samples").Add(float64(samples))
@@ -384,10 +384,10 @@ func (m *Target) Letters(n int) {
 	}
 }
 
-// maxGauge is a gauge of seconds that only rises, as a rule.
+// maxGauge is a gauge of seconds that normally only rises.
 //
-// A timestamp that is older by more than fallBack means that this host's clock was set back:
-// the gauge follows. Otherwise one sample of a year ahead, which is dropped, would make the
+// A timestamp older by more than fallBack means that this host's clock was set back:
+// the gauge follows. Otherwise one sample a year ahead, which is dropped, would make the
 // target look a year behind until that year is over.
 type maxGauge struct {
 	gauge prometheus.Gauge
@@ -395,7 +395,7 @@ type maxGauge struct {
 	ms    int64
 }
 
-// fallBack is longer than samples of one target are ever apart that are read or delivered
+// fallBack exceeds the largest time difference between samples of one target that are read or delivered
 // at the same time.
 const fallBack = time.Hour
 

@@ -8,10 +8,10 @@ import (
 	"hwsagent/meter"
 )
 
-// quarantine says how many series are in quarantine.
+// quarantine shows how many series are in quarantine.
 type quarantine struct {
 	series  *prometheus.GaugeVec // by reason
-	reasons map[string]int       // that series has; of the caller of SetQuarantined only
+	reasons map[string]int       // counts shown by series; used only by the caller of SetQuarantined
 }
 
 func (m *Target) addQuarantine(set *meter.Set) {
@@ -19,7 +19,7 @@ func (m *Target) addQuarantine(set *meter.Set) {
 	m.quarantine.series = set.GaugeVec(meter.NotZero, "series_quarantined", "How many series are not sent at present because the receiver refuses them for the reason; their samples count as dropped, reason rejected. Absent while there is none.", "reason")
 }
 
-// SetQuarantined shows how many series are in quarantine, by reason. One goroutine calls it at a time.
+// SetQuarantined shows how many series are in quarantine, by reason. Calls must not overlap.
 func (m *Target) SetQuarantined(series map[string]int) {
 	if m == nil {
 		return
