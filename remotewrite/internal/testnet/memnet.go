@@ -53,7 +53,7 @@ func Serve(t testing.TB, config *tls.Config, h http.HandlerFunc) (n *Net, stop f
 		if err := <-done; !errors.Is(err, http.ErrServerClosed) {
 			t.Errorf("server: %v", err)
 		}
-		n.pumps.Wait() // which may take what is left of time limits: nobody waits for them later
+		n.pumps.Wait() // their write deadlines may take a while, and the bubble must not end before
 	}
 }
 
@@ -108,8 +108,8 @@ func (n *Net) Close() error {
 
 func (n *Net) Addr() net.Addr { return &net.TCPAddr{IP: net.IPv4(127, 0, 0, 1), Port: 443} }
 
-// socket is an end of a net.Pipe that buffers what is written, as the kernel does:
-// without it a TLS client that sends an alert and a server that is still writing wait
+// socket is an end of a net.Pipe that buffers writes, as the kernel does:
+// without a buffer, a TLS client that sends an alert and a server that is still writing would wait
 // for each other.
 type socket struct {
 	net.Conn
@@ -124,7 +124,7 @@ func NewSocket(c net.Conn, pumps *sync.WaitGroup) *socket {
 	return s
 }
 
-// pump ends when the socket is closed and what was written is out, or cannot be.
+// pump writes the buffered data. It ends when the socket is closed and the buffer is empty, or a write fails.
 func (s *socket) pump() {
 	defer func() { _, _ = s.Close(), s.Conn.Close() }()
 	for {
@@ -150,17 +150,17 @@ func (s *socket) Write(p []byte) (int, error) {
 	}
 }
 
-// SetWriteDeadline does nothing: writing never waits. crypto/tls sets one that is over when
-// it closes, which must not lose what is on its way.
+// SetWriteDeadline does nothing: writing never waits. crypto/tls sets an expired one when
+// it closes, which must not lose buffered data.
 func (s *socket) SetWriteDeadline(time.Time) error { return nil }
 
-// SetDeadline is for reading.
+// SetDeadline sets the read deadline only.
 func (s *socket) SetDeadline(t time.Time) error { return s.SetReadDeadline(t) }
 
 func (s *socket) Close() error {
 	s.once.Do(func() {
 		close(s.over)
-		_ = s.Conn.SetWriteDeadline(time.Now().Add(time.Second)) // for what is on its way
+		_ = s.Conn.SetWriteDeadline(time.Now().Add(time.Second)) // for buffered data
 	})
 	return s.SetReadDeadline(time.Unix(1, 0)) // ends a Read
 }

@@ -51,7 +51,7 @@ func (a *authority) Issue(name string) (cert, key string) {
 	return a.IssueUntil(name, time.Date(2098, 1, 1, 0, 0, 0, 0, time.UTC))
 }
 
-// IssueUntil makes one that ends then.
+// IssueUntil is Issue with the end of the validity.
 func (a *authority) IssueUntil(name string, end time.Time) (cert, key string) {
 	a.t.Helper()
 	a.next++
@@ -74,14 +74,14 @@ func (a *authority) IssueUntil(name string, end time.Time) (cert, key string) {
 		string(pem.EncodeToMemory(&pem.Block{Type: "PRIVATE KEY", Bytes: keyDER}))
 }
 
-// Server is the TLS configuration of a server that demands a certificate of this
+// Server returns the TLS configuration of a server that requires a certificate of this
 // authority.
 func (a *authority) Server() *tls.Config {
 	a.t.Helper()
 	return a.ServerWith(a.Issue("localhost"))
 }
 
-// ServerWith is the same with a certificate that was issued before.
+// ServerWith is Server with a certificate issued before.
 func (a *authority) ServerWith(cert, key string) *tls.Config {
 	a.t.Helper()
 	pair, err := tls.X509KeyPair([]byte(cert), []byte(key))
@@ -102,7 +102,7 @@ func newKey(t testing.TB) *ecdsa.PrivateKey {
 	return k
 }
 
-// WriteFile puts a file in place of another, whole, as a careful tool does.
+// WriteFile replaces a file atomically, by a rename.
 func WriteFile(t testing.TB, name, content string) {
 	t.Helper()
 	if err := os.WriteFile(name+".new", []byte(content), 0o600); err != nil {
