@@ -10,8 +10,8 @@ import (
 	"sync/atomic"
 )
 
-// lentBody lends a request's body to net/http, which may go on reading it after the
-// response has come. After revoke it is not read any more, so the owner may reuse the
+// lentBody lends a request's body to net/http, which may continue to read it after the
+// response has come. After revoke it is no longer read, so the owner may reuse the
 // memory.
 type lentBody struct {
 	mu   sync.RWMutex
@@ -26,7 +26,7 @@ func (b *lentBody) revoke() {
 	b.data = nil
 }
 
-// sum is the checksum of the body.
+// sum returns the checksum of the body.
 func (b *lentBody) sum() [sha256.Size]byte {
 	b.mu.RLock()
 	defer b.mu.RUnlock()
@@ -40,15 +40,15 @@ func (b *lentBody) open() (io.Reader, error) {
 	return &bodyReader{body: b, size: len(b.data)}, nil
 }
 
-// bodyReader is one reading of a lentBody. It has no WriteTo on purpose: that would
-// hand out the memory itself.
+// bodyReader is one pass over a lentBody. It deliberately has no WriteTo, which would
+// expose the memory itself.
 type bodyReader struct {
 	body *lentBody
 	pos  int
 	size int
 }
 
-// Len is how much is left to read; retryablehttp takes the Content-Length from it.
+// Len returns the number of bytes left; retryablehttp takes the Content-Length from it.
 func (r *bodyReader) Len() int { return r.size - r.pos }
 
 func (r *bodyReader) Read(p []byte) (int, error) {
@@ -68,13 +68,13 @@ func (r *bodyReader) Read(p []byte) (int, error) {
 // trace records the connections of a request.
 type trace struct {
 	dials    atomic.Int32 // connections opened for the request, all attempts together
-	reused   atomic.Bool  // on a connection that had carried requests before
-	answered atomic.Bool  // something of a response came
+	reused   atomic.Bool  // the last attempt used a connection that had carried requests before
+	answered atomic.Bool  // at least one byte of a response came
 }
 
 type traceKey struct{}
 
-// withTrace makes a context whose requests are traced.
+// withTrace returns a context whose requests are traced.
 func withTrace(ctx context.Context) context.Context {
 	t := &trace{}
 	ctx = context.WithValue(ctx, traceKey{}, t)
@@ -90,6 +90,6 @@ func traceOf(ctx context.Context) *trace {
 	return t
 }
 
-// unanswered reports whether a kept connection brought nothing: the usual sign that
+// unanswered reports whether a kept connection brought no response: the usual sign that
 // the server had closed it.
 func (t *trace) unanswered() bool { return t != nil && t.reused.Load() && !t.answered.Load() }

@@ -14,21 +14,21 @@ type Verdict uint8
 const (
 	// Delivered: the receiver has the samples.
 	Delivered Verdict = iota
-	// Retry: nothing is known of the samples; send the same request again after a
+	// Retry: the fate of the samples is unknown; send the same request again after a
 	// growing pause or Retry-After.
 	Retry
 	// Split: the request is too large; halve it and remember the smaller limit.
 	Split
-	// Suspect: the receiver refuses these samples, or something on the route refuses
-	// everything; only other requests can show which.
+	// Suspect: the receiver refuses these samples, or a device on the route refuses
+	// all requests; only other requests can show which.
 	Suspect
-	// Hold: the target takes nothing at present; stop sending, drop nothing.
+	// Hold: the target accepts no requests at present; stop sending, drop nothing.
 	Hold
-	// Discard: the samples are not sent again; they are counted as rejected.
+	// Discard: do not send the samples again; they count as rejected.
 	Discard
-	// Older: the receiver does not take remote write 2.0; send the samples as 1.0.
+	// Older: the receiver does not accept remote write 2.0; send the samples as 1.0.
 	Older
-	// Plain: the receiver does not take zstd, or need not have read it; send the same samples as snappy.
+	// Plain: the receiver does not accept zstd, or may not have read it; send the same samples as snappy.
 	Plain
 )
 
@@ -61,17 +61,17 @@ func (v Verdict) String() string {
 //	other 4xx                       as above         Plain, but for 429
 //
 // The specification (remote write 1.0, "Retries & Backoff") demands that 5xx is
-// retried and that a 4xx other than 429 is not. Holding deviates on purpose: an
-// expired token would cost data otherwise. 409 is what Thanos answers to samples that
-// it has or that are out of order; 413, 408 and 425 say nothing about the samples. A
-// redirect is never followed, whatever the policy, and nothing is dropped for one.
+// retried and that a 4xx other than 429 is not. Holding deviates on purpose: otherwise
+// an expired token would cost data. Thanos answers 409 to samples that
+// it already has or that are out of order; 413, 408 and 425 say nothing about the samples. A
+// redirect is never followed, whatever the policy, and causes no drop.
 //
-// Remote write 2.0, "Required Written Response Headers": 2xx without any Written header is
-// to be taken for 415. It comes from receivers of 1.0 which do not look at the
-// Content-Type; they find nothing in the message.
+// Remote write 2.0, "Required Written Response Headers": a 2xx without any Written header
+// counts as 415. It comes from receivers of 1.0 that ignore the
+// Content-Type and find no samples in the message.
 //
-// What is given up is given up for what the receiver answers to snappy, which it has to take: a 2xx
-// to zstd may come from a receiver that did not read the body, and a refusal may be zstd's.
+// Samples are only given up for an answer to snappy, which every receiver must accept: a 2xx
+// to zstd may come from a receiver that did not read the body, and a refusal may be due to zstd.
 func Classify(a Answer, p config.Policy) Verdict {
 	v := classify(a, p)
 	if a.Compression != wire.Zstd || a.Page || a.Blocked {
@@ -85,7 +85,7 @@ func Classify(a Answer, p config.Policy) Verdict {
 	return v
 }
 
-// classify is Classify for a body of snappy.
+// classify is Classify for a snappy body.
 func classify(a Answer, p config.Policy) Verdict {
 	switch s := a.Status; {
 	case a.Blocked, a.Page:

@@ -1,5 +1,5 @@
 // Package client sends the requests of remote write to one target over HTTP: TLS, proxies,
-// credentials from files that change, OAuth2, and connections that are replaced in time.
+// credentials from files that change, OAuth2, and connections of limited age.
 //
 // [Client.Send] sends one request and returns an [Answer]; [Classify] decides what the answer
 // means for the samples in the request. The client keeps no queue and drops nothing.
@@ -30,38 +30,38 @@ import (
 
 // Bounds on the resources that a receiver can make a client use.
 const (
-	keptText   = 1 << 10         // of a response body, for people
-	readBody   = 4 << 10         // of a response body, so that the connection can be used again
+	keptText   = 1 << 10         // of a response body, to show to people
+	readBody   = 4 << 10         // of a response body, so that the connection can be reused
 	readHead   = 256 << 10       // of a response's header; the default of net/http is 10 MB
-	drainLimit = 2 * time.Second // for reading it
+	drainLimit = 2 * time.Second // for reading a response body
 )
 
-// defaultConnectionAge is how long connections are used: a name that resolves to
-// another address, or a server behind a load balancer that was added, is found within
-// this time.
+// defaultConnectionAge is how long connections are used. It bounds the time until a name's
+// new address, or a server added behind a load balancer, is
+// used.
 const defaultConnectionAge = 5 * time.Minute
 
-// pollFiles is how often credential files are read. A change counts when two reads in
-// a row agree, so it is in use after at most twice this time; after an answer that
+// pollFiles is how often credential files are read. A change counts when two consecutive reads
+// agree, so it takes effect after at most twice this time; after an answer that
 // blames the credentials one read is enough.
 const pollFiles = 2 * time.Second
 
 // Client sends requests to one target over HTTP. It implements [Sender].
 //
-// It sends a request again only where a kept connection turned out to be closed by
-// the server before anything of an answer came, and then once. Redirects are never
-// followed. Credential files are read again when they change, while [Client.Run] runs;
-// connections made with former contents are closed as they fall idle. A file that
-// cannot be used leaves the former contents in use.
+// It retries a request only if a kept connection turned out to be closed by
+// the server before any byte of an answer came, and only once. Redirects are never
+// followed. While [Client.Run] runs, changed credential files are read again;
+// connections made with the previous contents are closed when they become idle. If a file
+// cannot be used, the previous contents stay in use.
 //
 // All methods are safe for concurrent use.
 type Client struct {
 	entry   *config.Config
-	http    promconfig.HTTPClientConfig // of entry, with the user that its URL has
+	http    promconfig.HTTPClientConfig // of entry, with the user from its URL
 	env     cloud.Environment
 	name    string
 	url     string // with the query, without a user
-	place   string // for people
+	place   string // the URL to show to people
 	header  [wire.NumVersions]http.Header
 	zstd    http.Header  // of a request with zstd
 	version wire.Version // the newest that the entry asks for
@@ -69,20 +69,20 @@ type Client struct {
 	secrets *redact.Secrets // of headers and query
 	hide    *redact.Secrets // of addresses' paths; may be nil
 	opts    Options
-	files   bool // the entry names credential files
+	files   bool // the entry may name credential files
 	changed chan struct{}
 
 	mu      sync.Mutex
 	current *generation // nil until the credentials could be read
 	seen    [32]byte
-	err     error     // of the last reading of credentials
-	renewed time.Time // when credentials were replaced last
+	err     error     // of the last attempt to read the credentials
+	renewed time.Time // when credentials were last replaced
 
-	server atomic.Pointer[x509.Certificate] // the receiver's that ends first; nil until seen
+	server atomic.Pointer[x509.Certificate] // the certificate on which trust in the receiver ends first; nil until seen
 }
 
-// New makes a client for a valid entry. Credential files that are missing or
-// faulty are no error here: requests fail with the reason until the files are right.
+// New makes a client for a valid entry. Missing or faulty credential files
+// are not an error of New: requests fail with the reason until the files are right.
 func New(c *config.Config, o Options) (*Client, error) {
 	u := c.URL.Full()
 	if u == nil {
@@ -97,7 +97,7 @@ func New(c *config.Config, o Options) (*Client, error) {
 		place:   c.URL.String(),
 		timeout: time.Duration(c.RemoteTimeout),
 		opts:    o,
-		files:   len(c.CredentialFiles()) > 0 || c.UsesCloud(), // whose variables may name some
+		files:   len(c.CredentialFiles()) > 0 || c.UsesCloud(), // a cloud's variables may name files
 		changed: make(chan struct{}, 1),
 		secrets: redact.New(),
 		hide:    c.Hidden(),
@@ -132,11 +132,11 @@ func New(c *config.Config, o Options) (*Client, error) {
 	return client, nil
 }
 
-// Run reads credential files again from time to time, and renews an OAuth2 token before
-// its end, until ctx is done.
+// Run rereads credential files periodically, and renews an OAuth2 token before
+// it expires, until ctx is done.
 func (c *Client) Run(ctx context.Context) error {
 	defer c.Close()
-	if !c.files && c.http.OAuth2 == nil { // else there are no tokens either
+	if !c.files && c.http.OAuth2 == nil { // without files there is no cloud and so no cloud token either
 		<-ctx.Done()
 		return nil
 	}
@@ -149,7 +149,7 @@ func (c *Client) Run(ctx context.Context) error {
 		case <-tick.C:
 		}
 		if c.files {
-			_ = c.reload(false) // kept for CredentialError, and logged when it is a new one
+			_ = c.reload(false) // CredentialError has the error, and reload logs a new one
 		}
 		if t := c.source(); t != nil {
 			t.renew(ctx)
@@ -166,12 +166,12 @@ func (c *Client) Close() {
 	}
 }
 
-// CredentialsChanged receives after the contents of credential files have changed and
-// the new ones are in use: a held target may be worth a try.
+// CredentialsChanged receives a value after the contents of credential files have changed and
+// are in use: a held target should be tried again.
 func (c *Client) CredentialsChanged() <-chan struct{} { return c.changed }
 
-// CredentialError says why the credential files cannot be used as they are now; nil
-// when they can.
+// CredentialError returns why the present credential files cannot be used; nil
+// if they can.
 func (c *Client) CredentialError() error {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -185,7 +185,7 @@ func (c *Client) EmptyWrite(ctx context.Context) Answer {
 }
 
 // Send implements [Sender]. The answer's error names the target's URL without its
-// query; credentials are cut out of error and text.
+// query; credentials are removed from error and text.
 func (c *Client) Send(ctx context.Context, r Request) Answer {
 	start := time.Now()
 	l, err := c.take()
@@ -199,13 +199,13 @@ func (c *Client) Send(ctx context.Context, r Request) Answer {
 	}
 	var a Answer
 	var before *token
-	for range 2 { // a token that was taken before and is not any more is exchanged once
+	for range 2 { // a token that the receiver accepted before and refuses now is replaced once
 		k, err := source.get(ctx)
 		if err != nil {
 			return c.noToken(l, err, time.Since(start))
 		}
 		if k.same(before) {
-			break // keys of a file or of the entry have not changed
+			break // keys from a file or from the entry have not changed
 		}
 		if a = c.send(ctx, l, k, r); !source.note(k, a) {
 			break
@@ -234,10 +234,10 @@ func (c *Client) send(ctx context.Context, l *generation, k *token, r Request) A
 		return Answer{Err: c.explain(ctx, l, err), Failure: failureOf(through(l.proxy, err)), Blocked: blocks(err), Took: time.Since(start)}
 	}
 	c.noteServer(resp.TLS)
-	defer func() { _ = resp.Body.Close() }() // the part that matters was read
+	defer func() { _ = resp.Body.Close() }() // the needed part was read
 
-	// The status is known now; a body that does not end within drainLimit changes nothing. To
-	// close one that has not ended gives the connection up.
+	// The status is known now; a body that does not end within drainLimit changes nothing. Closing
+	// a body that has not ended closes its connection.
 	buf := make([]byte, readBody)
 	n, _ := io.ReadFull(resp.Body, buf)
 
@@ -275,14 +275,14 @@ func (c *Client) send(ctx context.Context, l *generation, k *token, r Request) A
 
 var errNoAnswer = errors.New("no answer within remote_timeout")
 
-// explain makes an error for people of one that net/http returned, whose text may
-// hold the whole URL. Where TLS is to blame, the certificate files are read again.
+// explain turns an error of net/http, whose text may contain the whole URL, into an error for
+// people. If TLS is the cause, the certificate files are read again.
 func (c *Client) explain(ctx context.Context, l *generation, err error) error {
 	if wrapped, ok := errors.AsType[*url.Error](err); ok {
 		err = wrapped.Err
 	}
 	err = through(l.proxy, withoutPort(withChain(err)))
-	if v, ok := errors.AsType[*tls.CertificateVerificationError](err); ok && l.proxy == "" { // else it may be the proxy's
+	if v, ok := errors.AsType[*tls.CertificateVerificationError](err); ok && l.proxy == "" { // else it may be the proxy's certificate
 		c.noteServer(&tls.ConnectionState{PeerCertificates: v.UnverifiedCertificates})
 	}
 	if strings.Contains(err.Error(), "tls: ") || strings.Contains(err.Error(), "x509: ") {
@@ -297,7 +297,7 @@ func (c *Client) explain(ctx context.Context, l *generation, err error) error {
 	return fmt.Errorf("post to %s: %w", c.place, c.redacted(l, err))
 }
 
-// take returns the generation of connections to use: a new one if the present one is too old.
+// take returns the generation of connections to use, and replaces one that is too old.
 func (c *Client) take() (*generation, error) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -316,8 +316,8 @@ func (c *Client) take() (*generation, error) {
 	return c.current, nil
 }
 
-// leave makes all further requests use new connections, because those of l may be dead without
-// notice. Over HTTP/2, cancelling a request does not close its connection, so the next request
+// leave makes all further requests use new connections, because those of l may be dead
+// unnoticed. Over HTTP/2, cancelling a request does not close its connection, so the next request
 // would wait on it as well.
 func (c *Client) leave(l *generation) {
 	c.mu.Lock()
@@ -325,7 +325,7 @@ func (c *Client) leave(l *generation) {
 	if c.current != l {
 		return
 	}
-	if next, err := c.newGeneration(l.creds); err == nil { // it was made of the same before
+	if next, err := c.newGeneration(l.creds); err == nil { // the same credentials worked before
 		l.retire()
 		c.current = next
 	}
@@ -335,11 +335,11 @@ func (c *Client) release(l *generation) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	if l.users--; l.retired && l.users == 0 {
-		l.retire() // connections that fell idle since
+		l.retire() // also closes connections that became idle since
 	}
 }
 
-// blamed reads the credential files at once after an answer that blames the credentials, unless
+// blamed rereads the credential files at once after an answer that blames the credentials, unless
 // they were replaced since the request was sent.
 func (c *Client) blamed(l *generation) {
 	c.mu.Lock()
@@ -350,8 +350,8 @@ func (c *Client) blamed(l *generation) {
 	}
 }
 
-// reload reads the credential files. New contents are used if atOnce is set or if two reads in a
-// row agree.
+// reload reads the credential files. New contents take effect if atOnce is set or if two consecutive
+// reads agree.
 func (c *Client) reload(atOnce bool) error {
 	creds, err := loadCredentials(c.entry, &c.http, c.env)
 	if err == nil {
@@ -375,7 +375,7 @@ func (c *Client) reload(atOnce bool) error {
 	return err
 }
 
-// use replaces the credentials in use by creds. c.mu is held.
+// use replaces the credentials in use with creds. c.mu is held.
 func (c *Client) use(creds *credentials) error {
 	if creds.http.OAuth2 != nil || creds.cloud != nil {
 		var err error
@@ -388,13 +388,13 @@ func (c *Client) use(creds *credentials) error {
 		return err
 	}
 	c.opts.Metrics.SetExpiries(creds.ends)
-	if c.current != nil || c.err != nil { // not the first, or the first were faulty
+	if c.current != nil || c.err != nil { // not the first credentials, or the first were faulty
 		c.renewed = time.Now()
 		c.opts.Logger.Info("Credentials changed", "target", c.name)
 		c.opts.Metrics.Reloaded(nil)
 		select {
 		case c.changed <- struct{}{}:
-		default: // one notice is waiting already
+		default: // a notice is waiting already
 		}
 	}
 	if c.current != nil {

@@ -2,7 +2,7 @@ package client
 
 import "hwsagent/remotewrite/config"
 
-// cloudTokenHint says what to do if the cloud of an entry gives no token or keys; "" for an entry without a cloud.
+// cloudTokenHint returns the remedy if an entry's cloud gives no token or keys; "" for an entry without a cloud.
 func cloudTokenHint(c *config.Config) string {
 	switch a := c.AzureAD; {
 	case c.SigV4 != nil && c.SigV4.RoleARN != "":
@@ -23,7 +23,7 @@ func cloudTokenHint(c *config.Config) string {
 	return ""
 }
 
-// cloudRightHint says what to do if the receiver refuses a cloud's token or signature; "" for an entry without a
+// cloudRightHint returns the remedy if the receiver refuses a cloud's token or signature; "" for an entry without a
 // cloud.
 func cloudRightHint(c *config.Config) string {
 	switch {

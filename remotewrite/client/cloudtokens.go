@@ -20,7 +20,7 @@ import (
 	"hwsagent/remotewrite/config"
 )
 
-// environment is the environment in which clouds' variables are looked up: get, or that of the process if get is nil.
+// environment returns the environment for the clouds' variables: get, or that of the process if get is nil.
 func environment(get func(string) string) cloud.Environment {
 	if get == nil {
 		get = os.Getenv
@@ -28,7 +28,7 @@ func environment(get func(string) string) cloud.Environment {
 	return cloud.Environment{Get: get, Home: get("HOME")}
 }
 
-// loadCloud reads the credentials with which a cloud's endpoints are asked.
+// loadCloud reads the credentials for requests to a cloud's endpoints.
 func (c *credentials) loadCloud(l *fileLoader, from *config.Config, env cloud.Environment) {
 	var err error
 	switch {
@@ -50,7 +50,7 @@ func (c *credentials) loadCloud(l *fileLoader, from *config.Config, env cloud.En
 	c.hideProxy(&p)
 }
 
-// cloudProxy is the proxy to endpoints: the entry's, or else that of the environment, as for the clouds' own
+// cloudProxy returns the proxy for the endpoints: the entry's, or else that of the environment, as in the clouds' own
 // programs.
 func (c *credentials) cloudProxy() promconfig.ProxyConfig {
 	p := c.http.ProxyConfig
@@ -60,7 +60,7 @@ func (c *credentials) cloudProxy() promconfig.ProxyConfig {
 	return p
 }
 
-// cloudTokens gets access from a cloud. It implements [giver].
+// cloudTokens gets credentials for the receiver from a cloud. It implements [giver].
 type cloudTokens struct {
 	source    cloud.Source
 	agent     string // the User-Agent header
@@ -79,7 +79,7 @@ func newCloudTokens(c *credentials, agent string, dial DialFunc) (*cloudTokens, 
 	return t, err
 }
 
-// oneShot is an HTTP client for requests that are an hour apart: it keeps no connection.
+// oneShot returns an HTTP client that keeps no connection: its requests are about an hour apart.
 func oneShot(p promconfig.ProxyConfig, dial DialFunc) (*http.Client, error) {
 	tr, err := newTransport(&promconfig.TLSConfig{}, p, false, dial)
 	if err != nil {
@@ -94,7 +94,7 @@ func oneShot(p promconfig.ProxyConfig, dial DialFunc) (*http.Client, error) {
 
 func (t *cloudTokens) what() string { return t.source.What() }
 
-// give asks once. Its errors are *tokenError.
+// give makes one attempt. Its errors are *tokenError.
 func (t *cloudTokens) give(ctx context.Context) (*token, error) {
 	begin := time.Now()
 	n := &cloudNet{cloudTokens: t}
@@ -127,7 +127,7 @@ func (t *cloudTokens) give(ctx context.Context) (*token, error) {
 	return nil, failed
 }
 
-// sendable reports whether what becomes part of headers may stand there.
+// sendable reports whether the values that become parts of headers are valid there.
 func sendable(a *cloud.Access) bool {
 	values := []string{a.Authorization}
 	if k := a.Keys; k != nil {
@@ -136,7 +136,7 @@ func sendable(a *cloud.Access) bool {
 	return !slices.ContainsFunc(values, func(v string) bool { return !httpguts.ValidHeaderFieldValue(v) })
 }
 
-// unwrapURL is the cause of an error of http.Client, whose text may hold the whole URL.
+// unwrapURL returns the cause of an error of http.Client, whose text may contain the whole URL.
 func unwrapURL(err error) error {
 	if wrapped, ok := errors.AsType[*url.Error](err); ok {
 		return wrapped.Err
@@ -150,7 +150,7 @@ type cloudNet struct {
 	sent redact.Secrets // assertions and tokens of requests
 }
 
-// maxCloudAnswer bounds the answer of an endpoint, in bytes: tokens have some thousands.
+// maxCloudAnswer bounds the answer of an endpoint, in bytes: tokens have a few thousand.
 const maxCloudAnswer = 256 << 10
 
 // Do implements [cloud.Network].
@@ -175,7 +175,7 @@ func (n *cloudNet) Do(req *http.Request, near bool) (cloud.Response, error) {
 	return cloud.Response{Status: resp.StatusCode, Header: resp.Header, Body: body}, err
 }
 
-// noteSent notes the secrets of a request, which the endpoint may repeat.
+// noteSent records the secrets of a request, because the endpoint's answer may repeat them.
 func (n *cloudNet) noteSent(req *http.Request) error {
 	addAuthorization(&n.sent, req)
 	for _, name := range []string{"X-Aws-Ec2-Metadata-Token", "X-Amz-Security-Token", "X-Identity-Header"} {
@@ -188,7 +188,7 @@ func (n *cloudNet) noteSent(req *http.Request) error {
 	if err != nil {
 		return err
 	}
-	defer func() { _ = body.Close() }() // of memory
+	defer func() { _ = body.Close() }() // it is in memory
 	text, err := io.ReadAll(body)
 	if err != nil {
 		return err

@@ -23,11 +23,11 @@ import (
 	"hwsagent/remotewrite/config"
 )
 
-// credentials are the tokens, passwords and certificates that a target gets, as the files of its
-// entry hold them at one moment. Immutable.
+// credentials are the tokens, passwords and certificates for a target, as the files of its
+// entry contained them at one moment. Immutable.
 type credentials struct {
 	// http is the entry's transport configuration with the files' contents in place of
-	// their names. So a connection never meets a file that is being replaced.
+	// their names, so that a connection never reads a file that is being replaced.
 	http promconfig.HTTPClientConfig
 
 	// print is a checksum of the contents.
@@ -36,26 +36,26 @@ type credentials struct {
 	// header is added to each request; an OAuth2 token comes on top.
 	header http.Header
 
-	// secrets are cut out of each text that is shown.
+	// secrets are removed from each text that is shown.
 	secrets redact.Secrets
 	hide    *redact.Secrets // of addresses' paths; may be nil
 
-	// ends has, by the metrics' role, when the earliest certificate or token ends; expiries is
-	// the same for people.
+	// ends has, by the metrics' role, the end of the earliest certificate or token; expiries
+	// is the same for people.
 	ends     map[string]time.Time
 	expiries []Expiry
 
-	// cloud gets access from a cloud, nil for any other way.
+	// cloud gets credentials from a cloud; nil for an entry without one.
 	cloud cloud.Source
 
-	// tokens is the source of tokens, nil without oauth2 and clouds. It is made when the
-	// credentials are taken into use.
+	// tokens is the source of tokens; nil without oauth2 or a cloud. It is made when the
+	// credentials come into use.
 	tokens *tokens
 }
 
 // loadCredentials reads all files and checks that they can be used: a token is one
-// line and not empty, certificates parse, certificate and key belong together. All
-// faults are in the error, none with a secret in it.
+// line and not empty, certificates parse, certificate and key match. The error lists all
+// faults without any secret.
 func loadCredentials(entry *config.Config, httpConfig *promconfig.HTTPClientConfig, env cloud.Environment) (*credentials, error) {
 	from := httpConfig
 	c := &credentials{http: *from, ends: map[string]time.Time{}}
@@ -83,8 +83,8 @@ type fileLoader struct {
 // maxCredential bounds a credential file in bytes: a bundle of certificates is much shorter.
 const maxCredential = 4 << 20
 
-// readRegular reads a regular file. Reading anything else, such as a pipe without a writer, could
-// block for ever, and with it the end of the program.
+// readRegular reads a regular file. Reading other files, such as a pipe without a writer, could
+// block for ever and keep the program from ending.
 func readRegular(name string) ([]byte, error) {
 	info, err := os.Stat(name)
 	switch {
@@ -98,7 +98,7 @@ func readRegular(name string) ([]byte, error) {
 	return os.ReadFile(name)
 }
 
-// read returns the file's content without surrounding space.
+// read returns the file's content without surrounding space, and adds an error to l.errs.
 func (l *fileLoader) read(name string) (string, bool) {
 	s, err := l.Read(name)
 	if err != nil {
@@ -111,7 +111,7 @@ func (l *fileLoader) read(name string) (string, bool) {
 func (l *fileLoader) Read(name string) (string, error) {
 	b, err := readRegular(name)
 	if err != nil {
-		return "", fmt.Errorf("read credentials: %w", err) // has the name
+		return "", fmt.Errorf("read credentials: %w", err) // contains the name
 	}
 	b = bytes.TrimSpace(b)
 	if len(b) == 0 {
@@ -217,7 +217,7 @@ func (c *credentials) loadHeaders(l *fileLoader, from *promconfig.HTTPClientConf
 		return
 	}
 	headers := make(map[string]promconfig.Header, len(from.HTTPHeaders.Headers))
-	// In the order of names, so that the sum does not change by itself.
+	// Sorted by name, so that the checksum is deterministic.
 	for _, name := range slices.Sorted(maps.Keys(from.HTTPHeaders.Headers)) {
 		h := from.HTTPHeaders.Headers[name]
 		secrets := slices.Clone(h.Secrets)
@@ -235,8 +235,8 @@ func (c *credentials) loadHeaders(l *fileLoader, from *promconfig.HTTPClientConf
 	c.http.HTTPHeaders = &promconfig.Headers{Headers: headers}
 }
 
-// loadTLS puts the contents of a tls_config's files in place of their names. of is what
-// the expiries are called by: "" or "oauth2_".
+// loadTLS replaces the file names of a tls_config with the contents. of is the prefix of
+// the expiries' roles: "" or "oauth2_".
 func (c *credentials) loadTLS(l *fileLoader, t *promconfig.TLSConfig, of string) {
 	ca, cert, key := "ca", "cert", "key" // how an error names them
 	ok := true
@@ -278,7 +278,7 @@ func (c *credentials) loadTLS(l *fileLoader, t *promconfig.TLSConfig, of string)
 }
 
 // noteCA records when the certificates of an authority end. The metric shows the earliest end,
-// people see the latest: a system's bundle always has some that are over.
+// people see the latest: a system's bundle always has some expired ones.
 func (c *credentials) noteCA(of string, certs []*x509.Certificate) {
 	first, last := slices.MinFunc(certs, endsFirst), slices.MaxFunc(certs, endsFirst)
 	c.note(of+"ca", Expiry{What: named(of, "certificate of the authority"), From: last.NotBefore, Until: last.NotAfter})

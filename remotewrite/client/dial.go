@@ -20,10 +20,10 @@ const (
 	idleDeath = askIdle + askTimes*askAgain
 )
 
-// maxDials is how many connections one request may open: one for itself, another where a
+// maxDials is how many connections one request may open: one for itself, another if a
 // kept connection turned out to be closed, and one more. An HTTP/2 server that ends each
-// connection with GOAWAY before it takes the request (RFC 9113, 6.8) allows that the request is
-// sent again, and net/http does so without a pause for as long as the request may last.
+// connection with GOAWAY before it processes the request (RFC 9113, 6.8) allows a retry,
+// and net/http retries without a pause for as long as the request may last.
 const maxDials = 3
 
 // errEndsEach is the error of a request that would open more than maxDials connections.
@@ -40,8 +40,8 @@ func limitDials(dial DialFunc) DialFunc {
 	}
 }
 
-// newDial returns a DialFunc whose connections notice that the other side is gone: within half a
-// minute while they are idle, and before timeout, which a request has, while sent data is not
+// newDial returns a DialFunc whose connections detect that the other side is gone: within half a
+// minute while they are idle, and within the request's timeout while sent data is not
 // acknowledged. With spread it picks one of a name's addresses at random (round_robin_dns)
 // instead of the first that answers.
 func newDial(spread bool, timeout time.Duration) DialFunc {
@@ -61,7 +61,7 @@ func newDial(spread bool, timeout time.Duration) DialFunc {
 // idleDeath, because the limit also holds for keep-alive probes (tcp(7), TCP_USER_TIMEOUT).
 func unconfirmed(timeout time.Duration) time.Duration { return min(timeout*2/3, idleDeath) }
 
-// spreadDial dials one of a name's addresses at random, and the others where that
+// spreadDial dials one of a name's addresses at random, and tries the others if that
 // fails.
 func spreadDial(lookup func(context.Context, string) ([]string, error), dial DialFunc) DialFunc {
 	return func(ctx context.Context, network, address string) (net.Conn, error) {

@@ -8,8 +8,8 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// limitUnconfirmed has the kernel give a connection up when data that was sent is not
-// confirmed for so long. Left to itself it sends again for a quarter of an hour.
+// limitUnconfirmed makes the kernel drop a connection when sent data is not
+// acknowledged for d. By default the kernel retransmits for a quarter of an hour.
 func limitUnconfirmed(d time.Duration) func(network, address string, c syscall.RawConn) error {
 	return func(_, _ string, c syscall.RawConn) error {
 		var err error

@@ -7,7 +7,7 @@ import (
 	"time"
 )
 
-// limitUnconfirmed does nothing: there is no such limit, but remote_timeout.
+// limitUnconfirmed does nothing: only remote_timeout limits a request there.
 func limitUnconfirmed(time.Duration) func(network, address string, c syscall.RawConn) error {
 	return nil
 }

@@ -16,18 +16,18 @@ import (
 // Expiry is the validity of a certificate or token on which access to a target depends.
 type Expiry struct {
 	What    string    // for people: "client certificate"
-	From    time.Time // when it began; zero if that is not known
+	From    time.Time // when it began; zero if unknown
 	Until   time.Time // when it ends
 	Renewed bool      // the agent gets a new one by itself
 }
 
 // warnBefore is the longest time between a warning and the end. Certificates and tokens that live
-// less than ten times as long are renewed by a program, which has until a tenth of the life is
+// less than ten times as long are renewed by a program, so the warning waits until a tenth of the life is
 // left.
 const warnBefore = 14 * 24 * time.Hour
 
 // WarnAt returns when to warn: two weeks before the end, or when a tenth of the life is left if that
-// is later. It is zero if the agent renews it.
+// is later. It is zero if the agent renews the certificate or token.
 func (e Expiry) WarnAt() time.Time {
 	switch life := e.Until.Sub(e.From); {
 	case e.Renewed:
@@ -40,7 +40,7 @@ func (e Expiry) WarnAt() time.Time {
 }
 
 // ExpiryOf returns when the content of a credential file ends: the earliest end of its certificates,
-// or the unverified claim of a JSON web token. ok is false if it has no end.
+// or the unverified claim of a JSON web token. ok is false if it has no known end.
 func ExpiryOf(content []byte) (e Expiry, ok bool) {
 	if certs, err := certificates(string(content)); err == nil {
 		first := slices.MinFunc(certs, endsFirst)
@@ -74,8 +74,8 @@ func jwtValidity(text string) (e Expiry) {
 	return e
 }
 
-// certificates parses a PEM text. A text that is cut off in the middle of a certificate, as
-// a file is while it is being written, is an error, and so is one without any.
+// certificates parses a PEM text. A text cut off in the middle of a certificate, as in
+// a file that is being written, is an error, and so is a text without any certificate.
 func certificates(text string) ([]*x509.Certificate, error) {
 	var certs []*x509.Certificate
 	rest := []byte(text)
@@ -105,7 +105,7 @@ func certificates(text string) ([]*x509.Certificate, error) {
 func endsFirst(a, b *x509.Certificate) int { return a.NotAfter.Compare(b.NotAfter) }
 
 // tlsValidity returns the certificate that ends first in the chain that lasts longest, or the
-// server's own if nothing was verified; nil without any. Trust in the server ends with it.
+// server's own if none was verified; nil without any. Trust in the server ends with it.
 func tlsValidity(shown []*x509.Certificate, chains [][]*x509.Certificate) *x509.Certificate {
 	var last *x509.Certificate
 	for _, chain := range chains {
@@ -151,7 +151,7 @@ func (c *Client) noteServer(s *tls.ConnectionState) {
 	}
 }
 
-// CredentialsRenewed is when the credentials of the start were replaced last by others that files held then;
+// CredentialsRenewed returns when the initial credentials were last replaced by new contents of files;
 // zero if they were not.
 func (c *Client) CredentialsRenewed() time.Time {
 	c.mu.Lock()

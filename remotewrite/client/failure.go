@@ -12,24 +12,24 @@ import (
 	"hwsagent/remotewrite/config"
 )
 
-// Failure says which part of the way to a receiver an answer speaks of. It is what a person goes by; what
-// becomes of the samples is [Classify]'s business.
+// Failure is the part of the route to a receiver that an answer blames. It guides people;
+// [Classify] decides the outcome of the samples.
 type Failure uint8
 
-// The failures. Their names are part of the status' JSON.
+// The failures. Their names are part of the status JSON.
 const (
 	NoFailure         Failure = iota
-	FileMissing               // a file of credentials does not exist
-	FileForbidden             // the agent may not read a file of credentials
-	Token                     // the endpoint of oauth2, or of a cloud, gave no token
+	FileMissing               // a credential file does not exist
+	FileForbidden             // the agent may not read a credential file
+	Token                     // the endpoint of oauth2 or of a cloud gave no token
 	Proxy                     // the proxy refused, or could not be used
-	Handshake                 // TLS: no connection was agreed on
+	Handshake                 // TLS: the handshake failed
 	ServerCertificate         // TLS: the receiver's certificate could not be verified
-	ClientCertificate         // the receiver refuses the client certificate, or wants one
+	ClientCertificate         // the receiver refuses the client certificate, or requires one
 	Credentials               // 401, 403, 407
-	ReceiverOff               // 404 of a Prometheus that does not receive
-	Path                      // the URL's path is not where writes go: 404, 405, 101
-	Scheme                    // http:// to a port for TLS, or https:// to one without
+	ReceiverOff               // 404 of a Prometheus whose receiver is disabled
+	Path                      // the URL's path is not a write path: 404, 405, 101
+	Scheme                    // http:// to a TLS port, or https:// to a port without TLS
 	Page                      // a web page: a portal or a login
 	Redirect                  // 3xx
 	Refused                   // 400, 409, 422
@@ -37,7 +37,7 @@ const (
 	Busy                      // 429, 5xx
 	Network                   // no answer
 	ClockSkew                 // this host's clock is wrong, so the receiver refuses the time of a signature
-	OtherStatus               // any other status that is no success
+	OtherStatus               // any other unsuccessful status
 	numFailures
 )
 
@@ -47,8 +47,8 @@ func (f Failure) String() string {
 		"page", "redirect", "refused", "message", "busy", "network", "clock_skew", "other_status"}[f]
 }
 
-// failureOf is the failure of a request that got no answer, nil for none. It must see err itself: with
-// secrets cut out an error is a text.
+// failureOf returns the failure of a request that got no answer, NoFailure for a nil err. It needs the original err:
+// redaction turns an error into a text.
 func failureOf(err error) Failure {
 	var (
 		token     *tokenError
@@ -85,7 +85,7 @@ func failureOf(err error) Failure {
 	return Network
 }
 
-// failureOfStatus is the failure of an answer with a status; plain says that it came over http://.
+// failureOfStatus returns the failure of an answer with a status; plain is set if it came over http://.
 func failureOfStatus(a Answer, plain bool) Failure {
 	switch code := a.Status; {
 	case a.Page:
@@ -100,7 +100,7 @@ func failureOfStatus(a Answer, plain bool) Failure {
 		return ReceiverOff
 	case code == http.StatusNotFound, code == http.StatusMethodNotAllowed, code == http.StatusSwitchingProtocols:
 		return Path
-	case code == http.StatusBadRequest && plain && strings.Contains(strings.ToUpper(a.Text), "HTTPS"): // as nginx and Go say it
+	case code == http.StatusBadRequest && plain && strings.Contains(strings.ToUpper(a.Text), "HTTPS"): // the words of nginx and Go
 		return Scheme
 	case code == http.StatusBadRequest, code == http.StatusConflict, code == http.StatusUnprocessableEntity:
 		return Refused
@@ -114,24 +114,24 @@ func failureOfStatus(a Answer, plain bool) Failure {
 	return OtherStatus
 }
 
-// blamesCertificate reports whether the text of a refusal is about the client certificate, as nginx's is with status 400.
+// blamesCertificate reports whether the text of a 4xx is about the client certificate, as in nginx's status 400.
 func (a Answer) blamesCertificate() bool {
 	text := strings.ToLower(a.Text)
 	return a.Status/100 == 4 && (strings.Contains(text, "ssl certificate") || strings.Contains(text, "client certificate"))
 }
 
-// receiverWords are what Prometheus says in its 404 when it is not to receive (web/api/v1, remoteWrite), and
-// receiverFlag is the flag that makes it. Prometheus 2.42 names the flag of versions before 2.33 there.
+// receiverWords are the words of Prometheus' 404 when its receiver is disabled (web/api/v1, remoteWrite), and
+// receiverFlag is the flag that enables it. Prometheus 2.42 names the flag of versions before 2.33 there.
 const (
 	receiverWords = "remote write receiver needs to be enabled"
 	receiverFlag  = "--web.enable-remote-write-receiver"
 )
 
-// writePaths is where writes go at receivers that people have.
+// writePaths lists the write paths of common receivers.
 const writePaths = "/api/v1/write (Prometheus, started with --web.enable-remote-write-receiver), " +
 	"/api/v1/push (Cortex, Mimir), /api/v1/receive (Thanos)"
 
-// Hint is what a person may do about the failure at the target with that entry; "" where nothing is to be done.
+// Hint returns a remedy for the failure at the target with that entry; "" if there is none.
 func (f Failure) Hint(c *config.Config) string {
 	switch f {
 	case FileMissing:
@@ -187,7 +187,7 @@ func (f Failure) Hint(c *config.Config) string {
 	return ""
 }
 
-// serverCertificateHint says what to do about a certificate of the receiver that is not trusted.
+// serverCertificateHint returns the remedy for an untrusted certificate of the receiver.
 func serverCertificateHint(c *config.Config) string {
 	file := "tls_config.ca_file"
 	if c.HTTP.TLSConfig.CAFile != "" {
@@ -196,7 +196,7 @@ func serverCertificateHint(c *config.Config) string {
 	return "if the issuer that is named is the right one, put its certificate into " + file + "; if a name or a date is wrong, the receiver needs another certificate, or url: another name"
 }
 
-// credentialsHint says what to do where the receiver refuses the credentials, or wants some.
+// credentialsHint returns the remedy if the receiver refuses the credentials, or requires some.
 func credentialsHint(c *config.Config) string {
 	if hint := cloudRightHint(c); hint != "" {
 		return hint
@@ -207,7 +207,7 @@ func credentialsHint(c *config.Config) string {
 	return "the receiver wants credentials: bearer_token_file, basic_auth or tls_config, or a tenant's header (X-Scope-OrgID)"
 }
 
-// secretFiles names the files of an entry that let the agent in.
+// secretFiles lists the entry's credential files except the CA file.
 func secretFiles(c *config.Config) string {
 	var files []string
 	for _, file := range c.CredentialFiles() {

@@ -13,17 +13,17 @@ import (
 	"hwsagent/httpbound"
 )
 
-// generation is a pool of connections that were made with one set of credentials. It is used for
+// generation is a pool of connections made with one set of credentials. It is used for
 // a limited time.
 type generation struct {
 	creds *credentials
-	proxy string // the proxy in use, for people; "" if there is none
+	proxy string // the proxy in use, to show to people; "" if there is none
 	http  *http.Client
 	retry *retryablehttp.Client
 	born  time.Time
 
 	// Guarded by Client.mu.
-	users   int // requests on it
+	users   int // requests that use it
 	retired bool
 }
 
@@ -47,14 +47,14 @@ func (c *Client) newGeneration(creds *credentials) (*generation, error) {
 	return l, nil
 }
 
-// retire closes the idle connections, and makes those in use close when they are
+// retire closes the idle connections, and lets those in use close when they become
 // idle. Client.mu is held.
 func (l *generation) retire() {
 	l.retired = true
 	l.http.CloseIdleConnections()
 }
 
-// post sends one request. k is nil without tokens.
+// post sends one request. k is nil if there are no tokens.
 func (l *generation) post(ctx context.Context, to string, header http.Header, k *token, body *lentBody, attempt int) (*http.Response, error) {
 	req, err := retryablehttp.NewRequestWithContext(withTrace(ctx), http.MethodPost, to, retryablehttp.ReaderFunc(body.open))
 	if err != nil {
@@ -70,14 +70,14 @@ func (l *generation) post(ctx context.Context, to string, header http.Header, k 
 	if err == nil && l.proxy != "" && req.URL.Scheme == "http" && ownAnswer(resp) {
 		defer resp.Body.Close()
 		text := make([]byte, keptText)
-		n, _ := io.ReadFull(resp.Body, text) // as much as comes in time
+		n, _ := io.ReadFull(resp.Body, text) // as much as arrives in time
 		return nil, &proxyError{status: resp.StatusCode, text: bodyText(resp.StatusCode, text[:n])}
 	}
 	return resp, err
 }
 
-// brokenBefore reports whether to send a request again: it went over a kept connection that the
-// server closed before it sent anything of an answer.
+// brokenBefore reports whether to retry a request: it used a kept connection that the
+// server closed before any byte of an answer.
 func (l *generation) brokenBefore(ctx context.Context, _ *http.Response, err error) (bool, error) {
 	if err == nil || ctx.Err() != nil || !traceOf(ctx).unanswered() {
 		return false, nil

@@ -14,18 +14,18 @@ import (
 )
 
 const (
-	tokenTimeout = 10 * time.Second // for the token endpoint, its body included
-	tokenRetry   = 10 * time.Second // between attempts to renew a token that is still good
-	tokenPatient = 30 * time.Second // until a token that the receiver never took is exchanged
+	tokenTimeout = 10 * time.Second // for an answer of the token endpoint, including its body
+	tokenRetry   = 10 * time.Second // between attempts to renew a token that is still valid
+	tokenPatient = 30 * time.Second // until a token that the receiver never accepted is replaced
 )
 
-// token is one access token, or keys in its place that sign requests. Immutable.
+// token is one access token, or keys that sign requests instead. Immutable.
 type token struct {
 	header  string      // the value of Authorization; "" with keys
 	keys    *cloud.Keys // nil with a header
 	secrets []string
 	born    time.Time
-	end     time.Time // zero: it does not say
+	end     time.Time // zero: unknown
 }
 
 // same reports whether two tokens have the same header, or the same keys.
@@ -36,7 +36,7 @@ func (k *token) same(other *token) bool {
 // signs reports whether requests are signed; k may be nil.
 func (k *token) signs() bool { return k != nil && k.keys != nil }
 
-// authorize puts a token into a request with that body; k may be nil.
+// authorize adds a token to a request with that body; k may be nil.
 func (k *token) authorize(req *http.Request, body *lentBody) {
 	switch {
 	case k.signs():
@@ -46,7 +46,7 @@ func (k *token) authorize(req *http.Request, body *lentBody) {
 	}
 }
 
-// usable reports whether the token lives long enough to reach the receiver.
+// usable reports whether the token stays valid long enough to reach the receiver.
 func (k *token) usable(now time.Time) bool {
 	return k != nil && (k.end.IsZero() || now.Before(k.end.Add(-min(10*time.Second, k.end.Sub(k.born)/10))))
 }
@@ -59,9 +59,9 @@ func (k *token) due(now time.Time) bool {
 
 // giver asks an endpoint for a token.
 type giver interface {
-	// give asks within tokenTimeout, which ctx holds. Its errors are *tokenError.
+	// give makes one attempt within tokenTimeout, the deadline of ctx. Its errors are *tokenError.
 	give(ctx context.Context) (*token, error)
-	what() string // it gives, for people
+	what() string // the kind of token, for people
 }
 
 // tokens gets the access tokens of one set of credentials and keeps each until it ends.
@@ -74,14 +74,14 @@ type tokens struct {
 
 	mu       sync.Mutex
 	token    *token // nil: none
-	accepted bool   // the receiver took it once
-	asked    int    // how often the endpoint answered, or failed to
+	accepted bool   // the receiver accepted it at least once
+	asked    int    // number of attempts at the endpoint
 	askedAt  time.Time
-	err      error       // of the last time
-	shown    [2][]string // the last two tokens: a receiver's text may repeat them
+	err      error       // of the last attempt
+	shown    [2][]string // the last two tokens, since a receiver's text may repeat them
 }
 
-// newTokens makes the source for credentials with oauth2, or of a cloud.
+// newTokens makes the source for credentials with oauth2 or a cloud.
 func newTokens(c *credentials, agent string, dial DialFunc, got func(end time.Time)) (*tokens, error) {
 	t := &tokens{got: got, turn: make(chan struct{}, 1)}
 	if c.cloud != nil {
@@ -100,7 +100,7 @@ func newTokens(c *credentials, agent string, dial DialFunc, got func(end time.Ti
 }
 
 // get returns a token that can be used now. One caller at a time asks the endpoint; callers that
-// waited for it share its answer.
+// waited meanwhile share its answer.
 func (t *tokens) get(ctx context.Context) (*token, error) {
 	t.mu.Lock()
 	k, asked := t.token, t.asked
@@ -111,18 +111,18 @@ func (t *tokens) get(ctx context.Context) (*token, error) {
 	return t.ask(ctx, asked)
 }
 
-// renew gets a new token while the present one is still good, if it is time.
+// renew replaces the present token while it is still valid, if a renewal is due.
 func (t *tokens) renew(ctx context.Context) {
 	t.mu.Lock()
 	now, asked := time.Now(), t.asked
 	due := t.token.due(now) && (t.err == nil || now.Sub(t.askedAt) >= tokenRetry)
 	t.mu.Unlock()
 	if due {
-		_, _ = t.ask(ctx, asked) // the old token is used until its end; then the error shows
+		_, _ = t.ask(ctx, asked) // the old token stays in use until its end; then get returns the error
 	}
 }
 
-// ask gets a new token, unless the endpoint was asked since that count was taken.
+// ask gets a new token, unless the endpoint was asked since the caller read count.
 func (t *tokens) ask(ctx context.Context, count int) (*token, error) {
 	select {
 	case t.turn <- struct{}{}:
@@ -142,7 +142,7 @@ func (t *tokens) ask(ctx context.Context, count int) (*token, error) {
 	}
 	k, err = t.fetch(ctx)
 	if err != nil && ctx.Err() != nil {
-		return nil, err // the end of ctx says nothing about the endpoint
+		return nil, err // the end of ctx proves nothing about the endpoint
 	}
 	t.mu.Lock()
 	defer t.mu.Unlock()
@@ -163,12 +163,12 @@ func (t *tokens) fetch(ctx context.Context) (*token, error) {
 	defer cancel()
 	k, err := t.from.give(ctx)
 	if err == nil && !k.end.After(k.born) {
-		k.end = time.Time{} // not plausible, or it does not say; a refusal shows when it is over
+		k.end = time.Time{} // implausible or unknown; a refusal will show the end
 	}
 	return k, err
 }
 
-// note records whether the receiver accepted the token. It returns whether to send the request again
+// note records whether the receiver accepted the token. It returns whether to resend the request
 // at once with another token: the receiver had accepted this one before.
 func (t *tokens) note(k *token, a Answer) (again bool) {
 	t.mu.Lock()
@@ -180,22 +180,22 @@ func (t *tokens) note(k *token, a Answer) (again bool) {
 		t.accepted = t.accepted || t.token == k
 		return false
 	case t.token != k:
-		return k.refusedBy(a) // there is another one already
+		return k.refusedBy(a) // it was replaced already
 	}
 	again = t.accepted && k.refusedBy(a)
 	if again || time.Since(k.born) >= tokenPatient {
-		t.token = nil // roles are in the token: what was granted meanwhile is in the next one
+		t.token = nil // a token contains roles: the next one has those granted meanwhile
 	}
 	return again
 }
 
-// refusedBy reports whether the token may be the reason of an answer: 401, and 403 where requests are signed, since
-// Amazon's services answer that to keys that have ended.
+// refusedBy reports whether the answer may be due to the token: 401, and 403 for signed requests, since
+// Amazon's services answer 403 to expired keys.
 func (k *token) refusedBy(a Answer) bool {
 	return a.Status == http.StatusUnauthorized || k.signs() && a.Status == http.StatusForbidden
 }
 
-// secrets are the tokens that may stand in a text.
+// secrets returns the tokens that may appear in a text.
 func (t *tokens) secrets() *redact.Secrets {
 	if t == nil {
 		return nil
@@ -205,7 +205,7 @@ func (t *tokens) secrets() *redact.Secrets {
 	return redact.New(slices.Concat(t.shown[0], t.shown[1])...)
 }
 
-// expiry is of the present token; false without one, or if it does not say.
+// expiry returns the validity of the present token; false without a token or a known end.
 func (t *tokens) expiry() (Expiry, bool) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
@@ -217,15 +217,15 @@ func (t *tokens) expiry() (Expiry, bool) {
 
 var errNoToken = errors.New("no answer within 10s")
 
-// tokenError says why there is no access token.
+// tokenError is the reason why there is no access token.
 type tokenError struct {
-	what   string // is missing, for people; "": a token
-	place  string // of the endpoint, for people
+	what   string // the missing item, for people; "": a token
+	place  string // the endpoint's address, for people
 	status int    // of its answer; 0 if there was none
 	after  time.Duration
-	text   string // its words
-	clock  bool   // they are about this host's clock
-	err    error  // if there was no answer
+	text   string // the text of the answer
+	clock  bool   // the text is about this host's clock
+	err    error  // the cause if there was no answer
 }
 
 func (e *tokenError) Unwrap() error { return e.err }
@@ -250,7 +250,7 @@ func (e *tokenError) Error() string {
 	return s
 }
 
-// noToken is the answer to a request that was not sent.
+// noToken returns the answer for a request that was not sent because there is no token.
 func (c *Client) noToken(l *generation, err error, took time.Duration) Answer {
 	a := Answer{Err: fmt.Errorf("post to %s: %w", c.place, c.redacted(l, err)), Failure: failureOf(err), Blocked: blocks(err), Took: took}
 	if t, ok := errors.AsType[*tokenError](err); ok {
@@ -262,7 +262,7 @@ func (c *Client) noToken(l *generation, err error, took time.Duration) Answer {
 	return a
 }
 
-// source is the present source of tokens, nil if there is none.
+// source returns the present source of tokens, nil if there is none.
 func (c *Client) source() *tokens {
 	c.mu.Lock()
 	defer c.mu.Unlock()

@@ -7,18 +7,18 @@ import (
 	"hwsagent/remotewrite/config"
 )
 
-// Options are the parts of a client that its configuration does not name.
+// Options are the settings of a client that its configuration does not have.
 type Options struct {
 	Version string       // of the agent, for the User-Agent header
-	Logger  *slog.Logger // nil: no logs
-	Metrics Metrics      // nil: none
+	Logger  *slog.Logger // nil: no logging
+	Metrics Metrics      // nil: no metrics
 
 	Dial          DialFunc                 // nil: TCP
 	Getenv        func(name string) string // the value of an environment variable of a cloud; nil: os.Getenv
 	ConnectionAge time.Duration            // 0: five minutes
 }
 
-// withDefaults returns the options with a default for each that is not set; c is the target's entry.
+// withDefaults returns the options with defaults for unset fields; c is the target's entry.
 func (o Options) withDefaults(c *config.Config) Options {
 	if o.Logger == nil {
 		o.Logger = slog.New(slog.DiscardHandler)
@@ -37,18 +37,18 @@ func (o Options) withDefaults(c *config.Config) Options {
 
 // Metrics shows the state of a client's credentials.
 type Metrics interface {
-	// Reloaded counts a change of the credential files: err says why they cannot be used.
+	// Reloaded counts a change of the credential files; err is the reason if they cannot be used.
 	Reloaded(err error)
 	// SetExpiry shows when the earliest certificate of a role ends.
 	SetExpiry(role string, t time.Time)
 	// SetExpiries shows when the certificates and the token of new credentials end, by role,
-	// in place of those of the former.
+	// and removes the values of the previous ones.
 	SetExpiries(ends map[string]time.Time)
-	// SetTokenEnd shows when the access token in use ends; the zero time if it does not say.
+	// SetTokenEnd shows when the access token in use ends; t is zero if the end is unknown.
 	SetTokenEnd(t time.Time)
 }
 
-// noMetrics shows nothing.
+// noMetrics discards everything.
 type noMetrics struct{}
 
 func (noMetrics) Reloaded(error)                   {}

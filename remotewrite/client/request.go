@@ -17,11 +17,11 @@ type Request struct {
 	Version     wire.Version     // of the message in it
 	Compression wire.Compression // of the body; zstd with version 1.0 only
 	Samples     int              // in it, histograms included
-	Attempt     int              // 0 for the first time that this body is sent (the Retry-Attempt header)
+	Attempt     int              // 0 for the first attempt with this body (the Retry-Attempt header)
 }
 
 // EmptyRequest returns a request without samples. A receiver that accepts it answers 2xx, so it
-// tests the route to the receiver without handing over a sample.
+// tests the route to the receiver without delivering a sample.
 func EmptyRequest(v wire.Version) Request {
 	return Request{Version: v, Body: wire.Empty(v)}
 }
@@ -33,18 +33,18 @@ type Answer struct {
 	Samples     int              // of the request
 	Written     Written          // only of a request of version 2.0
 
-	// VictoriaMetrics: the answer has the header by which VictoriaMetrics' programs are known.
+	// VictoriaMetrics: the answer has the header that identifies VictoriaMetrics' programs.
 	VictoriaMetrics bool
 
-	Status     int           // the HTTP status, 0 when there was no response
-	Err        error         // why there was none; credentials and query strings are removed
-	Failure    Failure       // what a person goes by; NoFailure of a success
+	Status     int           // the HTTP status, 0 if there was no response
+	Err        error         // why there was no response; credentials and query strings are removed
+	Failure    Failure       // the failure to show to people; NoFailure on success
 	Blocked    bool          // Err is a refusal by a proxy or token endpoint that lasts until a person fixes it
 	Page       bool          // a 2xx with a web page: a portal or a login answered, not a receiver
 	HTML       bool          // the body is a web page, so no receiver wrote it; Text is its title, if it has one
-	Text       string        // the body's beginning, at most 1 KiB, for people
-	RetryAfter time.Duration // from the header, between 0 and five minutes; 0 when absent or unreadable
-	Date       time.Time     // the response's Date header, zero when absent
+	Text       string        // the beginning of the body, at most 1 KiB, for people
+	RetryAfter time.Duration // from the header, between 0 and five minutes; 0 if absent or unreadable
+	Date       time.Time     // the response's Date header, zero if absent
 	Took       time.Duration // from the call of Send, connecting included, to the last byte read
 }
 
@@ -61,15 +61,15 @@ func (a Answer) String() string {
 	return statusText(a.Status, a.Text)
 }
 
-// Accepted reports whether a receiver accepted the request: a 2xx that is no web page, and to a body
-// of zstd one of VictoriaMetrics.
+// Accepted reports whether a receiver accepted the request: a 2xx without a web page and, for a body
+// of zstd, from VictoriaMetrics.
 func (a Answer) Accepted() bool { return a.Status/100 == 2 && !a.Page && !a.unread() }
 
-// unread reports whether a 2xx comes from a receiver that need not have read the body: only
-// VictoriaMetrics is known to read zstd. Others may answer so to what they do not look into.
+// unread reports whether a 2xx may come from a receiver that did not read the body: only
+// VictoriaMetrics is known to read zstd. Others may answer 2xx to a body that they do not inspect.
 func (a Answer) unread() bool { return a.Compression == wire.Zstd && !a.VictoriaMetrics }
 
-// ServerHeader is the header that all programs of VictoriaMetrics put into their answers, since 2021.
+// ServerHeader is the header in all answers of VictoriaMetrics' programs since 2021.
 // Source: VictoriaMetrics, lib/httpserver/httpserver.go.
 const ServerHeader = "X-Server-Hostname"
 
@@ -78,8 +78,8 @@ func (a Answer) Denied() bool {
 	return a.Status == http.StatusUnauthorized || a.Status == http.StatusForbidden
 }
 
-// Reply returns the meaning of the answer's status and of its words, as far as the table of package
-// reply knows them. The words of a web page are not the receiver's.
+// Reply returns the meaning of the answer's status and words, as far as the table of package
+// reply knows them. The words of a web page are ignored, since no receiver wrote them.
 func (a Answer) Reply() reply.Reply {
 	if a.HTML {
 		return reply.Of(a.Status, "<html>")
@@ -87,8 +87,8 @@ func (a Answer) Reply() reply.Reply {
 	return reply.Of(a.Status, a.Text)
 }
 
-// requestHeaders adds the headers of the protocol to the common ones, for each version of the message. version is that of the
-// agent. common is changed.
+// requestHeaders returns the common headers with those of the protocol added, for each version of the message. version is that of the
+// agent. It modifies common.
 func requestHeaders(common http.Header, version string) (all [wire.NumVersions]http.Header) {
 	// Remote write 1.0 and 2.0, "Protocol".
 	common.Set("Content-Encoding", wire.Snappy.String())
@@ -104,7 +104,7 @@ func requestHeaders(common http.Header, version string) (all [wire.NumVersions]h
 	return all
 }
 
-// zstdHeaders makes the headers of a request with zstd of those of version 1.0, as vmagent sends
+// zstdHeaders derives the headers of a zstd request from those of version 1.0, as vmagent sends
 // them. Source: VictoriaMetrics, app/vmagent/remotewrite/client.go.
 func zstdHeaders(v1 http.Header) http.Header {
 	h := v1.Clone()

@@ -13,8 +13,8 @@ const maxRetryAfter = 5 * time.Minute
 
 // retryAfter reads a Retry-After header (RFC 9110, 10.2.3: seconds or an HTTP date)
 // as a wait from now, between 0 and maxRetryAfter. What cannot be read is 0. A date is
-// measured from the response's own Date where that is known, so that it means the same
-// whatever the two clocks are.
+// measured from the response's own Date if there is one, so that a skew between the two clocks
+// does not matter.
 func retryAfter(header string, date, now time.Time) time.Duration {
 	header = strings.TrimSpace(header)
 	if header == "" {
@@ -22,7 +22,7 @@ func retryAfter(header string, date, now time.Time) time.Duration {
 	}
 	if strings.Trim(header, "0123456789") == "" {
 		seconds, err := strconv.Atoi(header)
-		if err != nil || seconds > int(maxRetryAfter/time.Second) { // err: more digits than fit
+		if err != nil || seconds > int(maxRetryAfter/time.Second) { // err: the number overflows
 			return maxRetryAfter
 		}
 		return time.Duration(seconds) * time.Second

@@ -6,8 +6,8 @@ import (
 	"hwsagent/remotewrite/reply"
 )
 
-// FromTarget reports whether the answer is the target's own. Others come from whatever
-// stands in between, too: gateways, login pages.
+// FromTarget reports whether the answer is certainly the target's own. Other answers may come from an
+// intermediary, such as a gateway or a login page.
 func (a Answer) FromTarget() bool {
 	return a.BlamesData() || a.Status == StatusUnsupported || a.Accepted()
 }
@@ -25,14 +25,14 @@ func (a Answer) BlamesData() bool {
 }
 
 // FromDatabase reports whether the receiver's own database refuses the samples for their place in time: they are
-// late, too old, or it has another value at the same time.
+// late or too old, or it has another value at the same time.
 func (a Answer) FromDatabase() bool {
 	k := a.Reply().Kind
 	return k == reply.Late || k == reply.TooOld
 }
 
 // SaysLate reports whether the receiver's words are about the order or the age of samples. Another value at the same
-// time is neither: the sample itself is not stored then.
+// time does not count, because then the sample itself is not stored.
 func (a Answer) SaysLate() bool {
 	r := a.Reply()
 	return r.Kind == reply.TooOld || r.Kind == reply.Late && r.Reason == reply.OutOfOrder

@@ -8,12 +8,12 @@ import (
 	"hwsagent/redact"
 )
 
-// redact cuts secrets out of a text.
+// redact removes secrets from a text.
 func (c *Client) redact(l *generation, text string) string {
 	return redact.Cut(text, c.secrets, c.hide, &l.creds.secrets, l.creds.tokens.secrets())
 }
 
-// redacted is err, or its text without the secrets that are in it.
+// redacted returns err, or an error with its text without secrets if it contains any.
 func (c *Client) redacted(l *generation, err error) error {
 	if text := c.redact(l, err.Error()); text != err.Error() {
 		return errors.New(text)
@@ -21,7 +21,7 @@ func (c *Client) redacted(l *generation, err error) error {
 	return err
 }
 
-// quote returns the readable part of a response body without secrets, the signature of the request among them.
+// quote returns the readable part of a response body without secrets, including the signature of the request.
 func (c *Client) quote(l *generation, resp *http.Response, body []byte) string {
 	var sent redact.Secrets
 	if resp.Request != nil {
@@ -30,7 +30,7 @@ func (c *Client) quote(l *generation, resp *http.Response, body []byte) string {
 	return quoted(resp.StatusCode, body, func(s string) string { return sent.Cut(c.redact(l, s)) })
 }
 
-// addAuthorization adds a request's header Authorization: whole, without its scheme, and the signature in it.
+// addAuthorization adds a request's Authorization header to s: whole, without its scheme, and the signature in it.
 func addAuthorization(s *redact.Secrets, req *http.Request) {
 	whole := req.Header.Get("Authorization")
 	_, bare, _ := strings.Cut(whole, " ")
@@ -38,8 +38,8 @@ func addAuthorization(s *redact.Secrets, req *http.Request) {
 	s.Add(whole, bare, signature)
 }
 
-// quoted returns the readable part of a response body. Secrets are cut out before the text is
-// shortened, which could leave half of one, and again after HTML escapes were decoded.
+// quoted returns the readable part of a response body. It removes secrets before it
+// shortens the text, which could leave a part of one, and again after decoding HTML escapes.
 func quoted(status int, body []byte, cut func(string) string) string {
 	text := []rune(cut(bodyText(status, []byte(cut(string(body))))))
 	return strings.TrimSpace(string(text[:min(len(text), keptText)]))

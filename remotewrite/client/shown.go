@@ -10,12 +10,12 @@ import (
 	"strings"
 )
 
-// What of a failure a person cannot see elsewhere: the certificate that was refused, and where a redirect leads.
+// This file adds details of a failure that people cannot see elsewhere: the refused certificate, and the target of a redirect.
 
-// maxShownChain is how many certificates of a chain are named: a server may send any number.
+// maxShownChain is how many certificates of a chain are shown: a server may send any number.
 const maxShownChain = 4
 
-// withChain adds to the error of a certificate that was refused whose it is, who issued it, and the chain that came with it.
+// withChain adds to the error of a refused certificate its subject, its issuer, and the chain sent with it.
 func withChain(err error) error {
 	v, ok := errors.AsType[*tls.CertificateVerificationError](err)
 	if !ok || len(v.UnverifiedCertificates) == 0 {
@@ -61,7 +61,7 @@ func shortName(name string, dns []string) string {
 	return fmt.Sprintf("%q", name)
 }
 
-// leadsTo is where a redirect leads, without user, password and query; "" if the answer is none or does not say.
+// leadsTo returns the target of a redirect, without user, password and query; "" if the answer is not a redirect or has no target.
 func leadsTo(resp *http.Response) string {
 	said := resp.Header[location]
 	if resp.StatusCode/100 != 3 || len(said) == 0 || resp.Request == nil {

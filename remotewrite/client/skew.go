@@ -8,11 +8,11 @@ import (
 	"time"
 )
 
-// signatureLife is how far the clocks of signer and service may differ (AWS General Reference, "Signature Version
+// signatureLife is the largest allowed difference between the clocks of signer and service (AWS General Reference, "Signature Version
 // 4 signing process").
 const signatureLife = 5 * time.Minute
 
-// blamesClock reports whether a refusal says that the time of a signature is too far from now. The words are those of
+// blamesClock reports whether a refusal is about the time of a signature. The words are those of
 // Amazon's services, of Microsoft Entra ID and of Google's token endpoint.
 func blamesClock(text string) bool {
 	text = strings.ToLower(text)
@@ -22,12 +22,12 @@ func blamesClock(text string) bool {
 	}, func(words string) bool { return strings.Contains(text, words) })
 }
 
-// noteSkew notes in the refusal of a signed request that this host's clock is the cause, if it is. now is the time of the answer.
+// noteSkew marks the refusal of a signed request if this host's clock is the cause. now is the time of the answer.
 func (a *Answer) noteSkew(now time.Time) {
 	if a.Status != http.StatusForbidden && a.Status != http.StatusUnauthorized && a.Status != http.StatusBadRequest {
 		return
 	}
-	var ahead time.Duration // of this host's clock, before the receiver's
+	var ahead time.Duration // of this host's clock relative to the receiver's
 	if !a.Date.IsZero() {
 		ahead = now.Sub(a.Date)
 	}
@@ -36,7 +36,7 @@ func (a *Answer) noteSkew(now time.Time) {
 		return
 	}
 	a.Failure = ClockSkew
-	if far { // in minutes, so that equal refusals have equal words
+	if far { // in minutes, so that equal refusals have equal texts
 		word := "ahead of"
 		if ahead < 0 {
 			word = "behind"

@@ -12,7 +12,7 @@ import (
 )
 
 // bodyText returns the readable part of a response body in one line: the title of a web page, such as
-// proxies answer with, else the text; "" if it only repeats the status.
+// a proxy's, else the text; "" if it only repeats the status.
 func bodyText(status int, body []byte) string {
 	text := plain(body)
 	if title := pageTitle(text); title != "" {
@@ -24,11 +24,11 @@ func bodyText(status int, body []byte) string {
 	return ""
 }
 
-// statusText returns a status and the text that came with it, which may be "".
+// statusText returns a status with its text, which may be "".
 func statusText(status int, text string) string {
 	s := fmt.Sprintf("%d %s", status, http.StatusText(status))
 	if status == http.StatusSwitchingProtocols {
-		text = httpbound.Switched // what follows is in no protocol that the agent has asked for
+		text = httpbound.Switched // the bytes after it are in a protocol that the agent did not ask for
 	}
 	if text != "" {
 		s += ": " + text
@@ -42,7 +42,7 @@ func isPage(text string) bool {
 	return begins("<html") || begins("<!doctype html")
 }
 
-// pageTitle is the title of an HTML page, "" if text is none.
+// pageTitle returns the title of an HTML page, "" if text is not an HTML page.
 func pageTitle(text string) string {
 	page := strings.ToLower(text)
 	if !isPage(text) || len(page) != len(text) {
@@ -57,7 +57,7 @@ func pageTitle(text string) string {
 	return plain([]byte(html.UnescapeString(strings.TrimSpace(text[begin : begin+len(title)]))))
 }
 
-// plain makes one printable line out of bytes that a server sent.
+// plain turns bytes from a server into one printable line.
 func plain(b []byte) string {
 	s := strings.Map(func(r rune) rune {
 		switch {

@@ -24,10 +24,10 @@ import (
 	"hwsagent/remotewrite/config"
 )
 
-// tokenEndpoint asks for access tokens. It follows no redirect: the client's secret would
-// go along. Safe for concurrent use.
+// tokenEndpoint asks for access tokens. It follows no redirects, which would leak the
+// client's secret. Safe for concurrent use.
 type tokenEndpoint struct {
-	place     config.URL // which is shown to people
+	place     config.URL // the address to show to people
 	proxy     string     // "" if there is none
 	agent     string     // the User-Agent header
 	secrets   *redact.Secrets
@@ -38,7 +38,7 @@ type tokenEndpoint struct {
 	}
 }
 
-// newTokenEndpoint makes one. The contents of files must be in place of their names.
+// newTokenEndpoint makes a tokenEndpoint. The contents of files must be in place of their names.
 func newTokenEndpoint(o *promconfig.OAuth2, agent string, dial DialFunc) (*tokenEndpoint, error) {
 	place, err := config.ParseURL(o.TokenURL)
 	if err != nil {
@@ -48,7 +48,7 @@ func newTokenEndpoint(o *promconfig.OAuth2, agent string, dial DialFunc) (*token
 	if e.transport, err = newTransport(&o.TLSConfig, o.ProxyConfig, false, dial); err != nil {
 		return nil, err
 	}
-	e.transport.DisableKeepAlives = true // it is asked once an hour
+	e.transport.DisableKeepAlives = true // requests are about an hour apart
 	if e.proxy, err = proxyFor(e.transport, o.TokenURL); err != nil {
 		return nil, err
 	}
@@ -99,7 +99,7 @@ func (e *tokenEndpoint) give(ctx context.Context) (*token, error) {
 	}
 	k := &token{header: got.Type() + " " + got.AccessToken, secrets: []string{got.AccessToken}, born: begin, end: got.Expiry}
 	if got.Expiry.IsZero() {
-		// By the issuer's clock, which may differ from ours: only its length counts.
+		// Only the length of the validity counts, since the issuer's clock may differ from ours.
 		if v := jwtValidity(got.AccessToken); !v.From.IsZero() && v.Until.After(v.From) {
 			k.end = begin.Add(v.Until.Sub(v.From))
 		}
@@ -110,7 +110,7 @@ func (e *tokenEndpoint) give(ctx context.Context) (*token, error) {
 	return k, nil
 }
 
-// ask asks once, or twice where it is not known yet how the endpoint wants the secret. Its
+// ask makes one attempt, or two if it is not known yet how the endpoint expects the secret. Its
 // errors are *tokenError.
 func (e *tokenEndpoint) ask(ctx context.Context) (*oauth2.Token, error) {
 	call := &tokenCall{ctx: ctx, agent: e.agent, next: httpbound.Transport{Next: e.transport}}
@@ -131,7 +131,7 @@ func (e *tokenEndpoint) ask(ctx context.Context) (*oauth2.Token, error) {
 	if cause := context.Cause(ctx); cause != nil {
 		err = cause
 	}
-	if wrapped, ok := errors.AsType[*url.Error](err); ok { // its text may hold the whole URL
+	if wrapped, ok := errors.AsType[*url.Error](err); ok { // its text may contain the whole URL
 		err = wrapped.Err
 	}
 	if failed.status != 0 && ctx.Err() == nil {
@@ -160,16 +160,16 @@ func whyNoToken(e *oauth2.RetrieveError, cut func(string) string) string {
 	return quoted(e.Response.StatusCode, []byte(text), cut)
 }
 
-// tokenCall carries the requests of one call of ask, which the grants do not all bind to
-// their context.
+// tokenCall carries the requests of one call of ask, and binds them to its context, since
+// not all grants do.
 type tokenCall struct {
 	ctx   context.Context
 	agent string
 	next  http.RoundTripper
 
-	sent redact.Secrets // assertions, which would let in whoever has them
+	sent redact.Secrets // assertions, which grant access to their holder
 
-	// Of the last answer.
+	// From the last answer.
 	status int
 	after  time.Duration
 }
@@ -190,7 +190,7 @@ func (c *tokenCall) RoundTrip(req *http.Request) (*http.Response, error) {
 	return resp, nil
 }
 
-// noteAssertion notes what is signed in the form that req sends.
+// noteAssertion records the assertion in the form that req sends.
 func (c *tokenCall) noteAssertion(req *http.Request) error {
 	body, err := req.GetBody()
 	if err != nil {

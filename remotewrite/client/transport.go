@@ -16,7 +16,7 @@ import (
 	"hwsagent/remotewrite/config"
 )
 
-// newTransport makes a pool of connections for the entry's TLS and proxy settings. The
+// newTransport makes a pool of connections with the entry's TLS and proxy settings. The
 // contents of files must be in place of their names.
 func newTransport(t *promconfig.TLSConfig, p promconfig.ProxyConfig, http2 bool, dial DialFunc) (*http.Transport, error) {
 	tlsConfig, err := promconfig.NewTLSConfig(t)
@@ -31,7 +31,7 @@ func newTransport(t *promconfig.TLSConfig, p promconfig.ProxyConfig, http2 bool,
 		TLSClientConfig:        tlsConfig,
 		TLSHandshakeTimeout:    10 * time.Second,
 		DisableCompression:     true,
-		MaxIdleConnsPerHost:    config.MaxShards + 1, // with metadata
+		MaxIdleConnsPerHost:    config.MaxShards + 1, // one more for metadata
 		MaxResponseHeaderBytes: readHead,
 		IdleConnTimeout:        5 * time.Minute,
 	}
@@ -43,12 +43,12 @@ func newTransport(t *promconfig.TLSConfig, p promconfig.ProxyConfig, http2 bool,
 	return tr, nil
 }
 
-// location is where noRedirects keeps the header Location. No server can send a header of that name.
+// location is the key under which noRedirects keeps the Location header. No server can send a header of that name.
 const location = ":location"
 
-// noRedirects is a transport that takes Location out of answers, so that http.Client returns a
-// redirect instead of following it. Without that, http.Client parses a Location before it asks
-// whether to follow it, and reports one that it cannot parse as an error without an answer.
+// noRedirects is a transport that removes Location from answers, so that http.Client returns a
+// redirect instead of following it. Otherwise http.Client parses a Location before it asks
+// whether to follow it, and an invalid one replaces the answer by an error.
 type noRedirects struct{ httpbound.Transport }
 
 // RoundTrip implements [http.RoundTripper].
@@ -62,7 +62,7 @@ func (u noRedirects) RoundTrip(req *http.Request) (*http.Response, error) {
 	return resp, err
 }
 
-// proxyFor is the proxy through which requests to the address go, "" if there is none:
+// proxyFor returns the proxy for requests to the address, "" if there is none:
 // scheme, host and port, for people.
 func proxyFor(t *http.Transport, to string) (string, error) {
 	if t.Proxy == nil {
@@ -79,7 +79,7 @@ func proxyFor(t *http.Transport, to string) (string, error) {
 	return proxy.Scheme + "://" + proxy.Host, nil
 }
 
-// through names the proxy in an error on the way through it.
+// through adds the proxy's address to an error of a request through it.
 func through(proxy string, err error) error {
 	switch p, refused := errors.AsType[*proxyError](err); {
 	case proxy == "":
@@ -92,7 +92,7 @@ func through(proxy string, err error) error {
 	return &throughError{proxy, err}
 }
 
-// throughError is an error on the way through a proxy.
+// throughError is an error of a request through a proxy.
 type throughError struct {
 	proxy string // scheme, host and port
 	err   error
@@ -101,18 +101,18 @@ type throughError struct {
 func (e *throughError) Error() string { return "through the proxy " + e.proxy + ": " + e.err.Error() }
 func (e *throughError) Unwrap() error { return e.err }
 
-// proxyError is a refusal by a proxy: nothing of the request has reached the receiver.
+// proxyError is a refusal by a proxy: the request has not reached the receiver.
 type proxyError struct {
 	proxy  string // scheme, host and port
 	status int
-	text   string // its words; may be ""
+	text   string // its text; may be ""
 }
 
 func (e *proxyError) Error() string {
 	return fmt.Sprintf("the proxy %s answers %s", e.proxy, statusText(e.status, e.text))
 }
 
-// tunnelled judges the answer to a CONNECT, which is the proxy's and never the receiver's
+// tunnelled evaluates the answer to a CONNECT, which is the proxy's and never the receiver's
 // (RFC 9110, 9.3.6).
 func tunnelled(_ context.Context, _ *url.URL, _ *http.Request, resp *http.Response) error {
 	if resp.StatusCode == http.StatusOK {
@@ -122,9 +122,9 @@ func tunnelled(_ context.Context, _ *url.URL, _ *http.Request, resp *http.Respon
 	return &proxyError{status: resp.StatusCode, text: bodyText(resp.StatusCode, []byte(reason))}
 }
 
-// ownAnswer reports whether an answer to a plain HTTP request is the proxy's own, as far as it shows:
-// 407 is a proxy's (RFC 9110, 15.5.8), Proxy-Status with an error says so (RFC 9209, 2.1.1), and so
-// does Squid's header.
+// ownAnswer reports whether an answer to a plain HTTP request is recognisable as the proxy's own:
+// by 407 (RFC 9110, 15.5.8), by Proxy-Status with an error (RFC 9209, 2.1.1), or
+// by Squid's header.
 func ownAnswer(resp *http.Response) bool {
 	return resp.StatusCode == http.StatusProxyAuthRequired ||
 		strings.Contains(resp.Header.Get("Proxy-Status"), "error=") ||
@@ -150,8 +150,8 @@ func blocks(err error) bool {
 	return ok && t.status != 0 && (t.status/100 == 2 || lasts(t.status))
 }
 
-// withoutPort takes our own port out of an error: it is another one each time, so that
-// equal errors would differ.
+// withoutPort removes our own port from an error. The port differs each time, so
+// equal errors would have different texts.
 func withoutPort(err error) error {
 	text := err.Error()
 	for e := err; e != nil; e = errors.Unwrap(e) {
@@ -196,7 +196,7 @@ func authHeader(c *promconfig.HTTPClientConfig) http.Header {
 	return req.Header
 }
 
-// addHeader appends the values of more to those of h.
+// addHeader appends the values in more to those in h.
 func addHeader(h, more http.Header) {
 	for name, values := range more {
 		h[name] = append(h[name][:len(h[name]):len(h[name])], values...)

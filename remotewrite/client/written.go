@@ -5,15 +5,15 @@ import (
 	"strconv"
 )
 
-// Written is how much a receiver says it wrote of a request of remote write 2.0 ("Required Written
-// Response Headers"). If any of the headers is there, a missing one means none written; without
-// any, nothing is known.
+// Written is the number of items that a receiver says it wrote of a request of remote write 2.0 ("Required Written
+// Response Headers"). If any of the headers is present, a missing one means 0; without
+// any, the numbers are unknown.
 type Written struct {
 	Known                          bool
 	Samples, Histograms, Exemplars uint64
 }
 
-// StatusUnsupported is the answer of a receiver of 2.0 that does not take a message ("Protocol",
+// StatusUnsupported is the status with which a receiver of 2.0 refuses a message type ("Protocol",
 // Content-Type).
 const StatusUnsupported = http.StatusUnsupportedMediaType
 
@@ -35,8 +35,8 @@ func parseWritten(h http.Header) (w Written) {
 	return w
 }
 
-// Stored returns how many of sent samples, histograms included, were written. A receiver that counts
-// more than it got has written all.
+// Stored returns how many of sent samples, histograms included, were written. A receiver that reports
+// more than that has written all.
 func (w Written) Stored(sent int) int {
 	// Two numbers below 2⁶³ do not overflow.
 	return int(min(w.Samples+w.Histograms, uint64(sent)))
