@@ -18,10 +18,10 @@ import (
 // assertionLife is the lifetime of an assertion: Azure accepts ten minutes and more, Google at most an hour.
 const assertionLife = 10 * time.Minute
 
-// certificate signs assertions with its key, which prove that its owner asks.
+// certificate signs assertions with its key, which authenticate its owner.
 type certificate struct {
 	key   *rsa.PrivateKey
-	chain [][]byte // DER, the owner's first
+	chain [][]byte // DER; the owner's certificate is first
 }
 
 // readCertificate reads a certificate with its chain and its key, in PEM. The key may be in the same file.
@@ -60,7 +60,7 @@ func readCertificate(file, keyFile string, files Files) (*certificate, error) {
 	return c, nil
 }
 
-// rsaKey is the first private key in a text.
+// rsaKey returns the first private RSA key in a text.
 func rsaKey(text string) (*rsa.PrivateKey, error) {
 	for block, rest := pem.Decode([]byte(text)); block != nil; block, rest = pem.Decode(rest) {
 		if k, err := x509.ParsePKCS1PrivateKey(block.Bytes); err == nil {
@@ -75,7 +75,7 @@ func rsaKey(text string) (*rsa.PrivateKey, error) {
 	return nil, errors.New("there is no RSA key in it (PEM, PKCS #1 or PKCS #8, without a passphrase)")
 }
 
-// azureAssertion is the assertion that an application with a certificate sends in place of a secret (Microsoft
+// azureAssertion returns the assertion that an application with a certificate sends in place of a secret (Microsoft
 // identity platform, "Application authentication certificate credentials").
 func (c *certificate) azureAssertion(id, to string, chain bool) (string, error) {
 	now := time.Now()

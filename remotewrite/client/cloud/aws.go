@@ -14,16 +14,16 @@ import (
 	"hwsagent/remotewrite/config"
 )
 
-// aws gets the first keys and, with these, the keys of roles.
+// aws gets the initial keys and, with these, the keys of roles.
 type aws struct {
 	first   keyGiver
-	roles   []role // each is assumed with the keys of the one before
+	roles   []role // each is assumed with the keys of the previous one
 	region  string
 	service string
 	sts     string // the address of the security token service
 }
 
-// keyGiver gets the first keys; end is zero if they last.
+// keyGiver gets the initial keys; end is zero if they do not expire.
 type keyGiver interface {
 	keys(ctx context.Context, net Network) (k Keys, end time.Time, err error)
 	secrets() []string
@@ -35,7 +35,7 @@ type role struct {
 	tags                     map[string]string
 }
 
-// SigV4 finds the source of the keys. The order is that of Amazon's SDKs: the entry; the environment's keys; its
+// SigV4 selects the source of the keys, in the order of Amazon's SDKs: the entry; the environment's keys; its
 // web identity; the profile; the container; the machine.
 func SigV4(c *config.SigV4, env Environment, files Files) (Source, error) {
 	p, err := readProfiles(env, files)
@@ -87,10 +87,10 @@ func either(s, otherwise string) string {
 	return otherwise
 }
 
-// maxProfiles is how many profiles may name each other as the source of keys.
+// maxProfiles is the longest chain of profiles that name each other as the source of keys.
 const maxProfiles = 5
 
-// ofProfile uses the keys of a profile, or else those of the container or the machine.
+// ofProfile selects the keys of a profile, or else those of the container or the machine.
 func (a *aws) ofProfile(all profiles, name string, env Environment, files Files, depth int) (err error) {
 	p := all[name]
 	defer func() {
@@ -127,7 +127,7 @@ func (a *aws) ofProfile(all profiles, name string, env Environment, files Files,
 	return err
 }
 
-// fromSource uses the keys that credential_source of a profile names.
+// fromSource selects the keys named by a profile's credential_source.
 func (a *aws) fromSource(source string, env Environment, files Files) (err error) {
 	switch source {
 	case "Environment":
@@ -147,7 +147,7 @@ func (a *aws) fromSource(source string, env Environment, files Files) (err error
 	return err
 }
 
-// placed is the source of keys that the container or the machine of the agent offers.
+// placed returns the source of keys of the agent's container or machine.
 func placed(env Environment, files Files) (keyGiver, error) {
 	if c, err := newContainer(env, files); c != nil || err != nil {
 		return c, err
@@ -155,7 +155,7 @@ func placed(env Environment, files Files) (keyGiver, error) {
 	return newMachine(env)
 }
 
-// profiles are those of the files of the AWS command line, by name.
+// profiles are the profiles in the files of the AWS command line, by name.
 type profiles map[string]section
 
 type section map[string]string
@@ -164,7 +164,7 @@ func (s section) keys() fixedKeys {
 	return fixedKeys{ID: s["aws_access_key_id"], Secret: s["aws_secret_access_key"], Session: s["aws_session_token"]}
 }
 
-// profileFiles are the files with profiles: that of the settings and that of the keys, which overrides the first.
+// profileFiles returns the files with profiles: the settings and the keys. The second overrides the first.
 func profileFiles(env Environment) (names []string) {
 	for _, f := range [2]struct{ variable, name string }{{"AWS_CONFIG_FILE", "config"}, {"AWS_SHARED_CREDENTIALS_FILE", "credentials"}} {
 		name := env.Get(f.variable)
@@ -178,7 +178,7 @@ func profileFiles(env Environment) (names []string) {
 	return names
 }
 
-// readProfiles reads both files, which may be missing.
+// readProfiles reads both files; a missing one is no error.
 func readProfiles(env Environment, files Files) (profiles, error) {
 	all := profiles{}
 	for _, name := range profileFiles(env) {
@@ -194,7 +194,7 @@ func readProfiles(env Environment, files Files) (profiles, error) {
 	return all, nil
 }
 
-// parse adds the profiles of a file. In one of the two each name but default follows the word profile.
+// parse adds the profiles of a file. In the settings file the word profile precedes each name except default.
 func (all profiles) parse(text string) {
 	var in section
 	for line := range strings.Lines(text) {
@@ -209,14 +209,14 @@ func (all profiles) parse(text string) {
 			continue
 		}
 		key, value, ok := strings.Cut(trimmed, "=")
-		if !ok || in == nil || strings.HasPrefix(trimmed, "#") || strings.HasPrefix(trimmed, ";") || line[0] == ' ' || line[0] == '\t' { // the last are parts of a nested value
+		if !ok || in == nil || strings.HasPrefix(trimmed, "#") || strings.HasPrefix(trimmed, ";") || line[0] == ' ' || line[0] == '\t' { // indented lines belong to a nested value
 			continue
 		}
 		in[strings.ToLower(strings.TrimSpace(key))] = strings.TrimSpace(value)
 	}
 }
 
-// stsAddress is where roles are assumed: in the region, as Amazon's SDKs have it since 2022.
+// stsAddress returns the address for assuming roles: in the region, as in Amazon's SDKs since 2022.
 func stsAddress(region string, fips bool, env Environment) string {
 	if own := either(env.Get("AWS_ENDPOINT_URL_STS"), env.Get("AWS_ENDPOINT_URL")); own != "" {
 		return own
@@ -226,7 +226,7 @@ func stsAddress(region string, fips bool, env Environment) string {
 		domain = "amazonaws.com.cn"
 	}
 	name := "sts"
-	if fips && !strings.HasPrefix(region, "us-gov-") { // there all are
+	if fips && !strings.HasPrefix(region, "us-gov-") { // all endpoints there are FIPS endpoints
 		name = "sts-fips"
 	}
 	return "https://" + name + "." + region + "." + domain + "/"
@@ -251,7 +251,7 @@ func (a *aws) Get(ctx context.Context, net Network) (Access, error) {
 	return Access{Keys: &k, End: end, Secrets: []string{k.Secret, k.Session}}, nil
 }
 
-// fixedKeys are keys that a configuration, the environment or a file holds.
+// fixedKeys are keys from a configuration, the environment or a file.
 type fixedKeys Keys
 
 func environmentKeys(env Environment) fixedKeys {
@@ -264,7 +264,7 @@ func (f fixedKeys) keys(context.Context, Network) (Keys, time.Time, error) {
 
 func (f fixedKeys) secrets() []string { return []string{f.Secret, f.Session} }
 
-// nearby reports whether a host is this machine or its cloud's container endpoint, which may be asked without TLS
+// nearby reports whether a host is this machine or its cloud's container endpoint, for which plain HTTP is allowed
 // (Amazon's SDKs: container credentials).
 func nearby(u *url.URL) bool {
 	if u.Hostname() == "localhost" {

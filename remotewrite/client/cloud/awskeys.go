@@ -16,10 +16,10 @@ import (
 	"time"
 )
 
-// sessionSeconds is the lifetime of a role's keys that is asked for, as Amazon's SDKs do.
+// sessionSeconds is the requested lifetime of a role's keys, as in Amazon's SDKs.
 const sessionSeconds = "900"
 
-// assume gets the keys of a role by means of other keys (sts:AssumeRole).
+// assume gets the keys of a role with other keys (sts:AssumeRole).
 func (a *aws) assume(ctx context.Context, net Network, r role, with Keys) (Keys, time.Time, error) {
 	values := url.Values{
 		"Action": {"AssumeRole"}, "Version": {"2011-06-15"}, "DurationSeconds": {sessionSeconds},
@@ -42,7 +42,7 @@ func (a *aws) assume(ctx context.Context, net Network, r role, with Keys) (Keys,
 	return askSTS(net, req)
 }
 
-// webIdentity is a role that is assumed with a token of another issuer, such as the one of a Kubernetes service
+// webIdentity is a role assumed with the token of another issuer, such as that of a Kubernetes service
 // account (sts:AssumeRoleWithWebIdentity).
 type webIdentity struct {
 	sts    string
@@ -73,7 +73,7 @@ func (w *webIdentity) keys(ctx context.Context, net Network) (Keys, time.Time, e
 	return askSTS(net, req)
 }
 
-// temporaryKeys are keys as the security token service writes them.
+// temporaryKeys are keys in the format of the security token service.
 type temporaryKeys struct {
 	ID      string    `xml:"AccessKeyId"`
 	Secret  string    `xml:"SecretAccessKey"`
@@ -134,7 +134,7 @@ func (m *machine) keys(ctx context.Context, net Network) (Keys, time.Time, error
 	if refused != nil {
 		return no(refused)
 	}
-	token := strings.TrimSpace(string(resp.Body)) // services that stand in for this one end their texts with a line
+	token := strings.TrimSpace(string(resp.Body)) // substitutes for the metadata service end their texts with a newline
 	list := m.address + "/latest/meta-data/iam/security-credentials/"
 	ask := func(from string) ([]byte, error) {
 		req, err := get(ctx, from, "X-Aws-Ec2-Metadata-Token", token)
@@ -161,7 +161,7 @@ func (m *machine) keys(ctx context.Context, net Network) (Keys, time.Time, error
 	return jsonKeys(body, list)
 }
 
-// jsonKeys reads keys in the form of the metadata service and of the container's endpoint.
+// jsonKeys reads keys in the format of the metadata service and of the container's endpoint.
 func jsonKeys(body []byte, from string) (Keys, time.Time, error) {
 	var k struct {
 		Code, Message          string
@@ -186,7 +186,7 @@ type container struct {
 	token   string // the value of Authorization; may be ""
 }
 
-// newContainer returns nil if the agent runs in no such container.
+// newContainer returns nil if the agent does not run in such a container.
 func newContainer(env Environment, files Files) (keyGiver, error) {
 	c := &container{token: env.Get("AWS_CONTAINER_AUTHORIZATION_TOKEN"), near: true}
 	if path := env.Get("AWS_CONTAINER_CREDENTIALS_RELATIVE_URI"); path != "" {

@@ -14,8 +14,8 @@ import (
 	"hwsagent/remotewrite/config"
 )
 
-// azureCloud is the address of a cloud of Azure that gives tokens, and the scope of its Azure Monitor, with the two
-// slashes that its receivers want.
+// azureCloud is the login address of an Azure cloud, and the scope of its Azure Monitor, with the two
+// slashes that its receivers require.
 type azureCloud struct{ login, scope string }
 
 func azureCloudOf(name string) azureCloud {
@@ -28,10 +28,10 @@ func azureCloudOf(name string) azureCloud {
 	return azureCloud{"https://login.microsoftonline.com", "https://monitor.azure.com//.default"}
 }
 
-// workloadToken is the file of a pod's token if the environment names none.
+// workloadToken is the file with a pod's token if the environment names none.
 const workloadToken = "/var/run/secrets/azure/tokens/azure-identity-token" // #nosec G101 -- the name of a file
 
-// Azure finds the way to get tokens of Microsoft Entra ID.
+// Azure selects the source of tokens of Microsoft Entra ID.
 func Azure(c *config.AzureAD, env Environment, files Files) (Source, error) {
 	of := azureCloudOf(c.Cloud)
 	if c.Scope != "" {
@@ -70,7 +70,7 @@ func azureSource(c *config.AzureAD, of azureCloud, env Environment, files Files)
 	return nil, errors.New("there is no way to log in")
 }
 
-// fromEnvironment uses the credentials that the environment names, in the order of Azure's SDKs.
+// fromEnvironment selects the credentials named by the environment, in the order of Azure's SDKs.
 func fromEnvironment(of azureCloud, tenant string, env Environment, files Files) (Source, error) {
 	tenant = either(tenant, env.Get("AZURE_TENANT_ID"))
 	id := env.Get("AZURE_CLIENT_ID")
@@ -89,7 +89,7 @@ func fromEnvironment(of azureCloud, tenant string, env Environment, files Files)
 type azureForm struct {
 	to     string
 	values url.Values
-	sign   func() (assertion string, err error) // nil: there is one, or none
+	sign   func() (assertion string, err error) // nil: values have the assertion, or none is needed
 }
 
 func newAzureForm(of azureCloud, tenant, id string) *azureForm {
@@ -105,7 +105,7 @@ func withSecret(of azureCloud, tenant, id, secret string) *azureForm {
 	return f
 }
 
-// assertionType is that of RFC 7523, 2.2.
+// assertionType is the client assertion type of RFC 7523, 2.2.
 const assertionType = "urn:ietf:params:oauth:client-assertion-type:jwt-bearer"
 
 func federated(of azureCloud, tenant, id, file string, files Files) (Source, error) {
@@ -156,16 +156,16 @@ func (f *azureForm) Get(ctx context.Context, net Network) (Access, error) {
 }
 
 // managed is the identity of the virtual machine (instance metadata service), of the app (App Service), or of
-// a server elsewhere that Azure Arc manages.
+// a server outside Azure managed by Azure Arc.
 type managed struct {
 	address string
-	header  string // a header of each request
+	header  string // the name of a header of each request
 	value   string
-	arc     string // the directory with the answers to the challenges of Azure Arc; "" without
+	arc     string // the directory of the answers to Azure Arc's challenges; "" without Azure Arc
 }
 
 func newManaged(id, scope string, env Environment) *managed {
-	query := url.Values{"resource": {strings.TrimSuffix(scope, "/.default")}} // these endpoints are older than scopes
+	query := url.Values{"resource": {strings.TrimSuffix(scope, "/.default")}} // these endpoints do not support scopes
 	if id != "" {
 		query.Set("client_id", id)
 	}
@@ -177,7 +177,7 @@ func newManaged(id, scope string, env Environment) *managed {
 		m.address = endpoint + "?" + query.Encode()
 	case endpoint != "" && env.Get("IMDS_ENDPOINT") != "":
 		m.arc = arcKeys
-		query.Del("client_id") // such a server has one identity
+		query.Del("client_id") // an Azure Arc server has one identity
 		query.Set("api-version", "2019-11-01")
 		m.address = endpoint + "?" + query.Encode()
 	default:
@@ -209,14 +209,14 @@ func (m *managed) Get(ctx context.Context, net Network) (Access, error) {
 	return askBearer(net, req, true)
 }
 
-// arcKeys is the directory into which the agent of Azure Arc puts the answers to its challenges; maxArcKey bounds
+// arcKeys is the directory in which the Azure Arc agent stores the answers to its challenges; maxArcKey bounds
 // an answer, in bytes.
 const (
 	arcKeys   = "/var/opt/azcmagent/tokens"
 	maxArcKey = 4096
 )
 
-// answerChallenge proves to the agent of Azure Arc that this process may read its files: a refusal names a file, whose
+// answerChallenge proves to the Azure Arc agent that this process may read its files: a refusal names a file whose
 // contents go into the next request.
 func (m *managed) answerChallenge(req *http.Request, net Network) error {
 	resp, refused := call(net, req.Clone(req.Context()), true, oauthWords)

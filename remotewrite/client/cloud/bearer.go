@@ -8,10 +8,10 @@ import (
 	"time"
 )
 
-// number is a number in JSON, which some endpoints write as a text.
+// number is a JSON number, which some endpoints write as a string.
 type number float64
 
-// UnmarshalJSON reads a number, or a text that holds one.
+// UnmarshalJSON reads a number, or a string that contains one.
 func (n *number) UnmarshalJSON(b []byte) error {
 	text := strings.Trim(string(b), `"`)
 	if text == "" || text == "null" {
@@ -22,7 +22,7 @@ func (n *number) UnmarshalJSON(b []byte) error {
 	return err
 }
 
-// askBearer sends a request whose answer is a token as RFC 6749, 5.1, has it, or an error as in 5.2.
+// askBearer sends a request whose answer is a token as in RFC 6749, 5.1, or an error as in 5.2.
 func askBearer(net Network, req *http.Request, near bool) (Access, error) {
 	begin := time.Now()
 	resp, refused := call(net, req, near, oauthWords)
@@ -43,12 +43,12 @@ func oauthWords(body []byte) string {
 	return strings.TrimSuffix(e.Error+": "+e.Description, ": ")
 }
 
-// bearer reads a token out of an answer to a request of that time.
+// bearer reads a token from the answer to a request sent at begin.
 func bearer(req *http.Request, resp Response, begin time.Time) (Access, error) {
 	var t struct {
 		Token     string `json:"access_token"`
 		ExpiresIn number `json:"expires_in"`
-		ExpiresOn number `json:"expires_on"` // App Service of Azure has only this: a Unix time
+		ExpiresOn number `json:"expires_on"` // Azure's App Service sends only this: a Unix time
 	}
 	if err := json.Unmarshal(resp.Body, &t); err != nil || t.Token == "" {
 		return Access{}, &Error{Place: place(req.URL), Status: resp.Status, Header: resp.Header, Text: either(oauthWords(resp.Body), "the answer has no access_token")}

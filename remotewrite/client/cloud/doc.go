@@ -1,8 +1,8 @@
-// Package cloud gets the credentials for receivers of three clouds: keys of Amazon Web Services and the
+// Package cloud gets the credentials for receivers in three clouds: keys of Amazon Web Services and the
 // signatures made with them, tokens of Microsoft Entra ID, and tokens of Google.
 //
 // [SigV4], [Azure] and [Google] read the configuration, the environment and files, and return a [Source]. Its
-// Get asks the endpoints of the cloud once. The caller keeps the result until it ends, and provides the
+// Get asks the endpoints of the cloud once. The caller keeps the result until it expires, and provides the
 // connections ([Network]).
 package cloud
 
@@ -16,30 +16,30 @@ import (
 	"time"
 )
 
-// Source gets access to a receiver. Safe for concurrent use.
+// Source gets credentials for a receiver. Safe for concurrent use.
 type Source interface {
-	// Get asks for access. Errors that an endpoint caused are *[Error].
+	// Get asks for credentials. Errors caused by an endpoint are *[Error].
 	Get(ctx context.Context, net Network) (Access, error)
 
-	// What names the kind of access, for people: "AWS keys".
+	// What returns the kind of credentials, for people: "AWS keys".
 	What() string
 
-	// Secrets are the secrets that Get sends to endpoints.
+	// Secrets returns the secrets that Get sends to endpoints.
 	Secrets() []string
 }
 
 // Access holds the credentials for requests. Exactly one of Authorization and Keys is set.
 type Access struct {
 	Authorization string // the value of that header
-	Keys          *Keys  // sign with them
+	Keys          *Keys  // for signing requests
 	End           time.Time
 	Secrets       []string // the secrets in Authorization or Keys
 }
 
-// Network carries requests to endpoints. Their answers end, and redirects are not followed.
+// Network carries requests to endpoints. It bounds the size of answers and follows no redirects.
 type Network interface {
-	// Do sends a request. If near is set, it goes to this machine or its network, without a proxy.
-	// An answer with a body that is too long is an error.
+	// Do sends a request. If near is set, the request goes to this machine or its network, without a proxy.
+	// A body that is too long is an error.
 	Do(req *http.Request, near bool) (Response, error)
 }
 
@@ -50,7 +50,7 @@ type Response struct {
 	Body   []byte
 }
 
-// Files reads files of credentials: without surrounding space, and never empty.
+// Files reads credential files, without surrounding space. An empty file is an error.
 type Files interface {
 	Read(name string) (string, error)
 }
@@ -58,16 +58,16 @@ type Files interface {
 // Environment is the environment of the agent's process.
 type Environment struct {
 	Get  func(name string) string
-	Home string // the user's directory; "" if there is none
+	Home string // the user's home directory; "" if there is none
 }
 
-// Error is the failure of an endpoint.
+// Error is the failure of a request to an endpoint.
 type Error struct {
 	Place  string // scheme, host and path
-	Status int    // of its answer; 0 if there was none
+	Status int    // of the answer; 0 if there was none
 	Header http.Header
-	Text   string // its words, as it sent them
-	Err    error  // if there was no answer
+	Text   string // the text of the answer, unchanged
+	Err    error  // the cause if there was no answer
 }
 
 func (e *Error) Unwrap() error { return e.Err }
@@ -79,8 +79,8 @@ func (e *Error) Error() string {
 	return strings.TrimSuffix(fmt.Sprintf("%s: %d %s: %s", e.Place, e.Status, http.StatusText(e.Status), e.Text), ": ")
 }
 
-// call sends a request to an endpoint and returns its answer, or an error if that is no success. words
-// finds the endpoint's words in a refusal's body; "" means that all of it is.
+// call sends a request to an endpoint and returns its answer, or an error for any status other than 2xx. words
+// extracts the endpoint's message from the body of a refusal; if it returns "", the whole body is the message.
 func call(net Network, req *http.Request, near bool, words func(body []byte) string) (Response, *Error) {
 	resp, err := net.Do(req, near)
 	if err != nil {
@@ -107,7 +107,7 @@ func place(u *url.URL) string {
 	return (&url.URL{Scheme: u.Scheme, Host: u.Host, Path: u.Path}).String()
 }
 
-// form is a POST of values, as OAuth2 and Amazon's query protocol have it.
+// form returns a POST of values, as in OAuth2 and Amazon's query protocol.
 func form(ctx context.Context, to string, values url.Values) (*http.Request, error) {
 	req, err := http.NewRequestWithContext(ctx, http.MethodPost, to, strings.NewReader(values.Encode()))
 	if err != nil {
@@ -117,7 +117,7 @@ func form(ctx context.Context, to string, values url.Values) (*http.Request, err
 	return req, nil
 }
 
-// get is a GET with one header.
+// get returns a GET with one header.
 func get(ctx context.Context, from string, header, value string) (*http.Request, error) {
 	req, err := http.NewRequestWithContext(ctx, http.MethodGet, from, nil)
 	if err != nil {

@@ -15,13 +15,13 @@ import (
 	"hwsagent/remotewrite/config"
 )
 
-// googleScope is the right to write samples. googleTokens is the token endpoint of files that name none.
+// googleScope is the permission to write samples. googleTokens is the token endpoint for files that name none.
 const (
 	googleScope  = "https://www.googleapis.com/auth/monitoring.write"
 	googleTokens = "https://oauth2.googleapis.com/token" // #nosec G101 -- an address
 )
 
-// googleFile is what a file of credentials has, of a service account or of a person.
+// googleFile is the content of a credential file, for a service account or a person.
 type googleFile struct {
 	Type         string `json:"type"`
 	Email        string `json:"client_email"`
@@ -33,7 +33,7 @@ type googleFile struct {
 	RefreshToken string `json:"refresh_token"`
 }
 
-// Google finds the way to get tokens of Google: the file of the entry, that of the environment, that of the gcloud
+// Google selects the source of Google tokens: the entry's file, that of the environment, that of the gcloud
 // command, or else the machine.
 func Google(c *config.GoogleIAM, env Environment, files Files) (Source, error) {
 	file, must := c.CredentialsFile, true
@@ -60,7 +60,7 @@ func Google(c *config.GoogleIAM, env Environment, files Files) (Source, error) {
 	return googleMachine("http://" + host + "/computeMetadata/v1/instance/service-accounts/default/token?scopes=" + url.QueryEscape(googleScope)), nil
 }
 
-// googleFromFile reads a file of credentials. Errors have no part of its text.
+// googleFromFile reads a credential file. Its errors contain no part of the text.
 func googleFromFile(text string) (Source, error) {
 	var f googleFile
 	if json.Unmarshal([]byte(text), &f) != nil {
@@ -100,7 +100,7 @@ func googleFromFile(text string) (Source, error) {
 type googleForm struct {
 	to     string
 	values url.Values
-	sign   func(now time.Time) (assertion string, err error) // nil if values need no assertion
+	sign   func(now time.Time) (assertion string, err error) // nil: values need no assertion
 	hidden []string
 }
 
@@ -123,7 +123,7 @@ func (g *googleForm) Get(ctx context.Context, net Network) (Access, error) {
 	return askBearer(net, req, false)
 }
 
-// googleMachine is the address of the machine's metadata server that gives tokens of its service account.
+// googleMachine is the address of the machine's metadata server that issues tokens for its service account.
 type googleMachine string
 
 func (m googleMachine) What() string      { return "Google token" }

@@ -15,14 +15,14 @@ import (
 
 // Keys sign requests for Amazon Web Services (Signature Version 4). Immutable.
 type Keys struct {
-	ID      string // the name of the keys, which is no secret
+	ID      string // the name of the keys, not a secret
 	Secret  string
 	Session string // the token of temporary keys; "" for others
-	Region  string // of the scope that the signature is for
+	Region  string // part of the signature's scope
 	Service string
 }
 
-// The names that the algorithm gives itself, and its form of time: AWS General Reference, "Signature
+// The names and the time format that the algorithm defines: AWS General Reference, "Signature
 // Version 4 signing process".
 const (
 	algorithm  = "AWS4-HMAC-SHA256"
@@ -31,7 +31,7 @@ const (
 	amzDay     = "20060102"
 )
 
-// Sign sets the headers that authenticate a request: X-Amz-Date, X-Amz-Security-Token of temporary keys, and
+// Sign sets the headers that authenticate a request: X-Amz-Date, X-Amz-Security-Token for temporary keys, and
 // Authorization. sum is the SHA-256 of the body. The signature covers the host, Content-Type, Content-Encoding and
 // the headers X-Amz-*, so a proxy may change the others.
 func (k *Keys) Sign(req *http.Request, sum [sha256.Size]byte, now time.Time) {
@@ -53,8 +53,8 @@ func (k *Keys) Sign(req *http.Request, sum [sha256.Size]byte, now time.Time) {
 	req.Header.Set("Authorization", k.authorization(req.Method, req.URL.EscapedPath(), req.URL.RawQuery, signed, sum, now))
 }
 
-// authorization is the value of the header Authorization for a request with exactly these headers, Host included, and
-// with path and query as they are sent.
+// authorization returns the value of the Authorization header for a request with exactly these headers, Host included, and
+// with path and query as sent.
 func (k *Keys) authorization(method, path, query string, header http.Header, sum [sha256.Size]byte, now time.Time) string {
 	canonical, names := canonicalRequest(method, path, query, header, sum)
 	now = now.UTC()
@@ -70,7 +70,7 @@ func (k *Keys) authorization(method, path, query string, header http.Header, sum
 	return algorithm + " Credential=" + k.ID + "/" + scope + ", SignedHeaders=" + names + ", Signature=" + hex.EncodeToString(key)
 }
 
-// canonicalRequest is the form of a request that is signed, and the names of the headers in it.
+// canonicalRequest returns the form of a request to sign, and the names of the headers in it.
 func canonicalRequest(method, path, query string, header http.Header, sum [sha256.Size]byte) (text, signed string) {
 	lines := make(map[string]string, len(header))
 	var names []string
@@ -95,10 +95,10 @@ func canonicalRequest(method, path, query string, header http.Header, sum [sha25
 }
 
 // CleanPath removes dots and empty parts from a URL's path. The signed path has none, and not every service removes
-// them before it checks.
+// them before it verifies the signature.
 func CleanPath(u *url.URL) {
 	if u.RawPath != "" {
-		return // a part has an escaped slash
+		return // a part contains an escaped slash
 	}
 	clean := path.Clean("/" + u.Path)
 	if clean != "/" && strings.HasSuffix(u.Path, "/") {
@@ -107,8 +107,8 @@ func CleanPath(u *url.URL) {
 	u.Path = clean
 }
 
-// canonicalPath is a path as it is sent, without dots and empty parts, and escaped once more, as all services but S3
-// want it.
+// canonicalPath returns a path as sent, without dots and empty parts, and escaped once more, as all services but S3
+// require.
 func canonicalPath(sent string) string {
 	clean := path.Clean("/" + sent)
 	if clean != "/" && strings.HasSuffix(sent, "/") {
@@ -117,7 +117,7 @@ func canonicalPath(sent string) string {
 	return escape(clean, "/")
 }
 
-// canonicalQuery is a query with its parameters in the order of their escaped names and values.
+// canonicalQuery returns a query with its parameters sorted by escaped name and value.
 func canonicalQuery(raw string) string {
 	if raw == "" {
 		return ""
@@ -148,7 +148,7 @@ func unescape(s string) string {
 	return s
 }
 
-// escape escapes all but the unreserved characters of RFC 3986, 2.3, and those of keep.
+// escape escapes all characters except the unreserved ones of RFC 3986, 2.3, and those in keep.
 func escape(s, keep string) string {
 	const digits = "0123456789ABCDEF"
 	var b bytes.Buffer
