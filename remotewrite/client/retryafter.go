@@ -12,7 +12,7 @@ import (
 const maxRetryAfter = 5 * time.Minute
 
 // retryAfter reads a Retry-After header (RFC 9110, 10.2.3: seconds or an HTTP date)
-// as a wait from now, between 0 and maxRetryAfter. What cannot be read is 0. A date is
+// as a wait from now, between 0 and maxRetryAfter. An unreadable header means 0. A date is
 // measured from the response's own Date if there is one, so that a skew between the two clocks
 // does not matter.
 func retryAfter(header string, date, now time.Time) time.Duration {
