@@ -1,6 +1,6 @@
 // Package gate admits the requests of one target: one at a time until the target accepts data, none while it is paused or held.
 //
-// A [Gate] has no goroutine and sends nothing. A sender gets a [Pass] for each request and returns it with the meaning of the answer:
+// A [Gate] has no goroutine and sends no requests. A sender gets a [Pass] for each request and returns it with the meaning of the answer:
 //
 //	unproven ── Delivered ──> open ── Failed ──> paused ── the pause is over ──> one request at a time
 //	    ^                      └──── Refused ──> held ── the schedule or Poke ──> one test at a time

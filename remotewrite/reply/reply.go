@@ -31,7 +31,7 @@ const (
 	// Late: the receiver's database has a sample of the series that is as new or newer (Reason OutOfOrder), or another value
 	// at that time (Reason DuplicateTimestamp: then this sample itself is not stored).
 	Late
-	// TooOld: the sample is outside the receiver's time window. It may not be stored.
+	// TooOld: the sample is outside the receiver's time window. That does not mean that it is stored.
 	TooOld
 	// Bad: the receiver refuses the sample or its series for a reason other than its age.
 	Bad

@@ -74,7 +74,7 @@ type Config struct {
 
 const (
 	// FullTurns is how many turns a proof for an opaque refusal takes: if one of two receivers behind a
-	// balancer refuses everything at random, less than one attempt in 8,000 takes a good sample for a bad one.
+	// balancer refuses everything at random, less than one attempt in 8,000 rejects a good sample.
 	FullTurns = 5
 	// QuickTurns is the number of turns soon after a full proof, and for a refusal with a known reason.
 	QuickTurns = 2

@@ -23,8 +23,8 @@ import (
 //     at random at each distance from its end, which doubles each time; all, if the prefix is short;
 //   - in a round after a stored one: the last sample, one near it, and others drawn at random: three, or six if the round is short.
 //
-// A sample that is late behind an accepted one is late for another reason. It does not stand for others, and neither do later ones of its series until one is accepted.
-// If one series in n is late for another reason, all three samples asked for in a round are so in one of n³ cases in which a crash or an outage ended at
+// A sample that is late behind an accepted one is late for another reason. It is no evidence for others, and neither are later ones of its series until one is accepted.
+// If one series in n is late for another reason, the three samples sent alone for a round are all such samples in one of n³ cases in which a crash or an outage ended at
 // that round: TestSeriesOfAnotherSender prints how many good samples wrongly count as stored because of that.
 type search struct {
 	piece
@@ -35,11 +35,11 @@ type search struct {
 }
 
 const (
-	// allAsked is the most samples of a stored prefix for which each one is asked for.
+	// allAsked is the longest stored prefix of which every sample is sent alone.
 	allAsked = 12
-	// endAsked is how many samples are asked for at the end of the stored prefix.
+	// endAsked is how many samples at the end of the stored prefix are sent alone.
 	endAsked = 4
-	// roundAsked is how many samples are asked for in a round after a stored one.
+	// roundAsked is how many samples of a round after a stored one are sent alone.
 	roundAsked = 3
 	// fewAsked replaces roundAsked in a round of at most allAsked samples: one or two late ones are a large part of it.
 	fewAsked = 6
@@ -100,7 +100,7 @@ func (s *search) bounds(m *Machine) (lo, hi, lates int, strange []int) {
 	return lo, hi, lates, strange
 }
 
-// next returns the sample to ask for, or false at the end of the search.
+// next returns the sample to send alone, or false at the end of the search.
 func (s *search) next(m *Machine) (int, bool) {
 	s.order = slices.DeleteFunc(s.order, func(i int) bool { // bad ones are no evidence
 		x := &m.samples[i]
@@ -113,7 +113,7 @@ func (s *search) next(m *Machine) (int, bool) {
 	return s.confirm(m, lo, lates)
 }
 
-// ask returns the sample at a position of the order if it is open and was not asked for.
+// ask returns the sample at a position of the order if it is open and was not sent alone before.
 func (s *search) ask(m *Machine, at int) (int, bool) {
 	if at < 0 || at >= len(s.order) || m.samples[s.order[at]].state != open || s.asked[s.order[at]] {
 		return 0, false
@@ -122,7 +122,7 @@ func (s *search) ask(m *Machine, at int) (int, bool) {
 	return s.order[at], true
 }
 
-// boundary returns the next sample to ask for to find the end of the late ones: the last one, the first one, then by bisection.
+// boundary returns the next sample to send to find the end of the late ones: the last one, the first one, then by bisection.
 func (s *search) boundary(m *Machine, lo, hi int) (int, bool) {
 	n := len(s.order)
 	if len(s.asked) == 0 {
@@ -179,7 +179,7 @@ func (s *search) confirm(m *Machine, lo, lates int) (int, bool) {
 	return 0, false
 }
 
-// askWithin returns a random sample between two positions of the order that is open and was not asked for.
+// askWithin returns a random sample between two positions of the order that is open and was not sent alone before.
 func (s *search) askWithin(m *Machine, from, to int) (int, bool) {
 	for n, first := 0, m.rnd.IntN(max(to-from, 1)); n < to-from; n++ {
 		if i, ok := s.ask(m, from+(first+n)%(to-from)); ok {
@@ -199,7 +199,7 @@ func (m *Machine) concluded() {
 			m.suspects[m.samples[i].Series] = true
 		}
 	}
-	if lates < lo && lates < roundAsked { // the samples asked for turned out bad
+	if lates < lo && lates < roundAsked { // the samples sent alone turned out bad
 		lo = 0
 	}
 	for _, i := range s.order[:lo] {
