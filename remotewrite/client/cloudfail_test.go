@@ -34,8 +34,8 @@ func TestCloudRenewal(t *testing.T) {
 	})
 }
 
-// What was taken and is refused is exchanged once, and the request goes through: tokens at 401, keys at 403.
-// Keys that are the same again are not tried again.
+// A token or key that was accepted before and is refused now is replaced once, and the request succeeds: tokens at 401, keys at 403.
+// Identical new keys are not tried again.
 func TestCloudExchange(t *testing.T) {
 	for entry, names := range map[string][2]string{
 		roleEntry:                         {"ASIA1", "ASIA2"},

@@ -58,8 +58,8 @@ func TestExpiryOf(t *testing.T) {
 	}
 }
 
-// What ends is exported and listed: authority, client and receiver, and the token; what a new
-// file no longer tells is gone.
+// The ends of authority, client certificate, receiver certificate and token are exported and listed; an end that a new
+// file no longer has is removed.
 func TestExpiriesShown(t *testing.T) {
 	ca := testnet.NewAuthority(t)
 	year := func(y int) time.Time { return time.Date(y, 1, 1, 0, 0, 0, 0, time.UTC) }
@@ -106,8 +106,8 @@ func TestExpiriesShown(t *testing.T) {
 	})
 }
 
-// A receiver that is not believed because its certificate is over shows when that was; one
-// that is not verified shows its own.
+// The expiry of a receiver's expired certificate is shown although it is not trusted; an unverified
+// receiver shows its own certificate.
 func TestReceiverExpired(t *testing.T) {
 	ca := testnet.NewAuthority(t)
 	over := time.Date(2020, 1, 1, 0, 0, 0, 0, time.UTC)

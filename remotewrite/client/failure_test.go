@@ -95,8 +95,8 @@ func TestFailureWithoutAnAnswer(t *testing.T) {
 		t.Run(tc.name, func(t *testing.T) {
 			c := newClient(t, tc.entry, dir, Options{})
 			a := c.EmptyWrite(t.Context())
-			// With TLS 1.3 a server refuses a certificate after the handshake, while net/http may be writing: then the
-			// error can be that of the write, and the alert is lost. The next try of a target tells it.
+			// With TLS 1.3 a server refuses a certificate after the handshake, while net/http may be writing. Then the
+			// error may be that of the write, and the alert is lost. The target's next attempt gets it.
 			for tries := 0; tc.want == Handshake && a.Failure == Network && tries < 20; tries++ {
 				a = c.EmptyWrite(t.Context())
 			}

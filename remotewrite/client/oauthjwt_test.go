@@ -81,7 +81,7 @@ func TestOAuth2Assertion(t *testing.T) {
 	}
 }
 
-// What cannot sign is a fault of the credential file, told before anything is sent.
+// A key that cannot sign is a fault of the credential file, reported before any request is sent.
 func TestOAuth2KeyFaults(t *testing.T) {
 	ca := testnet.NewAuthority(t)
 	_, elliptic := ca.Issue("x")
@@ -100,8 +100,8 @@ func webToken(claims string) string {
 	return "e30." + base64.RawURLEncoding.EncodeToString([]byte(claims)) + ".c2ln"
 }
 
-// A token without expires_in that is a JSON web token lasts as long as it says, by the
-// issuer's clock: only the length counts. So does what makes no sense not matter.
+// A JSON web token without expires_in lasts as long as it claims, by the
+// issuer's clock: only the length counts. Implausible claims are ignored.
 func TestOAuth2Length(t *testing.T) {
 	for _, tc := range []struct {
 		answer string

@@ -233,7 +233,7 @@ func TestPutIsDurable(t *testing.T) {
 	check(letter(1), letter(3))
 }
 
-// Letters that were forgotten are gone for whoever reads, and the store goes on.
+// Cleared letters are gone for every reader, and the store still works.
 func TestClear(t *testing.T) {
 	dir := t.TempDir()
 	s, err := Open(dir, Options{MaxLetters: 4})

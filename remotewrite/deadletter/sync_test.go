@@ -6,8 +6,8 @@ import (
 	"testing"
 )
 
-// An error of fsync that says that a directory is not durable is told; one that says that
-// the file system has no such thing is none.
+// An fsync error that means that a directory is not durable is returned; one that means that
+// the file system cannot sync directories is not.
 func TestUnsyncable(t *testing.T) {
 	for err, want := range map[error]bool{
 		nil: false, syscall.EIO: false, syscall.ENOSPC: false, syscall.EROFS: false,

@@ -39,8 +39,8 @@ func TestPokeWhileARequestIsUnderWay(t *testing.T) {
 	}
 }
 
-// TestSplay: the first requests of queues that start together are spread; whoever pokes
-// one has it try at once.
+// TestSplay: the first requests of queues that start together are spread; a poke makes the
+// queue try at once.
 func TestSplay(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		const n, splay = 1000, 5 * time.Second
@@ -113,7 +113,7 @@ func TestReopensSlowly(t *testing.T) {
 	})
 }
 
-// TestRetryAfterSpreads: what was told to many in the same moment is kept, and spread.
+// TestRetryAfterSpreads: a Retry-After that many agents got at the same moment is kept, and jittered.
 func TestRetryAfterSpreads(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		const after = 30 * time.Second

@@ -28,8 +28,8 @@ func (m *memory) Remember(b []byte) error {
 
 func (m *memory) Recall() ([]byte, error) { return slices.Clone(m.b), m.err }
 
-// What is kept is read again by the next process; of another log no commit is meant, and
-// a file that is damaged in any byte is not believed.
+// The next process reads the saved book; commits of another log are cleared, and
+// a file with any damaged byte is rejected.
 func TestBookOfAnEarlierProcess(t *testing.T) {
 	store := &memory{}
 	before := New(store)
@@ -69,7 +69,7 @@ func TestBookOfAnEarlierProcess(t *testing.T) {
 	}
 }
 
-// Nothing is written while nothing is new, and what could not be written is written the next time.
+// The book is not written without news, and a failed write is repeated the next time.
 func TestBookIsWrittenWhenItChanges(t *testing.T) {
 	store := &memory{err: errors.New("the disk is full")}
 	b := New(store)

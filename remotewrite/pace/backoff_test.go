@@ -42,8 +42,8 @@ func TestBackoff(t *testing.T) {
 	}
 }
 
-// TestBackoffEases: a success does not make the next trouble begin at the beginning, a few
-// do. Meanwhile requests keep a distance, at most half the last pause in all.
+// TestBackoffEases: one success does not reset the backoff, a few
+// do. Meanwhile requests keep a distance, in total at most half the last pause.
 func TestBackoffEases(t *testing.T) {
 	r := rand.New(rand.NewPCG(1, 0))
 	for range 100 {

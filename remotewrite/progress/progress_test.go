@@ -97,7 +97,7 @@ func TestProgressBounds(t *testing.T) {
 	}
 }
 
-// What is finished does not run away from what is not.
+// Finished samples cannot run arbitrarily far ahead of unfinished ones.
 func TestProgressSpan(t *testing.T) {
 	p := New(100, 100)
 	p.SetLimits(100, 30)

@@ -73,7 +73,7 @@ func newModel(t *testing.T, seed uint64) *model {
 	return m
 }
 
-// refuses says why a series is refused in this round, numReasons if it is not; a good one is taken.
+// refuses returns the reason for which a series is refused in this round, numReasons if it is accepted.
 func (m *model) refuses(x *one) Reason {
 	switch {
 	case x.bad != numReasons && m.round < x.heals:
@@ -88,7 +88,7 @@ func (m *model) refuses(x *one) Reason {
 	return numReasons
 }
 
-// would says whether a sample of a series would be taken now.
+// would reports whether a sample of a series would be accepted now.
 func (m *model) would(x *one) bool {
 	return (x.bad == numReasons || m.round >= x.heals) && (x.taken || m.round >= m.raised || m.limit > 0)
 }
@@ -206,8 +206,8 @@ func (m *model) try(at []int, r Reason) bool {
 	return true
 }
 
-// bisect stands for the machine of package split: it asks for samples alone, as long as it has requests. It knows which are good,
-// as that one finds out, so that what is counted here is what comes of the quarantine.
+// bisect replaces the machine of package split: it sends samples alone, as long as it has requests. It knows the good ones, which
+// the machine would find out, so that the counts show the effect of the quarantine only.
 func (m *model) bisect(at []int) {
 	const budget = 64
 	asked := 0
@@ -274,7 +274,7 @@ func (m *model) run() {
 	}
 }
 
-// limited is how many series are in quarantine only because the limit was reached.
+// limited returns how many series are in quarantine only because the limit was reached.
 func (m *model) limited() (n int) {
 	for i := range m.series {
 		if x := &m.series[i]; x.mark != 0 && x.mark.Reason() == limit && x.bad == numReasons {
@@ -284,8 +284,8 @@ func (m *model) limited() (n int) {
 	return n
 }
 
-// TestModel runs the quarantine against random receivers: a tenant's limit of series that is raised later, labels and types that are
-// refused, of which some are put right, and refusals in no known words. It prints what the quarantine costs of good samples.
+// TestModel runs the quarantine against random receivers: a tenant's limit of series that is raised later, refused labels and types,
+// some of them corrected later, and refusals for unknown reasons. It prints how many good samples the quarantine costs.
 func TestModel(t *testing.T) {
 	from, cases := uint64(1), *modelCases
 	if *modelSeed > 0 {

@@ -11,8 +11,8 @@ import (
 	"hwsagent/wal"
 )
 
-// A replay to a tenant has what is the tenant's; one to the rest what can be nobody's but
-// the default's; without a default there is none.
+// A replay to a tenant has the tenant's samples; one to the default target has those that belong to no
+// other tenant; without a default tenant there is no such replay.
 func TestReplayToTenant(t *testing.T) {
 	var c config.Config
 	if err := yaml.Load([]byte("url: http://h.example/\nname: m\nhwsagent: {tenant: {label: team, default: d}}"), &c, yaml.WithKnownFields()); err != nil {

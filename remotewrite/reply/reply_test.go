@@ -138,7 +138,7 @@ func BenchmarkOf(b *testing.B) {
 	}
 }
 
-// Whoever reads OfSeries keeps series back for it: the reasons that lie in a sample, a request or the receiver are none of them.
+// Callers of OfSeries hold back whole series, so it must exclude reasons that lie in a sample, a request or the receiver.
 func TestReasonsOfSeries(t *testing.T) {
 	var not []string
 	for r := range reasons {

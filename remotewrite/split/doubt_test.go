@@ -7,9 +7,9 @@ import (
 	"testing"
 )
 
-// After the loss of a savepoint all of the log may be stored already. Finding out costs a number of requests
-// that is bounded by that of full-size requests, and work and memory in proportion to the samples, however many
-// samples of a series there are.
+// After the loss of a savepoint the whole log may be stored already. The number of requests to find out is
+// bounded by the number of full-size requests, and work and memory are proportional to the samples, whatever the number of
+// samples per series.
 func TestManySamplesInDoubt(t *testing.T) {
 	const series, limit = 1000, 2000
 	for _, partitions := range []int{1, 16} {
@@ -69,7 +69,7 @@ func findOut(t *testing.T, series, rounds, stored, partitions, limit int, window
 	if n := outcomes[Delivered] + outcomes[Resent]; n != len(samples) || len(m.Open()) > 0 {
 		t.Errorf("%d rounds: %d of %d samples are delivered or stored: %v", rounds, n, len(samples), outcomes)
 	}
-	// A round goes in a request of each partition; of a stored one two samples speak for the others.
+	// A round takes one request per partition; in a stored one, two samples stand for the others.
 	most := partitions * (3*rounds + 20)
 	if stored == 0 || window { // nothing is refused
 		most = rounds * max(series/limit, 1)
@@ -81,7 +81,7 @@ func findOut(t *testing.T, series, rounds, stored, partitions, limit int, window
 	return float64(after.TotalAlloc-before.TotalAlloc) / float64(len(samples))
 }
 
-// A sample that was taken as a test of a held target shows that the late one before it in its series is stored; one that was dropped shows nothing.
+// A sample that was accepted as a test of a held target proves that the late one before it in its series is stored; a dropped one proves nothing.
 func TestGone(t *testing.T) {
 	for _, tested := range []bool{true, false} {
 		m := New(Config{Limit: 10, Turns: FullTurns}, []Sample{{Series: 1, T: 1, Sent: true}, {Series: 1, T: 2, Sent: true}})

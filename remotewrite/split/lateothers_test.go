@@ -7,9 +7,9 @@ import (
 	"testing"
 )
 
-// Some series are late because another sender stored newer samples of them: any ones, or some beside each other. Of what is in doubt nothing is stored, all
-// is, or a part: any beginning of it. A good sample counts as stored though it is not, because those that were asked for were all of such series, in one of
-// 1,000,000 samples at most where these series are one in 50 or fewer, and where they are more, up to a half, in one of 5,000.
+// Some series are late because another sender stored newer samples of them: random series, or adjacent ones. Of the samples in doubt none is stored, all
+// are, or any prefix. A good sample wrongly counts as stored if all samples sent alone for its round were of such series: for at most one of
+// 1,000,000 samples if these series are one in 50 or fewer, and for one of 5,000 if they are more, up to a half.
 func TestSeriesOfAnotherSender(t *testing.T) {
 	for _, c := range []struct{ series, partitions, late, beside, runs, most int }{
 		{series: 12, partitions: 1, late: 1, beside: 6, runs: 5000, most: 5_000},
@@ -46,7 +46,7 @@ func TestSeriesOfAnotherSender(t *testing.T) {
 	}
 }
 
-// besideAnother runs a machine on samples in doubt, of which the first ones are stored. It returns how many good ones count as stored and are not, and how many
+// besideAnother runs a machine on samples in doubt, of which the first ones are stored. It returns how many good samples wrongly count as stored, and how many
 // requests there were.
 func besideAnother(t *testing.T, series, all, stored, partitions int, late map[uint64]bool, seed uint64) (wrong, requests int) {
 	t.Helper()

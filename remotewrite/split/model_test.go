@@ -82,7 +82,7 @@ func (r *receiver) name() string {
 	return s[1:]
 }
 
-// answer takes a request, and says what the receiver answers.
+// answer returns the receiver's answer to a request.
 func (r *receiver) answer(log []logged, at []int) Kind {
 	r.n++
 	r.refused = nil
@@ -182,10 +182,10 @@ type run struct {
 	unsure   map[int]bool  // samples whose first answer may have been lost, or forgotten when the target was held
 }
 
-// outage is some requests of which no answer arrives, from one up to another, and percent of them arrive.
+// outage is a range of requests without an answer; percent of them arrive.
 type outage struct{ from, to, percent int }
 
-// known is what a process knows of the series.
+// known is a process's knowledge about the series.
 type known struct {
 	taken   map[uint64]int64 // the newest that was taken
 	refused map[uint64]int   // how many were refused alone, and none was taken
@@ -193,7 +193,7 @@ type known struct {
 
 func newKnown() *known { return &known{map[uint64]int64{}, map[uint64]int{}} }
 
-// note takes a sample's outcome.
+// note records a sample's outcome.
 func (k *known) note(s logged, o Outcome) {
 	switch _, taken := k.taken[s.series]; {
 	case o == Delivered || o == Resent:
@@ -204,7 +204,7 @@ func (k *known) note(s logged, o Outcome) {
 	}
 }
 
-// standings says of samples in the log's order what is known of them, as the driver does.
+// standings returns the standings of samples in log order, as the driver derives them.
 func (k *known) standings(log []logged, samples []int) []Standing {
 	many, before := map[uint64]int{}, map[uint64]int64{}
 	for _, i := range samples {
@@ -246,14 +246,14 @@ func (r *run) send(at []int) Kind {
 	return k
 }
 
-// trace tells what happens in a case that is replayed.
+// trace prints the events of a replayed case.
 func (r *run) trace(format string, args ...any) {
 	if *modelSeed != 0 {
 		r.t.Logf(format, args...)
 	}
 }
 
-// attempt sends a request as the driver does: a failure is tried again, and an answer may be lost.
+// attempt sends a request like the driver: it retries failures, and an answer may be lost.
 func (r *run) attempt(at []int, once bool) Reply {
 	doubt := false
 	for n := 0; ; n++ {
@@ -296,7 +296,7 @@ func (r *run) attempt(at []int, once bool) Reply {
 	}
 }
 
-// split drives a machine. It returns the samples that are left because the target is held, and whether they may be stored.
+// split drives a machine. It returns the samples left because the target is held, and whether they may be stored.
 func (r *run) split(samples []int, sent bool, first *Reply, limit int) (left []int, doubt bool) {
 	anyOrder := r.to.anyOrder && r.rnd.IntN(2) == 0
 	is := make([]Standing, len(samples))
@@ -367,7 +367,7 @@ func (r *run) split(samples []int, sent bool, first *Reply, limit int) (left []i
 	return left, m.Doubt()
 }
 
-// before has some samples of a request become too old, or taken as tests of a held target, before it is sent. It returns the others.
+// before lets some samples of a request become too old, or be accepted as tests of a held target, before it is sent. It returns the others.
 func (r *run) before(m *Machine, q Request, samples []int) (at []int) {
 	if r.ages && r.rnd.IntN(20) == 0 {
 		r.age++
@@ -394,11 +394,11 @@ func (r *run) before(m *Machine, q Request, samples []int) (at []int) {
 	return at
 }
 
-// aged is the outcome of a sample that became too old to be sent.
+// aged is the outcome of a sample that became too old to send.
 const aged Outcome = 99
 
-// verdicts gives samples the outcomes that a machine has decided. Of some of which it is known only how many are not stored,
-// those are taken that the refusal names.
+// verdicts applies the outcomes that a machine has decided. If only the number of missing samples is known,
+// it chooses those that the refusal names.
 func (r *run) verdicts(m *Machine, samples []int) {
 	for _, v := range m.Verdicts() {
 		var at []int
@@ -430,7 +430,7 @@ func (r *run) settle(o Outcome, at ...int) {
 	}
 }
 
-// process delivers what has no outcome. False means that it was killed.
+// process delivers the samples without an outcome. It returns false if it was killed.
 func (r *run) process(limit int) (ended bool) {
 	defer func() {
 		if p := recover(); p != nil {
@@ -482,11 +482,11 @@ func (r *run) process(limit int) (ended bool) {
 	return true
 }
 
-// tally is what is printed at the end.
+// tally is the summary printed at the end.
 type tally struct{ samples, resent, resentBad, deliveredBad, unconfirmed, unconfirmedGood, rejectedStored, rejectedGood, requests, cases int }
 
-// TestModel runs random samples against random receivers, with crashes and lost answers. Whatever happens: each sample has one
-// outcome or is held, delivered ones are stored, no good sample counts as rejected, or as resent and is not stored, and nothing is lost by a receiver that
+// TestModel runs random samples against random receivers, with crashes and lost answers. In all cases each sample has one
+// outcome or is held, delivered ones are stored, no good sample counts as rejected, or as resent without being stored, and no sample is lost at a receiver that
 // refuses everything for a time.
 func TestModel(t *testing.T) {
 	tallies := map[string]*tally{}
@@ -577,8 +577,8 @@ func model(t *testing.T, seed uint64, tallies map[string]*tally) {
 	r.check(tallies)
 }
 
-// beside has another sender store newer samples of series that are beside each other, and of some others, and has an outage, in which no request arrives, each
-// one, or some.
+// beside lets another sender store newer samples of adjacent series and of some others, and adds an outage, in which none, all
+// or some of the requests arrive.
 func (r *run) beside(rnd *rand.Rand, series, rounds int) {
 	if rnd.IntN(4) > 0 {
 		return
@@ -600,7 +600,7 @@ func (r *run) beside(rnd *rand.Rand, series, rounds int) {
 	r.outage.percent = []int{0, 0, 50, 100}[rnd.IntN(4)]
 }
 
-// knows has the processes remember what became of each series. Some series are new then: their samples begin later. And a held target may be tested
+// knows lets the processes remember the outcomes of each series. Some series are new then: their samples begin later. A held target may be tested
 // with samples, and samples become too old.
 func (r *run) knows(rnd *rand.Rand, series int) {
 	r.tests, r.ages = rnd.IntN(6) == 0, rnd.IntN(12) == 0
@@ -624,7 +624,7 @@ func (r *run) knows(rnd *rand.Rand, series int) {
 // absent is the outcome of a sample that the log does not have.
 const absent Outcome = 98
 
-// plant has the receiver say how much it wrote, and has another sender store other values at the times of some samples.
+// plant lets the receiver report how much it wrote, and lets another sender store other values at the times of some samples.
 func (r *run) plant(rnd *rand.Rand) {
 	r.to.tells = rnd.IntN(3) == 0
 	r.named, r.unsure, r.to.twins = map[int][]int{}, map[int]bool{}, map[int]bool{}
@@ -669,9 +669,9 @@ func (r *run) check(tallies map[string]*tally) {
 		stored := r.to.has[i]
 		switch o := r.outcome[i]; {
 		case o == Delivered && !stored && s.twin && (r.unsure[i] || r.to.keeps && !r.to.tells && (r.to.mute || r.to.covered[i])):
-			// Its first answer was lost or forgotten. Or the receiver stored what comes after it, does not say how many samples it refused, and
-			// does not say why either, or refused another sample of the request, too: it would have answered the same if it had stored this one.
-			// Now it is dropped in silence. From the outside that cannot be told.
+			// Its first answer was lost or forgotten. Or the receiver stored the samples after it, does not report how many samples it refused, nor
+			// why, or refused another sample of the request too: it would have answered the same if it had stored this one.
+			// Now it drops the sample silently, which is invisible from outside.
 			x.deliveredBad++
 		case o == Delivered && !stored:
 			r.t.Errorf("seed %d: sample %d is delivered and not stored", r.seed, i)
