@@ -60,8 +60,8 @@ func TestClassify(t *testing.T) {
 	}
 }
 
-// To zstd, nothing is concluded about samples from a refusal, nor from a 2xx of which VictoriaMetrics'
-// header does not say who gives it.
+// An answer to zstd proves nothing about the samples if it is a refusal, or a 2xx without VictoriaMetrics'
+// header.
 func TestClassifyZstd(t *testing.T) {
 	for _, p := range []config.Policy{{RetryOnRateLimit: true}, {}, {OnRefusal: config.RefusalDrop, RetryOnRateLimit: true}, {OnRefusal: config.RefusalDrop}} {
 		for _, is := range []bool{false, true} {

@@ -40,8 +40,8 @@ func TestConnectionAge(t *testing.T) {
 	})
 }
 
-// A name that moves is followed within the age of connections, though the former host goes
-// on serving, and at once when that is gone: names are looked up for each connection.
+// A name that moves is followed within the maximum age of connections while the former host still
+// serves, and at once when that host is gone: each new connection looks up the name.
 func TestNameMoves(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		seen := map[string]int{}

@@ -12,8 +12,8 @@ import (
 	"hwsagent/remotewrite/internal/testnet"
 )
 
-// mute is a network whose connections can be made dead without a word, as a translator of
-// addresses does that forgets them: what is written vanishes, nothing comes.
+// mute is a network whose connections can die silently, as with an address
+// translator that loses its state: writes vanish, and no data comes.
 type mute struct {
 	mu    sync.Mutex
 	conns []*muteConn
@@ -53,7 +53,7 @@ func (m *mute) forget() int {
 	return len(m.conns)
 }
 
-// end closes what the client has not found out about yet.
+// end closes the connections that the client still believes to be alive.
 func (m *mute) end() {
 	m.mu.Lock()
 	defer m.mu.Unlock()
@@ -87,8 +87,8 @@ func (c *muteConn) Close() error {
 	return c.Conn.Close()
 }
 
-// Connections that died without a word cost one request that waits for its answer, not one
-// each, over HTTP/2 too: there, a request that is given up on does not end the connection.
+// Silently dead connections cost one request that waits for its answer, not one
+// each, even over HTTP/2, where cancelling a request does not end the connection.
 func TestForgottenConnections(t *testing.T) {
 	for name, entry := range map[string]string{"HTTP/1.1": "", "HTTP/2": "enable_http2: true\n"} {
 		t.Run(name, func(t *testing.T) {

@@ -108,8 +108,8 @@ func endlessAnswers() map[string]struct {
 	return all
 }
 
-// TestNoAnswerHangs: whoever answers, a receiver, a proxy or a token endpoint, and however
-// the answer does not end: a request is over within its time, and at once when its context
+// TestNoAnswerHangs: whether a receiver, a proxy or a token endpoint answers, and in whatever way
+// the answer does not end, a request ends within its time limit, and at once when its context
 // ends.
 func TestNoAnswerHangs(t *testing.T) {
 	const token = "{url: http://h.example/, remote_timeout: 7s, oauth2: {client_id: a, client_secret: CANARY, token_url: 'http://idp.example/token'}}"

@@ -154,8 +154,8 @@ func TestOAuth2SecretInBody(t *testing.T) {
 	}
 }
 
-// A token is renewed before its end, by Run; while the endpoint is down the old one is used
-// as long as it is good. Then nothing is sent, and the reason is told.
+// Run renews a token before its end. While the endpoint is down, the old token is used
+// as long as it is valid. Then no request is sent, and the reason is reported.
 func TestOAuth2Renewal(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		r, stop := newOAuthRig(t, "", "client_secret: x", nil)
@@ -193,8 +193,8 @@ func TestOAuth2Renewal(t *testing.T) {
 	})
 }
 
-// A token that was taken and is refused is exchanged once, and the request goes through. One
-// that was never taken is exchanged at most every half minute.
+// A token that was accepted before and is refused now is replaced once, and the request succeeds. One
+// that was never accepted is replaced at most every half minute.
 func TestOAuth2Unauthorized(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		r, stop := newOAuthRig(t, "", "client_secret: x", nil)
@@ -258,8 +258,8 @@ func TestOAuth2AskedOnce(t *testing.T) {
 	}
 }
 
-// What a token endpoint can do wrong: each is told with its address and reason, holds the
-// target or has it retry, and shows no secret.
+// The faults of a token endpoint: each is reported with its address and reason, holds the
+// target or causes a retry, and shows no secret.
 func TestOAuth2Failures(t *testing.T) {
 	text := func(status int, kind, body string) http.HandlerFunc {
 		return func(w http.ResponseWriter, _ *http.Request) {
@@ -358,7 +358,7 @@ func TestOAuth2MutualTLS(t *testing.T) {
 }
 
 // The client's secret is replaced in its file after the endpoint has begun to refuse it: the
-// refusal has the file read, and the held target is told.
+// refusal causes a reread of the file, and the held target is notified.
 func TestOAuth2SecretRotation(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		dir := testnet.WriteFiles(t, map[string]string{"secret": "old"})

@@ -184,8 +184,8 @@ func TestProxyKinds(t *testing.T) {
 	}
 }
 
-// Of a request to an https target the proxy sees host and port, its own user and headers,
-// and nothing that is the target's; the target sees nothing that is the proxy's.
+// For an https target the proxy sees host and port, and its own user and headers, but
+// no data of the target; the target sees no data of the proxy.
 func TestProxySeesNoCredentials(t *testing.T) {
 	secure, g := secureTarget(t)
 	p := startProxy(t, &httpProxy{to: secure.Listener.Addr().String(), auth: proxyBasic})

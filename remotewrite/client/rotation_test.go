@@ -98,8 +98,8 @@ func TestTokenRotation(t *testing.T) {
 	})
 }
 
-// The old token is revoked in the moment that the file changes: the first refusal
-// brings the new one into use, and the held target is told.
+// The old token is revoked at the moment that the file changes: the first refusal
+// brings the new one into use, and the held target is notified.
 func TestTokenRevoked(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		dir := testnet.WriteFiles(t, map[string]string{"token": "old"})
@@ -129,8 +129,8 @@ func TestTokenRevoked(t *testing.T) {
 	})
 }
 
-// Writers that are not careful: an empty file, half a token, a file that vanishes.
-// None of it is used, and what is wrong can be seen.
+// Careless writers: an empty file, half a token, a file that vanishes.
+// None of these contents is used, and the fault is visible.
 func TestTokenHalfWritten(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		dir := testnet.WriteFiles(t, map[string]string{"token": "old-token"})

@@ -6,7 +6,7 @@ import (
 )
 
 // proof shows that samples are at fault: in each turn they are refused again, and after that one to three
-// controls are accepted.
+// controls are accepted, or refused by the receiver's database.
 type proof struct {
 	piece
 	turns, turn int
@@ -14,7 +14,7 @@ type proof struct {
 	offset      int
 	outcome     Outcome
 	asking      bool // the last request had the samples, not a control
-	opaque      bool // only an accepted control counts
+	opaque      bool // the refusal has no known reason; see Config.Turns
 }
 
 func (p *proof) next() Request {
@@ -117,8 +117,8 @@ func (m *Machine) distrust(k Kind) {
 // mostKept is how many pieces may be kept back, with no sample accepted and no control known, before the machine ends.
 const mostKept = 8
 
-// keepBack keeps a piece until another sample is accepted, as there is no control. If no other samples are left to send,
-// the machine ends.
+// keepBack keeps a piece until another sample is accepted, because nothing contrasts with its refusal yet. If no other samples
+// are left to send, the machine ends.
 func (m *Machine) keepBack(p piece) {
 	others := slices.ContainsFunc(m.todo, func(q piece) bool { return len(q.at) > 0 }) ||
 		slices.ContainsFunc(m.groups, func(g []int) bool { return len(g) > 0 }) || m.search != nil

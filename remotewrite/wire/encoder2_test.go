@@ -210,7 +210,7 @@ func TestEncode2ManySymbols(t *testing.T) {
 	}
 }
 
-// A table that has been used 2³² times does not take the slots of its first use for new.
+// A table that was reset 2³² times does not take the slots of its first use for present ones.
 func TestSymbolsTurnOver(t *testing.T) {
 	s := newSymbols()
 	s.turn = math.MaxUint32
@@ -235,7 +235,7 @@ func TestEncode2AllocatesNothing(t *testing.T) {
 	}
 }
 
-// What is gone from the log must not be kept alive by the encoder for longer than until its
+// The encoder must not keep texts of removed series in memory beyond its
 // next request.
 func TestEncode2ForgetsTexts(t *testing.T) {
 	var e Encoder

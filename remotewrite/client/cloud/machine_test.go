@@ -6,7 +6,7 @@ import (
 	"testing"
 )
 
-// ec2 is the metadata service of an EC2 instance, or of what stands in for it: its texts end in what lines has.
+// ec2 is the metadata service of an EC2 instance, or a substitute: lines is the end of its texts.
 type ec2 struct{ lines string }
 
 func (e ec2) Do(req *http.Request, near bool) (Response, error) {
@@ -24,7 +24,7 @@ func (e ec2) Do(req *http.Request, near bool) (Response, error) {
 	return Response{Status: 404}, nil
 }
 
-// The texts of services that stand in for Amazon's, on other clouds and in tests, end with a line's end.
+// The texts of substitutes for Amazon's service, on other clouds and in tests, end with a newline.
 func TestMachineWhoseTextsEndInLines(t *testing.T) {
 	m, err := newMachine(Environment{Get: func(string) string { return "" }})
 	if err != nil {
