@@ -70,7 +70,7 @@ func (v Verdict) String() string {
 // counts as 415. It comes from receivers of 1.0 that ignore the
 // Content-Type and find no samples in the message.
 //
-// Samples are only given up for an answer to snappy, which every receiver must accept: a 2xx
+// Except for 429, samples are given up only for an answer to snappy, which every receiver must accept: a 2xx
 // to zstd may come from a receiver that did not read the body, and a refusal may be due to zstd.
 func Classify(a Answer, p config.Policy) Verdict {
 	v := classify(a, p)

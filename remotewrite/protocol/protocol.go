@@ -54,8 +54,8 @@ const (
 	numTests
 )
 
-// Choice is the version of a request. A trial is sent as 1.0 although 2.0 is in use: if the target
-// accepts it, it does not accept 2.0.
+// Choice is the version of a request. A trial is sent as 1.0 although 2.0 is in use: its success
+// proves that the target does not accept 2.0.
 type Choice struct {
 	Version wire.Version
 	Trial   bool
