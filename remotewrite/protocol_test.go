@@ -377,10 +377,12 @@ func TestDropCountsWhatWasWrittenOfABacklog(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		r := newLateRig(t)
 		r.cfg.Target.OnRefusal, r.cfg.ProtobufMessage, r.to.keepsGood2 = config.RefusalDrop, config.MessageV2, true
+		from, until := time.Now().Add(time.Minute).UnixMilli(), time.Now().Add(21*time.Minute).UnixMilli()
+		r.to.poison = func(s smp) bool {
+			return s.t >= from && s.t < until && s.t%15_000 < 5000 && s.series == "m07"
+		}
 		r.start()
 		r.collect(time.Minute)
-		bad := time.Now().Add(20 * time.Minute).UnixMilli()
-		r.to.poison = func(s smp) bool { return s.t < bad && s.t%15_000 < 5000 && s.series == "m07" }
 		r.down.Store(true)
 		r.collect(20 * time.Minute)
 		r.down.Store(false)

@@ -83,7 +83,8 @@ func TestUpsd(t *testing.T) {
 	var got string
 	waitFor(t, daemon, func() bool {
 		got, err = round(t, p)
-		return strings.Contains(got, "hw_battery_charge_ratio{")
+		// The driver sends its variables in the order of their names: with the last one, upsd has all of them.
+		return strings.Contains(got, prefix+"ups_temperature{")
 	})
 	if err == nil || !strings.Contains(err.Error(), "absent: DRIVER-NOT-CONNECTED") {
 		t.Errorf("the device without a driver: %v", err)
