@@ -1,6 +1,7 @@
 package remotewrite
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -131,17 +132,13 @@ func (o *Options) setDefaults() {
 	if o.Rand == nil {
 		o.Rand = rand.Float64
 	}
-	if o.Encoders == nil {
-		o.Encoders = NewEncoderPool()
-	}
+	o.Encoders = cmp.Or(o.Encoders, NewEncoderPool())
+	o.Logger = cmp.Or(o.Logger, slog.New(slog.DiscardHandler))
 	if o.ClockSynced == nil {
 		o.ClockSynced = func() bool { return false }
 	}
 	if o.Every == nil {
 		o.Every = func(d time.Duration) (<-chan time.Time, func()) { t := time.NewTicker(d); return t.C, t.Stop }
-	}
-	if o.Logger == nil {
-		o.Logger = slog.New(slog.DiscardHandler)
 	}
 }
 

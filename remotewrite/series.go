@@ -3,8 +3,10 @@ package remotewrite
 import (
 	"github.com/prometheus/prometheus/model/labels"
 	"github.com/prometheus/prometheus/model/relabel"
+	"github.com/prometheus/prometheus/prompb"
 
 	"hwsagent/remotewrite/config"
+	"hwsagent/remotewrite/families"
 	"hwsagent/remotewrite/tenant"
 	"hwsagent/remotewrite/wire"
 	"hwsagent/wal"
@@ -133,4 +135,15 @@ func (c *seriesCache) derive(s *wal.Series, whole bool) *series {
 		c.recall(to)
 	}
 	return to
+}
+
+// families returns the metadata of all families that have a series which is sent.
+func (c *seriesCache) families() []prompb.MetricMetadata {
+	return families.Of(func(yield func(*wal.Series) bool) {
+		for i := range c.slots {
+			if s := c.slots[i].to; s != nil && !s.dropped() && !yield(s.from) {
+				return
+			}
+		}
+	})
 }
