@@ -5,15 +5,15 @@ import (
 	"fmt"
 )
 
-// Adopt gives the queue of one target to another, and with it ledger and pause: the target
-// was renamed. Neither may be open. The new one may have a queue, if that is no more than
-// what was collected since the old one was last served: then everything in it waits in the
-// adopted one, too. Otherwise the error is ErrOwnData, for two queues do not become one.
+// Adopt moves the queue of target from, with its ledger and pause, to target to, for a renamed
+// target. Neither may be open. Target to may have a queue of its own only if that begins no
+// earlier than the last data served for from and has no outcomes yet: then the adopted queue
+// contains all its samples. Otherwise the error is ErrOwnData, because queues are not merged.
 //
-// Both changes are one record, so that after a crash at any moment one of the two has the queue. After an error nothing has
-// changed.
+// Both changes are in one record, so after a crash exactly one of the two has the queue. After an error both are
+// unchanged.
 func (l *Log) Adopt(from, to string) error {
-	// What the budget lets go meanwhile would be counted for the one that is gone.
+	// Samples dropped for the budget meanwhile would be counted for the old target.
 	l.budget.mu.Lock()
 	defer l.budget.mu.Unlock()
 	if err := l.targets.adopt(from, to); err != nil {
@@ -22,7 +22,7 @@ func (l *Log) Adopt(from, to string) error {
 	return nil
 }
 
-// adopt is [Log.Adopt].
+// adopt implements [Log.Adopt].
 func (ts *targets) adopt(from, to string) error {
 	ts.mu.Lock()
 	defer ts.mu.Unlock()
@@ -68,7 +68,7 @@ func (ts *targets) adopt(from, to string) error {
 	return err
 }
 
-// bequeath checks that the queue may go to next, which may be nil. It returns what is to be stored for next.
+// bequeath checks that the queue may go to next, which may be nil, and returns the savepoint to store for next.
 func (t *target) bequeath(next *target) (st storedSavepoint, err error) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
@@ -98,12 +98,12 @@ func (t *target) bequeath(next *target) (st storedSavepoint, err error) {
 	return st, nil
 }
 
-// retire says whether the target is gone.
+// retire sets whether the target is gone.
 func (t *target) retire(gone bool) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	t.gone = gone
-	t.version++ // if it is not, a record may have said that it was
+	t.version++ // after a failed removal, a record on disk may still say that the target is gone
 }
 
 func (t *target) isEnrolled() bool {

@@ -26,28 +26,27 @@ var (
 
 var _ storage.AppendableV2 = (*Log)(nil)
 
-// AppenderV2 starts a batch, which Commit logs as a whole. Batches of any number of
-// goroutines may be open at once; one batch belongs to one goroutine. ctx is not
-// used: a Commit that has begun is not given up half-way.
+// AppenderV2 starts a batch, which Commit logs as a whole. Any number of batches may be
+// open at once; each belongs to one goroutine. ctx is not used, because Commit is not
+// cancelled half-way.
 //
-// Append returns storage.ErrDuplicateSampleForTimestamp for a series' newest
-// timestamp with another value, and storage.ErrOutOfOrderSample for an older one if
-// the caller wants that; every other older sample is logged. A sample that repeats
-// the newest one in time and value is accepted, but logged and counted no second
-// time. References that Append returns stay valid for the life of the process; after
-// an hour without a sample they need the labels again.
+// Append returns storage.ErrDuplicateSampleForTimestamp for another value at the newest
+// timestamp of the series, and storage.ErrOutOfOrderSample for an older sample if the
+// caller sets RejectOutOfOrder; otherwise older samples are logged. A repetition of the
+// newest sample, equal in time and value, is accepted but neither logged nor counted
+// again. References that Append returns stay valid for the life of the process; after an
+// hour without a sample, Append needs the labels again.
 //
-// Commit returns nil when a process kill can no longer take the batch, and under
-// SyncAlways, as long as that is the setting, when a power cut cannot either. Otherwise
-// nothing of the batch is in the log, and the error is or wraps ErrFull, ErrClosed, or what
-// the disk said.
+// Commit returns nil when the batch survives a process kill, and under SyncAlways (while
+// that is the setting) a power cut too. Otherwise no part of the batch is in the log, and
+// the error is or wraps ErrFull, ErrClosed or the error of the disk.
 func (l *Log) AppenderV2(context.Context) storage.AppenderV2 {
 	return &appender{log: l, b: l.writer.newBatch()}
 }
 
-// Share returns labels that equal ls: those that the log has in memory, where a sample of that series was
-// appended lately, else ls. Whoever keeps the labels of what it appends keeps these, so that they are in memory
-// once, also after a series has ended and come back. Safe for concurrent use.
+// Share returns the log's own copy of the labels ls if a sample of the series was appended lately, otherwise ls.
+// Callers that keep labels of appended series should keep this copy, so that memory holds the labels only once,
+// even after a series has ended and come back. Safe for concurrent use.
 func (l *Log) Share(ls labels.Labels) labels.Labels {
 	if s := l.series.find(ls); s != nil {
 		return s.labels
@@ -55,11 +54,11 @@ func (l *Log) Share(ls labels.Labels) labels.Labels {
 	return ls
 }
 
-// Remember says how long series without a sample are asked for by [Log.Ref] and [Log.Newest]. Those not marked stale are
-// kept for that long, and for an hour at least, whatever was said before. Safe for concurrent use.
+// Remember sets how long [Log.Ref] and [Log.Newest] must know a series after its last sample. Series not marked stale are
+// kept for that long, but at least an hour. A later call replaces the setting. Safe for concurrent use.
 func (l *Log) Remember(idle time.Duration) { l.series.remember(idle) }
 
-// Ref is the reference of the series with these labels, 0 if no sample of it was appended lately; see
+// Ref returns the reference of the series with these labels, or 0 if no sample of it was appended lately; see
 // [Log.AppenderV2]. Safe for concurrent use.
 func (l *Log) Ref(ls labels.Labels) storage.SeriesRef {
 	if s := l.series.find(ls); s != nil {
@@ -68,9 +67,9 @@ func (l *Log) Ref(ls labels.Labels) storage.SeriesRef {
 	return 0
 }
 
-// Newest is the newest committed sample of the series with that reference, as it was appended: its labels, its time in
-// milliseconds, its value, which is v, h or fh, and of o the metadata and the family, within the bounds of the log. ok is
-// false if no sample was committed lately. The histograms must not be changed. Safe for concurrent use.
+// Newest returns the newest committed sample of the series with that reference: its labels, its time in milliseconds
+// and its value (v, h or fh). o has only the metadata and the family, within the bounds of the log. ok is false if no
+// sample was committed lately. The caller must not change the histograms. Safe for concurrent use.
 func (l *Log) Newest(ref storage.SeriesRef) (ls labels.Labels, t int64, v float64, h *histogram.Histogram, fh *histogram.FloatHistogram, o storage.AppendV2Options, ok bool) {
 	m := l.series
 	m.mu.Lock()
@@ -132,9 +131,9 @@ func (a *appender) Append(ref storage.SeriesRef, ls labels.Labels, st, t int64, 
 	return storage.SeriesRef(s.ref), nil
 }
 
-// AppendExemplar adds an exemplar to a series of which this batch need not have a sample:
-// remote write brings exemplars whose sample came with an earlier request. One without a
-// time is refused, as nothing else tells when it was.
+// AppendExemplar adds an exemplar to a series. The batch need not have a sample of it, because
+// a remote-write request may carry an exemplar of a sample sent earlier. An exemplar without a
+// timestamp is refused, because there may be no sample to take the time from.
 func (a *appender) AppendExemplar(ref storage.SeriesRef, ls labels.Labels, e exemplar.Exemplar) (storage.SeriesRef, error) {
 	if a.b == nil {
 		return 0, errFinished
@@ -183,7 +182,7 @@ func (a *appender) Rollback() error {
 	return nil
 }
 
-// duplicateError says which values clash.
+// duplicateError returns the error for two values of one series at the same time.
 func duplicateError(old, sample *lastSample) error {
 	switch {
 	case !sample.isFloat():

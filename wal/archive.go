@@ -10,20 +10,20 @@ import (
 	"hwsagent/wal/internal/disk"
 )
 
-// Archive reads what a log had when it was opened, commit by commit, for somebody who has
-// no place in it. It changes nothing, needs no lock and works beside the process that has
-// the log open; a segment which that one lets go before it is read is left out. It is not
-// safe for concurrent use.
+// Archive reads the commits that a log had when OpenArchive was called, without being a target
+// of it. It is read-only, takes no lock and works while another process has the log open; it
+// skips segments that the other process removes before they are read. It is not safe for
+// concurrent use.
 type Archive struct {
 	segments disk.Directory
 	tail     *fileTail
 	cursor   *cursor
 	total    int64 // bytes of all segments
-	within   bool  // the first entry is not the log's: what is missing in front of it is not known
+	within   bool  // reading begins inside the log: Missing of the first entry is unknown
 }
 
-// OpenArchive opens the log in dir for reading, from the first commit with a number above
-// after that is still there.
+// OpenArchive opens the log in dir for reading, from the first remaining commit with a number
+// above after.
 func OpenArchive(dir string, after uint64) (*Archive, error) {
 	segments, err := disk.OpenExisting(filepath.Join(dir, segmentDir))
 	if err != nil {
@@ -64,14 +64,14 @@ func (a *Archive) open(saves disk.Directory, after uint64) error {
 		return err
 	}
 	if after > start.Commit {
-		start.Commit, start.SegmentID, a.within = after, ID{}, true // where that is, headers tell
+		start.Commit, start.SegmentID, a.within = after, ID{}, true // place finds the segment by the headers
 	}
 	a.cursor.place(start, Mark{})
 	return nil
 }
 
 // Next returns the next commit; the entry is valid until the following call. The error is
-// io.EOF behind the last one, or the disk's.
+// io.EOF after the last commit, or that of the disk.
 func (a *Archive) Next() (*Entry, error) {
 	e, err := a.cursor.next(a.tail.mark)
 	switch {
@@ -85,7 +85,7 @@ func (a *Archive) Next() (*Entry, error) {
 	return e, nil
 }
 
-// Progress is how many bytes of how many have been read, as far as segments tell.
+// Progress returns the bytes read so far and the total bytes, from the sizes of the segments.
 func (a *Archive) Progress() (read, total int64) {
 	for _, s := range a.tail.list {
 		switch {
@@ -101,8 +101,8 @@ func (a *Archive) Progress() (read, total int64) {
 // Head is the mark of the last commit.
 func (a *Archive) Head() Mark { return a.tail.mark }
 
-// Skipped is what could not be read: bytes of damage in the segments that are finished, and
-// segments that were missing.
+// Skipped counts unreadable data: bytes of damage in the segments read to their end, and
+// missing segments.
 func (a *Archive) Skipped() (bytes, segments int64) {
 	return a.cursor.damaged.Load(), a.cursor.holes.Load()
 }

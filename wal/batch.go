@@ -10,46 +10,45 @@ import (
 	"hwsagent/wal/internal/segment"
 )
 
-// maxBatch bounds a batch, in bytes of its records without metadata. Whatever is appended
-// last, and with up to maxCommitMetadata, its commit stays below segment.MaxCommit.
+// maxBatch bounds a batch, in bytes of its records without metadata. It leaves room below
+// segment.MaxCommit for the last sample appended and for maxCommitMetadata.
 const maxBatch = segment.MaxCommit / 2
 
-// batchState is how far a batch has come.
+// batchState is the stage of a batch.
 type batchState uint8
 
 const (
 	batchOpen    batchState = iota // samples are being appended
-	batchWritten                   // in the active segment; a process kill cannot take it
-	batchDurable                   // a power cut cannot take it either
-	batchFailed                    // err says why; it is nowhere in the log
+	batchWritten                   // in the active segment; survives a process kill
+	batchDurable                   // survives a power cut too
+	batchFailed                    // not in the log; err has the reason
 )
 
-// batch is the content of one commit. The appender owns it while it is open; then
-// the writer's mutex guards it. The writer keeps it until it is durable, so that it
-// can be logged again if the segment that it was written to turns out to be bad.
+// batch is the content of one commit. The appender owns it while it is open; then the
+// writer's mutex guards it. The writer keeps it until it is durable, to log it again if
+// its segment fails.
 type batch struct {
 	samples    []record.RefSample
 	histograms []record.RefHistogramSample
 	floats     []record.RefFloatHistogramSample
 	exemplars  []record.RefExemplar
 
-	// touched holds each series that the batch has samples or exemplars of, at least
-	// once.
+	// touched holds each series of the batch's samples and exemplars, at least once.
 	touched []*memSeries
 
-	// others are the newest samples of series whose owner is another batch, or was.
+	// others holds the batch's newest samples of series that another batch owned at the time.
 	others map[*memSeries]lastSample
 
 	minT, maxT int64
-	bytes      int // bounds the records that the batch will take, but for metadata
+	bytes      int // upper bound of the batch's records, without metadata
 
 	// The rest is the writer's.
 	state  batchState
-	always bool // the commit returns, and is published, after its fsync only
+	always bool // the commit returns, and is published, only after its fsync
 	err    error
 	number uint64 // of the commit
 	total  uint64 // of the log, this commit included
-	refs   int    // how many of appender and writer still need the batch
+	refs   int    // references held by the appender and the writer
 }
 
 // count is the number of samples as the ledger counts them.
@@ -57,16 +56,16 @@ func (b *batch) count() uint64 {
 	return uint64(len(b.samples) + len(b.histograms) + len(b.floats))
 }
 
-// empty reports whether there is nothing to log.
+// empty reports whether the batch has neither samples nor exemplars.
 func (b *batch) empty() bool { return b.count() == 0 && len(b.exemplars) == 0 }
 
-// memory estimates the bytes that keeping b takes.
+// memory estimates the memory that b takes, in bytes.
 func (b *batch) memory() int {
 	const sample, histogram, exemplar = 32 + 8, 1024, 256
 	return len(b.samples)*sample + (len(b.histograms)+len(b.floats))*histogram + len(b.exemplars)*exemplar
 }
 
-// reset makes b empty and lets go what it points to.
+// reset empties b and clears its pointers.
 func (b *batch) reset() {
 	clear(b.histograms)
 	clear(b.floats)
@@ -83,8 +82,8 @@ func (b *batch) reset() {
 	}
 }
 
-// place is where a batch has a sample: the index of it in the list of its kind, above two bits for
-// the kind. 0 is nowhere.
+// place locates a sample in a batch: the index in the list of its kind, above two bits for the
+// kind. 0 means that the batch has no sample.
 type place uint32
 
 const (
@@ -93,7 +92,7 @@ const (
 	inFloats
 )
 
-// next is the place that the sample gets which is added next.
+// next is the place of l if it is added next.
 func (b *batch) next(l *lastSample) place {
 	switch { // a list has less than maxBatch / 40 samples
 	case l.isFloat():
@@ -117,7 +116,7 @@ func (b *batch) at(p place) lastSample {
 	}
 }
 
-// newestLocked is the newest sample of a series that the batch knows: its own, or the committed one.
+// newestLocked returns the newest sample of a series that the batch knows: its own (mine), or the committed one.
 func (b *batch) newestLocked(m *seriesMap, s *memSeries) (newest lastSample, mine, ok bool) {
 	if s.owner == b && s.place != 0 {
 		return b.at(s.place), true, true
@@ -132,7 +131,7 @@ func (b *batch) newestLocked(m *seriesMap, s *memSeries) (newest lastSample, min
 }
 
 // admitLocked checks a sample against the newest one of its series. If the error is nil and
-// repeated false, the caller must [batch.add] it next; repeated is a sample that the log has already.
+// repeated is false, the caller must [batch.add] it next; repeated means that it equals the newest.
 func (b *batch) admitLocked(m *seriesMap, s *memSeries, l *lastSample, rejectOutOfOrder bool) (repeated bool, err error) {
 	newest, mine, ok := b.newestLocked(m, s)
 	if ok {
@@ -165,7 +164,7 @@ func (b *batch) admitLocked(m *seriesMap, s *memSeries, l *lastSample, rejectOut
 	return false, nil
 }
 
-// touch notes that the batch has something of s.
+// touch records that the batch has a sample or exemplar of s.
 func (b *batch) touch(s *memSeries) {
 	b.touched = append(b.touched, s)
 	b.bytes += 128 + int(s.labels.ByteSize())
@@ -187,9 +186,9 @@ func (b *batch) add(ref uint64, st int64, l *lastSample) {
 	}
 }
 
-// addExemplarsLocked copies the exemplars that came with a sample of time t. Those that
-// come again with a repeated sample are logged again: receivers ignore them. One whose
-// labels are longer than maxExemplarBytes is left out.
+// addExemplarsLocked copies the exemplars of a sample at time t. Exemplars of a repeated
+// sample are logged again, and receivers ignore them. Exemplars whose labels are longer
+// than maxExemplarBytes are left out.
 func (b *batch) addExemplarsLocked(s *memSeries, t int64, exemplars []exemplar.Exemplar) {
 	for _, e := range exemplars {
 		if e.Labels.ByteSize() > maxExemplarBytes {
@@ -207,8 +206,8 @@ func (b *batch) addExemplarsLocked(s *memSeries, t int64, exemplars []exemplar.E
 // exemplarBytes bounds the encoding of e.
 func exemplarBytes(e *exemplar.Exemplar) int { return 32 + int(e.Labels.ByteSize()) }
 
-// finishLocked gives the series back; committed says whether their newest samples are now
-// those of the batch.
+// finishLocked ends the batch's ownership of series. If committed is true, the batch's newest
+// samples become those of the series.
 func (b *batch) finishLocked(m *seriesMap, committed bool) {
 	for _, s := range b.touched {
 		if s.owner != b {
@@ -228,7 +227,7 @@ func (b *batch) finishLocked(m *seriesMap, committed bool) {
 	b.others = nil
 }
 
-// checkHistogram refuses what could not be read back.
+// checkHistogram refuses histograms that readers would not accept.
 func checkHistogram(h *histogram.Histogram, fh *histogram.FloatHistogram) error {
 	switch {
 	case fh != nil && floatHistogramBytes(fh) > maxHistogramBytes, h != nil && histogramBytes(h) > maxHistogramBytes:

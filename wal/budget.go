@@ -14,7 +14,7 @@ import (
 	"hwsagent/wal/internal/segment"
 )
 
-// budget lets segments go: those that nobody needs any more, and under DropOldest
+// budget removes segments: those that all targets have delivered, and under DropOldest
 // the oldest ones when there is no room.
 type budget struct {
 	dir     disk.Directory
@@ -25,15 +25,15 @@ type budget struct {
 
 	low  atomic.Bool  // less than MinFreeBytes is free, as of the last check
 	free atomic.Int64 // bytes free at the last check
-	most atomic.Int64 // bytes that the log may have for want of free space; 0: there is enough. See bound
+	most atomic.Int64 // size limit of the log while free space is low, in bytes; 0: no limit. See bound
 
 	mu      sync.Mutex // held while segments are removed, over I/O; guards garbage
 	garbage []int      // numbers of segments whose files could not be removed yet
 
 	configMu sync.Mutex // guards settings, noted and lowSince; never held during I/O
 	settings Settings
-	lowSince time.Time         // since when low is true; zero while it is not
-	noted    map[string]string // by action: the error that was logged last; see note
+	lowSince time.Time         // since when low is true; zero while it is false
+	noted    map[string]string // the last error logged, by action; see note
 }
 
 func (s Settings) policy() OnFull {
@@ -55,14 +55,14 @@ func (g *budget) configure(s Settings) {
 	g.settings = s
 }
 
-// full says why a commit that takes so many bytes more must be refused.
+// full returns an error if a commit of that many bytes must be refused.
 func (g *budget) full(bytes int64) error {
 	s := g.config()
 	if s.policy() != Reject {
 		return nil
 	}
-	// A segment that is being written cannot go, even when all of it is delivered. If it is
-	// the only one, refusing would be for ever: a commit may be larger than the budget.
+	// The active segment cannot be removed, even if it is delivered. If it is the only one, a
+	// refusal could last forever, because one commit may exceed the budget.
 	if n, used := g.index.usage(); n > 1 && s.MaxBytes > 0 && used+bytes > s.MaxBytes {
 		return fmt.Errorf("%w: %d of %d bytes hold samples that are not delivered yet", ErrFull, used, s.MaxBytes)
 	}
@@ -72,7 +72,7 @@ func (g *budget) full(bytes int64) error {
 	return nil
 }
 
-// fits reports whether so many bytes more are within the bounds, as far as they were last seen.
+// fits reports whether that many more bytes are within the bounds, as of the last check.
 func (g *budget) fits(bytes int64) bool {
 	s := g.config()
 	_, used := g.index.usage()
@@ -80,12 +80,12 @@ func (g *budget) fits(bytes int64) bool {
 	return (s.MaxBytes <= 0 || used+bytes <= s.MaxBytes) && (most <= 0 || used+bytes <= most)
 }
 
-// makeRoom makes room for so many bytes, if letting segments go can. It waits for whoever
-// is at it already: going on without would go beyond the budget.
+// makeRoom makes room for that many bytes by removing segments, if it can. It waits for a
+// concurrent call, because otherwise the log could exceed the budget.
 func (g *budget) makeRoom(bytes int64) { g.enforce(bytes) }
 
-// enforce lets segments go as the settings say, so that so many more bytes have
-// room. It reports whether the active segment is in the way: only sealed ones can go.
+// enforce removes segments according to the settings, so that reserve more bytes fit. It
+// reports whether the active segment must be sealed first: only sealed ones can be removed.
 func (g *budget) enforce(reserve int64) (active bool) {
 	g.mu.Lock()
 	defer g.mu.Unlock()
@@ -101,7 +101,7 @@ func (g *budget) enforce(reserve int64) (active bool) {
 	for s.policy() == DropOldest && g.over(s, reserve) {
 		seg, end, ok := g.index.oldest()
 		if !ok {
-			// What is being written may be the problem, once there is something to gain.
+			// The active segment may use the space; sealing it must free enough to be worth it.
 			_, used := g.index.usage()
 			return s.MaxBytes > 0 && used > s.MaxBytes || g.most.Load() > 0 && used > max(g.most.Load(), minDroppable)
 		}
@@ -113,8 +113,8 @@ func (g *budget) enforce(reserve int64) (active bool) {
 	return false
 }
 
-// bound keeps the log from growing while less than MinFreeBytes is free: it may be as long as it was when
-// that began, once what is delivered had gone. What waits is not let go to make room for the files of others.
+// bound limits the log while less than MinFreeBytes is free: to its size at the beginning, after delivered segments
+// were removed. Pending samples are not dropped to make room for files outside the log.
 func (g *budget) bound(s Settings) {
 	if !g.low.Load() || g.most.Load() > 0 {
 		return
@@ -124,8 +124,8 @@ func (g *budget) bound(s Settings) {
 	g.most.Store(max(used, least, 1))
 }
 
-// unbound ends that when there is room for the log to be as long as it may be, and MinFreeBytes beside it: else each
-// segment that makes room for the next would end it, and the log lose the room that others take meanwhile.
+// unbound lifts the limit of bound once there is room for a log of that size plus MinFreeBytes. With a smaller margin,
+// each removed segment would lift it, and the log would lose the space that other files take meanwhile.
 func (g *budget) unbound(s Settings, free int64) {
 	_, used := g.index.usage()
 	if most := g.most.Load(); most > 0 && (s.MinFreeBytes <= 0 || free >= s.MinFreeBytes+max(0, most-used)) {
@@ -133,16 +133,16 @@ func (g *budget) unbound(s Settings, free int64) {
 	}
 }
 
-// leastLog is how long a log may become although less than MinFreeBytes is free, in bytes, if that is a
-// quarter of MinFreeBytes at most: two segments of the usual length, since a segment cannot go before
-// it has ended, nor, without a loss, before it is delivered.
+// leastLog is the size, in bytes, that the log may reach although less than MinFreeBytes is free, capped at a
+// quarter of MinFreeBytes. It is two segments of default size, because a segment can be removed only after
+// it has ended, and without loss only after it is delivered.
 const leastLog = 2 * defaultSegmentBytes
 
-// minDroppable is how long an active segment is at least that is sealed for want of
-// free space, in bytes: shorter ones free nothing worth the loss.
+// minDroppable is the least size, in bytes, of an active segment that is sealed to free
+// space: shorter ones free too little to be worth the loss.
 const minDroppable = 1 << 20
 
-// over looks how much is free, and reports whether there is too little room for so many bytes.
+// over checks the free space, and reports whether that many bytes do not fit.
 func (g *budget) over(s Settings, reserve int64) bool {
 	free, err := g.dir.Free()
 	g.note("check free space", err)
@@ -154,7 +154,7 @@ func (g *budget) over(s Settings, reserve int64) bool {
 	return !g.fits(reserve)
 }
 
-// noteLow takes down whether little is free, and since when.
+// noteLow records whether free space is low, and since when.
 func (g *budget) noteLow(low bool) {
 	if g.low.Swap(low) == low {
 		return
@@ -167,7 +167,7 @@ func (g *budget) noteLow(low bool) {
 	}
 }
 
-// littleSince is since when less than MinFreeBytes is free; zero if it is not.
+// littleSince is the time since which less than MinFreeBytes is free; zero if enough is free.
 func (g *budget) littleSince() time.Time {
 	g.configMu.Lock()
 	defer g.configMu.Unlock()
@@ -180,7 +180,7 @@ func (g *budget) expired(s Settings) bool {
 	return ok && time.Since(seg.Sealed) > s.Retain
 }
 
-// dropDelivered lets the oldest segment go if no target needs it.
+// dropDelivered removes the oldest segment if no target needs it.
 func (g *budget) dropDelivered() bool {
 	seg, _, ok := g.index.oldest()
 	if !ok {
@@ -195,8 +195,8 @@ func (g *budget) dropDelivered() bool {
 	return true
 }
 
-// drop lets the oldest segment go although targets may need it. What they lose is in
-// their ledgers, durably, before the file goes.
+// drop removes the oldest segment although targets may need it. First their ledgers
+// durably count the samples that they lose.
 func (g *budget) drop(seg segment.Info, end Mark) error {
 	if end.Commit == 0 {
 		var err error
@@ -213,9 +213,9 @@ func (g *budget) drop(seg segment.Info, end Mark) error {
 	return nil
 }
 
-// scanEnd finds the last commit of a segment whose successor does not tell. A segment
-// that cannot be read is let go uncounted; its samples are missing between the marks
-// of what is read before and after, and count as damage.
+// scanEnd finds the last commit of a segment if the next header does not name it. A
+// segment that cannot be read is removed uncounted; cursors find its samples missing
+// between the totals of commits before and after, and count them as damage.
 func (g *budget) scanEnd(seg segment.Info, end Mark) (Mark, error) {
 	f, err := g.dir.Open(segment.Name(seg.Number), 0)
 	if errors.Is(err, fs.ErrNotExist) {
@@ -232,13 +232,13 @@ func (g *budget) scanEnd(seg segment.Info, end Mark) (Mark, error) {
 	return end, f.Close()
 }
 
-// unlink removes a segment's file, or remembers to.
+// unlink removes a segment's file, or retries later.
 func (g *budget) unlink(number int) {
 	g.garbage = append(g.garbage, number)
 	g.collect()
 }
 
-// collect removes the files of segments that were let go.
+// collect removes the files of dropped segments.
 func (g *budget) collect() {
 	kept := g.garbage[:0]
 	for _, n := range g.garbage {
@@ -251,8 +251,8 @@ func (g *budget) collect() {
 	g.garbage = kept
 }
 
-// note logs an error of some action, once until the action succeeds or fails in
-// another way.
+// note logs the error of an action, once until the action succeeds or fails with another
+// error.
 func (g *budget) note(action string, err error) {
 	g.configMu.Lock()
 	defer g.configMu.Unlock()

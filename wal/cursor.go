@@ -17,25 +17,25 @@ type cursor struct {
 	tail tail
 	log  *slog.Logger
 
-	// last is the mark of the entry handed out last, or where the cursor was placed.
-	// Commits up to it are skipped by their numbers.
+	// last is the mark of the last entry returned, or where the cursor was placed. The
+	// cursor skips commits with numbers up to it.
 	last Mark
 
-	// end, unless it is zero, is where the cursor stops: it hands out no later commit, and
-	// when it meets one, what is missing up to there.
+	// end, if not zero, is where the cursor stops. If it finds a later commit first, it
+	// returns an entry that counts the samples missing up to end.
 	end Mark
 
-	// want is the segment to open next, or the one that is open.
+	// want is the number of the open segment, or of the next one to open.
 	want   int
 	file   segmentFile // nil if none is open
 	reader segment.Reader
 	decode *entryDecoder
 
-	// powerCut is how many samples the headers that were passed since last declare lost.
+	// powerCut counts the samples that the headers passed since last declare lost.
 	powerCut uint64
 
-	// What the cursor met since it was made: bytes skipped as damage, in segments up to
-	// counted, and numbers of segments that were missing, below the furthest opened.
+	// Totals since the cursor was created: bytes skipped as damage, in segments up to
+	// counted, and missing segment numbers below the highest opened.
 	damaged  atomic.Int64
 	counted  int
 	holes    atomic.Int64
@@ -46,15 +46,15 @@ func newCursor(t tail, log *slog.Logger) *cursor {
 	return &cursor{tail: t, log: log, decode: newEntryDecoder(t.pool()), counted: -1, furthest: -1}
 }
 
-// place makes the cursor go on after the given mark, which belongs to the tail's log, up
-// to the end, which may be zero.
+// place moves the cursor behind the mark after, which belongs to the tail's log. The cursor
+// reads up to end, which may be zero.
 func (c *cursor) place(after, end Mark) {
 	number := locate(c.tail, after)
 	c.close()
 	c.last, c.end, c.want, c.powerCut = after, end, number, 0
 }
 
-// arrived reports whether the cursor has handed out what there is up to its end.
+// arrived reports whether the cursor has returned all entries up to its end.
 func (c *cursor) arrived() bool { return c.end != (Mark{}) && c.last.Commit >= c.end.Commit }
 
 // close closes the open segment, if there is one.
@@ -73,15 +73,15 @@ func (c *cursor) close() {
 	c.file = nil
 }
 
-// release closes the open segment and lets go of all series. What follows is read from the beginning of
-// the segment again.
+// release closes the open segment and releases all series. The next read starts at the beginning of the segment
+// again.
 func (c *cursor) release() {
 	c.close()
 	c.decode.series.release()
 }
 
-// next is the entry after last, nil if there is none up to the head. After an error,
-// which is the disk's, it may be called again.
+// next returns the entry after last, or nil if there is none up to the head. Errors are
+// those of the disk; the caller may retry.
 func (c *cursor) next(head Mark) (*Entry, error) {
 	for c.want <= head.Segment {
 		if c.file == nil {
@@ -118,7 +118,7 @@ func (c *cursor) next(head Mark) (*Entry, error) {
 	return nil, nil
 }
 
-// open opens the first segment that is there from want on, and not beyond the head.
+// open opens the first existing segment from want on, up to that of the head.
 func (c *cursor) open(head Mark) (ok bool, err error) {
 	segments := c.tail.segments()
 	i, _ := slices.BinarySearchFunc(segments, c.want, func(s segment.Info, n int) int { return s.Number - n })
@@ -147,8 +147,8 @@ func (c *cursor) open(head Mark) (ok bool, err error) {
 	return false, nil
 }
 
-// extend lets the reader of the segment at the head see what was written since, and
-// the reader of one that was the head's see its end.
+// extend lets the reader see new commits in the head segment, or the end of a segment
+// that was the head segment before.
 func (c *cursor) extend(head Mark) {
 	switch {
 	case c.reader.IsFinal():
@@ -163,8 +163,8 @@ func (c *cursor) extend(head Mark) {
 	}
 }
 
-// pass takes note of a segment's header. It is false if the segment belongs to
-// another log, where commit numbers mean nothing.
+// pass processes a segment's header. It returns false if the segment belongs to another
+// log, whose commit numbers are not comparable.
 func (c *cursor) pass(h segment.Header, head Mark) bool {
 	if h.Log != head.Log {
 		c.log.Warn("Skipping a segment of another log", "segment", segment.Name(c.want), "log", h.Log.String())
@@ -176,17 +176,17 @@ func (c *cursor) pass(h segment.Header, head Mark) bool {
 	return true
 }
 
-// learn takes the announcements of records that belong to no commit that verifies.
+// learn takes series announcements from records that belong to no valid commit.
 func (c *cursor) learn(rs segment.Records) {
 	rs.Each(func(rec []byte) {
-		// What cannot be decoded was never written: it is damage that a checksum per
-		// fragment does not show, and costs nothing here.
+		// The writer writes no record that cannot be decoded. Such a record is damage that
+		// the checksums of fragments did not detect, and losing it has no effect here.
 		_ = c.decode.learn(rec)
 	})
 }
 
-// take decodes the commit that the reader found. It is nil if it was handed out
-// before or cannot be what it says.
+// take decodes the commit that the reader found. It returns nil if the commit was returned
+// before, comes again later, or cannot be valid.
 func (c *cursor) take(head Mark) *Entry {
 	commit := c.reader.Commit
 	switch {
@@ -194,12 +194,12 @@ func (c *cursor) take(head Mark) *Entry {
 		c.learn(c.reader.Good)
 		return nil
 	case commit.Number > head.Commit || commit.Total > head.Total:
-		// Put together from pieces of other pages, or of another log.
+		// Assembled from pieces of other pages, or of another log.
 		c.log.Warn("Skipping a commit beyond the head of the log", "segment", segment.Name(c.want), "commit", commit.Number)
 		c.learn(c.reader.Good)
 		return nil
 	case commit.Total-commit.Samples != c.last.Total && c.comesAgain(commit.Number):
-		c.learn(c.reader.Good) // a commit before it is lost here, and comes again, too
+		c.learn(c.reader.Good) // an earlier commit is lost here; a later segment repeats both
 		return nil
 	case c.end != (Mark{}) && commit.Number > c.end.Commit:
 		return c.stop()
@@ -213,7 +213,7 @@ func (c *cursor) take(head Mark) *Entry {
 	})
 	e := &d.entry
 	if e.Count() < commit.Samples && c.comesAgain(commit.Number) {
-		return nil // whole, perhaps: what announced some of its series here is lost
+		return nil // announcements of its series are lost here; the repeated commit may be complete
 	}
 	e.End = c.reader.Mark()
 	e.End.Log = head.Log // a damaged segment has no header
@@ -223,8 +223,8 @@ func (c *cursor) take(head Mark) *Entry {
 	return e
 }
 
-// stop is the entry without samples that ends where the cursor does: the commit there is
-// lost, for a later one was met.
+// stop returns an entry without samples that ends at the cursor's end. The commit there is
+// lost, because the cursor found a later one.
 func (c *cursor) stop() *Entry {
 	c.decode.reset()
 	e := &c.decode.entry
@@ -235,14 +235,14 @@ func (c *cursor) stop() *Entry {
 	return e
 }
 
-// comesAgain reports whether a later segment has a commit of the open one once more: it
-// was begun after an error, with what was not durable then.
+// comesAgain reports whether a later segment repeats that commit of the open one: a segment
+// begun after an error starts with the commits that were not durable.
 func (c *cursor) comesAgain(number uint64) bool {
 	s := c.segment()
 	return s != nil && s.ComesAgain(number)
 }
 
-// segment is what is known of the segment that is open; nil if it is gone.
+// segment returns the Info of the open segment; nil if it was removed.
 func (c *cursor) segment() *segment.Info {
 	list := c.tail.segments()
 	for i := range list {
@@ -253,13 +253,12 @@ func (c *cursor) segment() *segment.Info {
 	return nil
 }
 
-// missing counts what lies between last and the end of the commit and was not
-// decoded.
+// missing counts the samples between last and the end of the commit that were not decoded.
 func (c *cursor) missing(commit segment.Commit, decoded uint64) Outcome {
 	var o Outcome
 	begin := commit.Total - commit.Samples
 	if begin < c.last.Total || commit.Samples < decoded {
-		// The totals contradict each other. Delivering comes first; the ledger shows it.
+		// The totals contradict each other. Deliver anyway; the ledger shows the error.
 		c.log.Error("The log's totals contradict each other", "segment", segment.Name(c.want), "commit", commit.Number,
 			"total", commit.Total, "samples", commit.Samples, "decoded", decoded, "total_before", c.last.Total)
 		return o
@@ -270,7 +269,7 @@ func (c *cursor) missing(commit segment.Commit, decoded uint64) Outcome {
 	return o
 }
 
-// giveUp takes the page that the disk refuses to read for damage. It is false if no
+// giveUp treats the page that the disk refuses to read as damage. It returns false if no
 // segment is open.
 func (c *cursor) giveUp() bool {
 	if c.file == nil {

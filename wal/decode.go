@@ -12,10 +12,10 @@ import (
 	"hwsagent/wal/internal/segment"
 )
 
-// entryDecoder decodes the records of tsdb/record straight into an Entry. The stock
-// decoder would do, but it allocates for each histogram, needs a second pass over
-// the samples, and trusts lengths: this one allocates nothing in the steady state and
-// is safe on any bytes.
+// entryDecoder decodes the records of tsdb/record directly into an Entry. The decoder of
+// tsdb/record allocates for each histogram, needs a second pass over the samples, and
+// trusts lengths. This one does not allocate in the steady state and is safe on any
+// bytes.
 type entryDecoder struct {
 	series *seriesTable
 	entry  Entry
@@ -24,16 +24,16 @@ type entryDecoder struct {
 	floats  arena[floatHistogram]
 	builder labels.ScratchBuilder
 
-	// texts are the help texts, units and family names met so far: each comes with every
-	// series of its family, in every segment. textBytes is how much memory they take.
+	// texts holds the help texts, units and family names seen so far, because every segment
+	// repeats them with each series of a family. textBytes is the memory that they take.
 	texts     map[string]string
 	textBytes int
 }
 
-// maxTextBytes bounds entryDecoder.texts, which forgets them all when it is full.
+// maxTextBytes bounds entryDecoder.texts, which is cleared when it is full.
 const maxTextBytes = 4 << 20
 
-// text is b as a string, one for all that are equal.
+// text returns b as a string; equal texts share one string.
 func (d *entryDecoder) text(b []byte) string {
 	if s, ok := d.texts[string(b)]; ok {
 		return s
@@ -55,14 +55,14 @@ func newEntryDecoder(pool *seriesPool) *entryDecoder {
 	return &entryDecoder{series: newSeriesTable(pool), texts: make(map[string]string), builder: labels.NewScratchBuilder(4)}
 }
 
-// reset empties the entry; what it held is reused.
+// reset empties the entry and reuses its memory.
 func (d *entryDecoder) reset() {
 	e := &d.entry
 	*e = Entry{Samples: e.Samples[:0], Histograms: e.Histograms[:0], Exemplars: e.Exemplars[:0]}
 	d.ints.used, d.floats.used = 0, 0
 }
 
-// learn takes only what a record announces.
+// learn takes only the announcements of a record.
 func (d *entryDecoder) learn(rec []byte) error {
 	switch rec[0] {
 	case byte(record.Series):
@@ -75,7 +75,7 @@ func (d *entryDecoder) learn(rec []byte) error {
 	return nil
 }
 
-// decode takes all of a record. Records of unknown types are skipped.
+// decode takes the announcements and samples of a record. It skips records of unknown types.
 func (d *entryDecoder) decode(rec []byte) error {
 	body := rec[1:]
 	switch record.Type(rec[0]) {
@@ -104,8 +104,8 @@ func (d *entryDecoder) announcements(b []byte) error {
 	return nil
 }
 
-// labelsLength is how many bytes of b the encoded labels at its beginning take, -1 if
-// they do not end in it.
+// labelsLength is the length in bytes of the encoded labels at the beginning of b, or -1 if
+// b does not hold all of them.
 func labelsLength(b []byte) int {
 	d := segment.Decoder{B: b}
 	for n := d.Uvarint(); n > 0 && d.Err == nil; n-- {
@@ -153,8 +153,8 @@ func (d *entryDecoder) families(b []byte) error {
 	return r.Err
 }
 
-// floatSamples decodes floats: the first in full, the others as differences to the one
-// before (ref) and to the first (times).
+// floatSamples decodes floats: the first in full, the others as differences to the previous
+// one (ref) and to the first (times).
 func (d *entryDecoder) floatSamples(b []byte) error {
 	if len(b) == 0 {
 		return nil
@@ -197,22 +197,22 @@ func (d *entryDecoder) floatSamples(b []byte) error {
 	}
 }
 
-// How a record says the start time of a sample that is not its first.
+// How a record encodes the start time of a sample after the first.
 const (
-	noStart   = 0 // none
-	sameStart = 1 // that of the sample before; anything else: a difference to the first follows
+	noStart   = 0 // no start time
+	sameStart = 1 // that of the previous sample; for other values, a difference to the first follows
 )
 
 func (d *entryDecoder) sample(ref uint64, st, t int64, bits uint64) {
 	s := d.series.lookup(ref)
 	if s == nil {
-		return // damage took its announcement
+		return // its announcement is lost to damage
 	}
 	d.entry.Samples = append(d.entry.Samples, Sample{Series: s, ST: st, T: t, V: math.Float64frombits(bits)})
 }
 
-// cutVarint cuts a varint off the front of b. If b does not hold a whole one, the
-// rest is empty.
+// cutVarint reads a varint from the front of b and returns the rest, which is empty if b
+// does not hold a whole varint.
 func cutVarint(b []byte) (int64, []byte) {
 	if len(b) > 0 && b[0] < 0x80 { // most differences are small
 		return int64(b[0]>>1) ^ -int64(b[0]&1), b[1:]
@@ -277,8 +277,8 @@ func (d *entryDecoder) histogramSamples(b []byte, floats bool) error {
 	return r.Err
 }
 
-// histogram decodes one histogram. One whose schema is unknown is left out: nobody
-// could encode it.
+// histogram decodes one histogram. It leaves out one with an unknown schema, which could
+// not be encoded for a receiver.
 func (d *entryDecoder) histogram(r *segment.Decoder, ref uint64, st, t int64, floats bool) {
 	h := Histogram{ST: st, T: t}
 	var ok bool
@@ -293,7 +293,7 @@ func (d *entryDecoder) histogram(r *segment.Decoder, ref uint64, st, t int64, fl
 		return
 	}
 	if h.Series = d.series.lookup(ref); h.Series == nil {
-		return // damage took its announcement
+		return // its announcement is lost to damage
 	}
 	d.entry.Histograms = append(d.entry.Histograms, h)
 }

@@ -1,10 +1,10 @@
 // Package wal is the durable log between inputs and remote-write targets.
 //
-// Every sample is committed here before anything else happens to it, and every target reads
-// the log through a cursor of its own. The files are pages and records in the format of
-// Prometheus' tsdb/wlog with the encodings of tsdb/record, so Prometheus' own readers open
-// them. The writer and the reader are this package's: the one of Prometheus acknowledges
-// before an fsync, and the other stops at the first damage.
+// Inputs commit every sample to the log first. Each target then reads the log through its own
+// cursor. Segments use the page and record format of Prometheus' tsdb/wlog and the encodings of
+// tsdb/record, so Prometheus' readers can open them. This package has its own writer and reader
+// because Prometheus' writer acknowledges before an fsync and its reader stops at the first
+// damage.
 //
 // # The promise
 //
@@ -12,14 +12,14 @@
 //
 //   - A process kill at any moment loses no acknowledged sample.
 //   - A power cut loses no acknowledged sample under `sync: always`. Under `sync: 1s` it loses
-//     at most what was acknowledged in the last 1.5 seconds, and what a target may have had of
-//     that is counted.
-//   - A full disk, a read-only remount or an I/O error fails the Commit that meets it and
-//     nothing else; the log works again by itself when writes succeed again.
-//   - A damaged page costs the commits that touch it, and in the same segment what refers to
-//     series announced there; the loss is counted, and nothing after it is lost.
-//   - The disk budget is never exceeded for long; what drop_oldest removes is written to each
-//     target's ledger before the file is removed.
+//     at most the samples acknowledged in the last 1.5 seconds; those that a target may have
+//     received are counted.
+//   - A full disk, a read-only remount or an I/O error fails only the Commit that meets it. The
+//     log recovers by itself when writes succeed again.
+//   - A damaged page loses the commits that touch it, and later samples in the same segment whose
+//     series those commits announced. The loss is counted; later commits are still delivered.
+//   - The disk budget is exceeded only briefly. Before drop_oldest removes a segment, its
+//     undelivered samples are recorded in the ledger of each target.
 //
 // # Files
 //
@@ -27,12 +27,12 @@
 //	  lock           held by the process that owns the directory; its process ID
 //	  wal/00000000   segments: numbers ascend and may have gaps
 //	  wal/00000001
-//	  savepoints/    how far each target is, and its account
+//	  savepoints/    the progress and the ledger of each target
 //
 // # Bytes of a segment
 //
-// A segment is a row of pages of 32 KiB, a page a row of fragments, a record one fragment or
-// several, as in tsdb/wlog (numbers are big-endian):
+// A segment is a sequence of 32 KiB pages, a page is a sequence of fragments, and a record is one
+// or more fragments, as in tsdb/wlog (numbers are big-endian):
 //
 //	page      | fragment | fragment | ... | zeros, where no fragment header fits |
 //	fragment  | type and flags: 1 byte | length: 2 | checksum: 4 | payload: length |
@@ -41,7 +41,7 @@
 //	flags     0x08: the record is compressed with snappy
 //	checksum  CRC-32C of the payload
 //
-// Records are those of tsdb/record, and three of this package (uvarint and varint as in
+// Records are those of tsdb/record plus three of this package (uvarint and varint as in
 // encoding/binary; header and commit are never compressed):
 //
 //	0xC8 header   version 1 byte | log ID 16 | segment ID 16 | number uvarint | created varint, ms |
@@ -51,33 +51,33 @@
 //	              oldest varint, ms | newest varint, ms
 //	0xCA family   (reference uvarint | length uvarint | name of the metric family)...
 //
-// The checksum of a commit is the CRC-32C of its records' uncompressed bytes, of the number of the
-// segment (8 bytes) and of the offset at which the commit record begins (8 bytes). So a page
-// that stands in another place, or in another segment, confirms nothing: it is damage.
+// The checksum of a commit is the CRC-32C of its records' uncompressed bytes, the segment number
+// (8 bytes) and the offset at which the commit record begins (8 bytes). A page that was moved to
+// another offset or segment therefore fails the checksum and counts as damage.
 //
-// The order of records in a segment (see [Header] for what its fields mean):
+// The order of records in a segment (the fields of the header: segment.Header):
 //
 //	header  commit  commit  commit ...
 //	        |
 //	        series* metadata* family* samples* histograms* exemplars* 0xC9
 //
-// A segment is self-contained: it announces a series, with its metadata, before the first use
-// of that series in it. So damage stays in one segment, making room is removing the oldest
-// file, and there is no checkpoint and no replay at the start. No commit spans two segments.
+// A segment is self-contained: it announces each series, with its metadata, before the first
+// sample of that series. Damage therefore stays within one segment, making room means removing
+// the oldest file, and a start needs no checkpoint and no replay. No commit spans two segments.
 //
 // # Savepoints
 //
-// A savepoint says how far a target is, how far sending may have gone, and what became of
-// every sample: the ledger. They live beside the log and not in it: they change all the time,
-// and must not keep segments from being removed. They stand in two files of checksummed
-// records. A file begins with a snapshot of all targets; records are appended, and when there
-// are many, a snapshot is written to the other file:
+// A savepoint records how far a target has got, how far it may have sent, and the outcome of
+// every sample (the ledger). Savepoints have their own files because they change constantly
+// and must not prevent the removal of segments. There are two files of checksummed records.
+// Each begins with a snapshot of all targets, to which records are appended. When there are
+// many records, the next snapshot goes to the other file:
 //
 //	records.0  | snapshot 7: log, a, b, c | log | b | a | b | drop c | (older records, or zeros)
 //	records.1  | snapshot 6: log, a, b, c | log | a | a | ...
 //
-// Of each target the record with the greatest sequence number counts; a target that the newest
-// complete snapshot does not name has ended. A record is one cell of 512 bytes, or several:
+// For each target the record with the greatest sequence number counts. A target that the newest
+// complete snapshot does not name has ended. A record is one or more cells of 512 bytes:
 //
 //	 0 identity  magic "hw", version, kind, generation, sequence number, hash of the name,
 //	             checksum (32 bytes)
@@ -85,16 +85,16 @@
 //	44           payload (up to 436 bytes)
 //	480 identity, once more
 //
-// A record counts as soon as it is written: a kill leaves it. It is synced with the next
-// reservation, at most a second later, and nothing rests on it before. How much of the log is
-// durable is written with such a record, or alone within two seconds. This assumes that the
-// disk writes a sector of 512 bytes whole or not at all, and that writing one leaves its
-// neighbours as they were.
+// A record counts as soon as it is written, because it survives a kill. It is synced with the
+// next reservation or after at most a second; nothing relies on it before. The durable end of
+// the log is written together with such a record, or alone within two seconds. This assumes
+// that the disk writes a 512-byte sector completely or not at all, and that writing one sector
+// does not change its neighbours.
 //
-// So under `sync: 1s` there are two fsyncs a second, one of the log and one of all savepoints,
-// however many targets there are and whether they are up or not; a snapshot takes the place of
-// one. Each reservation is one more, and those made at once share it. The end of a segment is
-// two more: its own last one, and that of the directory for the next segment.
+// Under `sync: 1s` this costs two fsyncs a second, one of the log and one of all savepoints,
+// regardless of how many targets there are and whether they are up; a snapshot replaces one of
+// them. Each reservation adds one, which simultaneous reservations share. The end of a segment
+// adds two: the last fsync of the segment, and that of the directory for the next segment.
 //
 // # Data flow
 //
@@ -103,121 +103,127 @@
 //
 // # Invariants
 //
-// Those of one value stand beside it. These bind several parts of the package:
+// Invariants of a single field are documented beside it. These bind several parts of the
+// package:
 //
-//	 1  Nothing beyond the published head can be read. A commit is published after its write,
+//	 1  Readers never read past the published head. A commit is published after its write, or
 //	    under `sync: always` after its fsync. (index)
-//	 2  durable.Commit <= written.Commit <= number given out last. (writer)
-//	 3  A file that had an error is never written again. What was published of it and is not
-//	    durable is logged again under its old numbers in the next segment. (recover.go)
-//	 4  Segments become durable in their order. At most two wait for it: the active one and the
-//	    one before. (roll.go)
-//	 5  A commit number never stands for two different commits that anybody could have read.
-//	    Totals ascend with numbers. ([Mark])
-//	 6  Between two entries that a cursor yields, the totals differ by the samples of the second
-//	    and by those that it counts as missing. ([Entry])
-//	 7  Before anything is sent, a durable savepoint says how far sending may have gone; only
-//	    after two seconds in which the disk refused that does sending go on without. ([Savepoint])
-//	 8  What the budget takes from a target is in that target's durable ledger before the file
-//	    is removed. (budget)
-//	 9  A segment is kept while it is not older than the segment of any target's durable position,
-//	    the budget permitting. (targets.lowest)
-//	10  A series reference stands for one label set per process, and for one per segment.
+//	 2  durable.Commit <= written.Commit <= the last commit number assigned. (writer)
+//	 3  A file is never written again after an error. Its commits that are published but not
+//	    durable are logged again, under their old numbers, in the next segment. (recover.go)
+//	 4  Segments become durable in order. At most two are not durable: the active segment and
+//	    the one before it. (roll.go)
+//	 5  A commit number never identifies two different commits that could have been read.
+//	    Totals ascend with commit numbers. ([Mark])
+//	 6  The totals of two consecutive entries of a cursor differ by the samples of the second
+//	    entry plus those that it counts as missing. ([Entry])
+//	 7  Before samples are sent, a durable savepoint records how far sending may go. Sending
+//	    continues without one only after the disk has refused it for two seconds. ([Savepoint])
+//	 8  Before the budget removes a file, its undelivered samples are in the durable ledger of
+//	    each target. (budget)
+//	 9  The segment of each target's durable position, and all newer segments, are kept, the
+//	    budget permitting. (targets.lowest)
+//	10  A series reference identifies one label set per process, and one per segment.
 //	    (seriesMap, seriesTable)
-//	11  The bytes of one commit are written by one WriteAt, directly behind the commit before.
-//	    A torn write leaves no valid commit record, or none whose checksum fits.
-//	12  The header of a segment names the last commit before it, and a reader that finds the
-//	    same number in two segments takes either, once. The smallest such number of all later
-//	    headers says from which commit on a later segment has them once more. (segment.Info)
-//	13  A commit that no reader would accept is not written: encoder and reader share their
-//	    bounds (segment.MaxCommit, segment.MaxRecord).
-//	14  A commit is valid in one place only, so those of a segment ascend in number, and nothing
-//	    that was moved or copied is delivered. (segment.AppendPlace)
+//	11  One WriteAt writes all bytes of a commit, directly behind the previous commit. A torn
+//	    write leaves no commit record that is valid and whose checksum matches.
+//	12  The header of a segment names the last commit before it. A reader that finds a commit
+//	    number in two segments reads that commit once, from either. The smallest such number of
+//	    all later headers marks where later segments repeat commits. (segment.Info)
+//	13  The writer never writes a commit that readers would refuse: both use the same bounds
+//	    (segment.MaxCommit, segment.MaxRecord).
+//	14  A commit is valid at one offset of one segment only. So commit numbers ascend within a
+//	    segment, and moved or copied commits are not delivered. (segment.AppendPlace)
 //
 // # Crash safety, operation by operation
 //
-// "Cut" is a power cut: of what no fsync has confirmed, each sector may be old, new or zero,
-// and directory entries may be there or not. A kill takes nothing that was written.
+// "Cut" is a power cut: each sector that no fsync has confirmed may be old, new or zero, and
+// unsynced directory entries may exist or not. A kill loses no written data.
 //
 //	operation    on the disk, in order                   why a kill or cut at any point is harmless
-//	append       WriteAt behind the last commit          without a valid commit record nothing of it
-//	                                                     counts; Commit has not returned
-//	group commit fsync for all that is written by then   a commit that is not covered stays
-//	                                                     retained; its caller waits for the next fsync
-//	end of a     fsync in the background, while the      the order of fsyncs is that of segments;
-//	segment      next segment is begun                   if the end of the first is lost, the header of
-//	                                                     the second says that it was not durable, and
+//	append       WriteAt behind the last commit          a commit without a valid commit record does
+//	                                                     not count; Commit has not returned
+//	group commit fsync of all commits written so far     later commits stay retained; their callers
+//	                                                     wait for the next fsync
+//	end of a     fsync in the background while the       fsyncs follow the order of segments. If the
+//	segment      next segment begins                     end of the old segment is lost, the next
+//	                                                     header shows that it was not durable, and
 //	                                                     the samples count as lost
-//	begin        create, WriteAt of header and first     the entry becomes durable with the first
-//	             commit; fsync of file and directory     fsync, before anything in it counts as
-//	             with the first group commit             durable; a torn beginning is overwritten
+//	begin        create, WriteAt of header and first     the first fsync makes the directory entry
+//	             commit; fsync of file and directory     durable, before any commit in the file counts
+//	             with the first group commit             as durable; a torn beginning is overwritten
 //	failed write truncate to the published end, close;   if the truncation is lost, the next header
-//	             next segment: header, what is not       (PrevID, PrevEnd) disowns the rest. If the
-//	             durable, the new commit; fsync, then    next segment is torn, the one before still
-//	             publish                                 has all: a start removes the torn one, which
-//	                                                     it knows by the header's Relogged
-//	failed fsync the same; the file is never synced      the data come from memory: the kernel may
-//	             again                                   have marked lost pages clean. Killed before
-//	                                                     the next segment has them, they can be read
-//	                                                     until a cut: the next start writes them again
-//	full disk    no next segment can be begun: fsync of  what was acknowledged before does not wait
-//	             the abandoned files, oldest first       for space
-//	remove       unlink, no fsync of the directory       a file that comes back is skipped, since
-//	                                                     its commits have numbers that targets have. A
-//	                                                     new target gets what has come back
-//	start        read headers and the newest segments;   it changes nothing that it could not read to
-//	             write what savepoints do not say is     its end; killed, the next start does the same.
-//	             durable once more, in its place;        The bytes are the same, so no sector changes
-//	             fsync of those; an empty commit if a    that is durable. Until that commit is durable,
-//	             power cut took samples                  headers do not say that what a cut took is
-//	savepoint    WriteAt behind the last record; fsync  each cell has a sector to itself: no write touches
-//	             each second, and with a reservation    what is durable. Torn, it does not count
-//	snapshot of  (a longer file: zeros, fsync;) write   the other file has everything, and is not written
-//	savepoints   and fsync of the file that is not      meanwhile but behind what is durable. A snapshot
-//	             active; from then on it is             with missing cells does not count
-//	rename or    one record of both names; fsync        there or not; the snapshot that follows does not
-//	drop                                                name the target that has ended
-//	make the     mkdir, fsync of the parent              nothing is acknowledged before the parents
-//	directory                                            of every new directory are synced
+//	             next segment: header, commits that are  (PrevID, PrevEnd) disowns the rest. If the
+//	             not durable, the new commit; fsync,     next segment is torn, the previous one still
+//	             then publish                            has all commits: a start recognises the torn
+//	                                                     one by Relogged in its header and removes it
+//	failed fsync the same; the file is never synced      the data come from memory, because the kernel
+//	             again                                   may have marked lost pages clean. After a kill
+//	                                                     before the next segment has the commits, they
+//	                                                     stay readable until a cut, and the next start
+//	                                                     writes them again
+//	full disk    no next segment is possible: fsync of   acknowledged commits become durable without
+//	             the abandoned files, oldest first       waiting for space
+//	remove       unlink, no fsync of the directory       a file that reappears is skipped by targets
+//	                                                     that have its commit numbers; a new target
+//	                                                     reads it
+//	start        read headers and the newest segments;   a file that was not read to its end is not
+//	             rewrite in place all commits that the   changed; after a kill the next start repeats
+//	             savepoints do not call durable; fsync;  the work. Rewritten bytes are identical, so
+//	             append an empty commit if a power cut   durable sectors do not change. Until the empty
+//	             lost samples                            commit is durable, headers do not count the
+//	                                                     lost samples as durable
+//	savepoint    WriteAt behind the last record; fsync   each cell has its own sector, so no write
+//	             each second and with a reservation      touches durable cells; a torn record does not
+//	                                                     count
+//	snapshot of  (if the file must grow: zeros, fsync;)  the active file is complete, and meanwhile is
+//	savepoints   write and fsync the inactive file,      written only behind its durable records. A
+//	             which then becomes active               snapshot with missing cells does not count
+//	rename or    one record of both names; fsync         the record exists or it does not; the next
+//	drop                                                 snapshot omits the ended target
+//	make the     mkdir, fsync of the parent              commits are acknowledged only after the
+//	directory                                            parents of all new directories are synced
 //
 // # What is assumed of the disk and the system
 //
-//   - Powersafe overwrite: writing into a sector does not harm what an fsync has confirmed in
-//     it before, even if the power fails. A commit is appended in the middle of a sector, whose
-//     beginning holds the end of an older one. SQLite and raft-wal assume the same.
-//   - An fsync that returns nil has reached the medium: no drive cache lies.
-//   - fdatasync, which stands for fsync on Linux, makes contents and size durable as fsync
-//     does; it may leave out the time of the last change.
-//   - After a failed fsync nothing is assumed of the file's dirty pages, not even that a later
-//     fsync would fail, too.
+//   - Powersafe overwrite: writing into a sector does not harm the bytes of it that an fsync has
+//     confirmed, even if the power fails. A commit often begins in the middle of a sector that
+//     also holds the end of the previous commit. SQLite and raft-wal assume the same.
+//   - When an fsync returns nil, the data are on the medium: no drive cache lies.
+//   - fdatasync, which replaces fsync on Linux, also makes contents and size durable; it may
+//     omit the modification time.
+//   - After a failed fsync, the state of the file's dirty pages is unknown; even a later fsync
+//     that succeeds proves nothing.
 //   - An fsync of a file does not make its directory entry durable; an fsync of the directory
-//     does. Windows cannot sync a directory. There the log rests on NTFS' journal, which writes
-//     down that a file was made no later than an fsync of that file. It never renames a file.
-//   - Removals become durable in their order, or not at all.
-//   - A page may be unreadable for a moment or for good, at the start or while the agent runs;
-//     what was read once may change. Checksums are not forged: who can write into the directory
-//     is trusted, so Open refuses one that others may write to.
-//   - The lock of a file ends with its process. No network file system is assumed to keep that.
+//     does. Windows cannot sync a directory. There the log relies on the journal of NTFS, which
+//     records the creation of a file no later than an fsync of that file. The log never renames
+//     files.
+//   - Removals become durable in order, or not at all.
+//   - A page may be unreadable temporarily or permanently, at the start or later, and may change
+//     after it was read. Checksums are not forged: all users who can write to the directory are
+//     trusted, so Open refuses a directory that other users may write to.
+//   - The lock of a file ends with its process. Network file systems may not guarantee that.
 //
 // # Lock order
 //
-// A goroutine that holds one of these may take those further right only:
+// A goroutine that holds one of these locks may take only locks further right:
 //
 //	Lane.nextMu > writer.mu > budget.mu > targets.mu > savefile.Store.mu > targets.stateMu > target.mu
-//	leaves, taken last and held for no other: seriesMap.mu, index.mu, budget.configMu,
-//	pendingTimes.mu, and the registry of metrics
+//	leaves, taken last, with no other lock taken under them: seriesMap.mu, index.mu,
+//	budget.configMu, pendingTimes.mu, and the registry of metrics
 //
-// A mutex stands in its type above the fields that it guards. A method whose name ends in Locked is
-// called with the mutex of its type held (those of batch: seriesMap.mu); for writer, see there.
+// A mutex is declared above the fields that it guards. The caller of a method whose name ends in
+// Locked holds the mutex of that type (for batch: seriesMap.mu). The type writer documents its
+// own rule.
 //
 // index.mu, target.mu and the leaves are never held while waiting for the disk, so the status
-// page, cursors at the head and Reconfigure do not wait for it. writer.mu is held over WriteAt,
-// and over the fsync that ends an error, and is released during all others: writer.syncing says
-// that one runs, and writer.cond that it has ended.
+// page, cursors at the head and Reconfigure do not wait for it. writer.mu is held during WriteAt
+// and during the fsync of recovery, and released during all other fsyncs: writer.syncing is true
+// while one runs, and writer.cond signals its end.
 //
 // # Goroutines
 //
-// writer.run syncs, each interval and when a segment has ended; Log.keep does the housekeeping
-// each second. Callers of Commit write, and under `sync: always` one of them syncs for all. Each
-// lane has one caller of Next. There are no others.
+// writer.run syncs each interval and when a segment ends. Log.keep does the housekeeping each
+// second. Callers of Commit write, and under `sync: always` one caller syncs for all. Each lane
+// has one caller of Next. The package has no other goroutines.
 package wal

@@ -12,12 +12,12 @@ import (
 )
 
 // maxCommitMetadata bounds the metadata and families in one commit, in bytes; those of
-// further series are announced by later commits that hold these series.
+// further series are announced by later commits with samples of these series.
 const maxCommitMetadata = 32 << 20
 
-// recordBytes is about how long a record may get, in bytes, before the encoder
-// begins another one of the same type: as long as the blocks that Snappy compresses by themselves. Longer
-// records make nothing smaller, and buffers of a record are kept.
+// recordBytes is the approximate size, in bytes, at which the encoder begins another record of
+// the same type. It is the size of the blocks that Snappy compresses independently: longer records
+// would not compress better, and would only need larger buffers, which are kept.
 const recordBytes = 64 << 10
 
 // encoder turns batches into the bytes of commits. Its buffers are reused.
@@ -30,14 +30,14 @@ type encoder struct {
 	crc       uint32 // over the records of the commit so far
 	records   uint32
 	bytes     int   // of these records, uncompressed
-	announced int64 // bytes that series and their metadata have taken since reset
+	announced int64 // bytes of series and their metadata since reset
 
 	series   []record.RefSeries
 	metadata []record.RefMetadata
 	families []segment.Family
 }
 
-// reset begins building at offset start of the segment of that number.
+// reset begins encoding at offset start of the segment of that number.
 func (e *encoder) reset(number int, start int64) {
 	e.number = number
 	e.enc.EnableSTStorage = true
@@ -45,20 +45,20 @@ func (e *encoder) reset(number int, start int64) {
 	e.announced = 0
 }
 
-// header appends a segment's header. It is not compressed, so that it can be found
-// and read by eye.
+// header appends a segment's header. It is not compressed, so that people can find and
+// read it in a dump.
 func (e *encoder) header(h segment.Header) {
 	e.rec = segment.AppendHeader(e.rec[:0], h)
 	e.pages.Fragments(e.rec, 0)
 }
 
-// errHugeCommit means that a commit would take more than a reader accepts. Its caller has
-// to commit in smaller parts.
+// errHugeCommit means that a commit is larger than readers accept. The caller must commit
+// smaller parts.
 var errHugeCommit = fmt.Errorf("commit takes more than %d bytes", segment.MaxCommit)
 
-// commit appends one commit, with announcements of the series that m says were not
-// announced in this epoch. From now on m says that they are: if what has been built
-// is not written after all, the epoch is over. The error is errHugeCommit.
+// commit appends one commit, with announcements of the series that were not announced in
+// this epoch, and marks them in m as announced. If the caller then does not write the
+// encoded bytes, it must begin another epoch. The error is errHugeCommit.
 func (e *encoder) commit(b *batch, m *seriesMap, epoch uint32) error {
 	e.crc, e.records, e.bytes = 0, 0, 0
 	e.announce(b, m, epoch)
@@ -79,8 +79,8 @@ func (e *encoder) commit(b *batch, m *seriesMap, epoch uint32) error {
 	return nil
 }
 
-// emit appends the record in e.rec and counts it as one of the commit, unless the commit
-// has become too large to be written.
+// emit appends the record in e.rec to the commit, unless the commit has become too large to
+// be written.
 func (e *encoder) emit() {
 	if e.bytes += len(e.rec); e.bytes > segment.MaxCommit {
 		return
@@ -135,11 +135,11 @@ func (e *encoder) announce(b *batch, m *seriesMap, epoch uint32) {
 		e.emit()
 	}
 	e.announced += e.pages.End() - before
-	clear(e.series) // let go of the labels
+	clear(e.series) // release the labels
 	clear(e.metadata)
 }
 
-// samples appends the samples of all kinds and the exemplars.
+// samples appends all samples and exemplars.
 func (e *encoder) samples(b *batch) {
 	for s := b.samples; len(s) > 0; {
 		n := min(len(s), recordBytes/16)
@@ -164,7 +164,7 @@ func (e *encoder) samples(b *batch) {
 	}
 }
 
-// prefix is how many of s, at least one, fit a record.
+// prefix returns how many of s, at least one, fit into a record.
 func prefix[T any](s []T, size func(*T) int) int {
 	total := 0
 	for i := range s {

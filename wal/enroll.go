@@ -11,22 +11,21 @@ type Enrolment struct {
 	Name    string
 	StartAt StartAt // applies to a target without a savepoint only
 
-	// Family enrols the members that the log knows as well, see [Log.EnrollMember]; they
-	// need not be in the list.
+	// Family enrols the members that the log knows too, see [Log.EnrollMember]; the list
+	// need not name them.
 	Family bool
 }
 
-// Enroll says which targets the configuration has, all of them. When it returns nil,
-// each has a savepoint of this log that a power cut cannot take. So nothing that is
-// committed from then on can pass one of them by, whether its reader is open or not and
-// however often the process restarts: a segment goes when the target is done with it, or
-// for the budget, which is in its ledger.
+// Enroll sets the complete list of configured targets. When it returns nil, each has a
+// durable savepoint of this log. From then on no target misses a commit, whether its
+// reader is open or not and across restarts: a segment is removed only when the target
+// has finished it, or for the budget, and then the target's ledger counts its samples.
 //
-// A target that is not in the list, and whose reader is closed, is an orphan. After an
-// error nothing has changed: what was enrolled still is, and the targets that were made are gone again.
+// A target that is not in the list and whose reader is closed is an orphan. After an error
+// the previous enrolment still holds, and targets created by this call are removed again.
 func (l *Log) Enroll(list []Enrolment) error {
-	// No segment may go between the moment at which a target begins with it and the one
-	// from which the target is seen to need it.
+	// The budget must not remove the segment in which a target begins before the target is
+	// registered.
 	l.budget.mu.Lock()
 	defer l.budget.mu.Unlock()
 	if err := l.targets.enroll(l, list); err != nil {
@@ -35,7 +34,7 @@ func (l *Log) Enroll(list []Enrolment) error {
 	return nil
 }
 
-// enroll is [Log.Enroll].
+// enroll implements [Log.Enroll].
 func (ts *targets) enroll(t tail, list []Enrolment) error {
 	ts.mu.Lock()
 	defer ts.mu.Unlock()
@@ -81,7 +80,7 @@ func (ts *targets) enroll(t tail, list []Enrolment) error {
 	return nil
 }
 
-// withMembersLocked is the list with the members of its families.
+// withMembersLocked returns the list with the members of its families added.
 func (ts *targets) withMembersLocked(list []Enrolment) []Enrolment {
 	all := slices.Clone(list)
 	for _, e := range list {
@@ -94,7 +93,7 @@ func (ts *targets) withMembersLocked(list []Enrolment) []Enrolment {
 	return all
 }
 
-// withdrawLocked removes targets that could not be made durable.
+// withdrawLocked removes targets whose savepoints could not be made durable.
 func (ts *targets) withdrawLocked(list ...*target) {
 	for _, tg := range list {
 		tg.retire(true)

@@ -8,36 +8,35 @@ import (
 	"github.com/prometheus/prometheus/model/metadata"
 )
 
-// Series is one label set with its metadata and family, as the cursors of a log have it. A cursor hands
-// out the same *Series for the same labels, in whichever segment they appear, until it evicts the series
-// for being idle or its metadata changes; a consumer may therefore cache what it derives from it. All
-// cursors of the log share it. It may be read from any goroutine.
+// Series is one label set with its metadata and family, shared by all cursors of a log. A cursor returns
+// the same *Series for the same labels in all segments, until it evicts the idle series or its metadata
+// changes. Consumers may therefore cache data derived from it. Any goroutine may read it.
 type Series struct {
-	// Slot is a small dense index: below the greatest number of label sets that the cursors of the log held
-	// at a time. A series with other metadata has the slot of the one before, whose place in a cache it so takes.
-	// A slot is reused after eviction, so a cache indexed by it must compare the *Series pointer too.
+	// Slot is a small dense index, below the greatest number of label sets that the cursors of the log held
+	// at a time. After a change of metadata the new series has the slot of the old one, and so replaces it in
+	// a cache. Slots are reused after eviction, so a cache indexed by Slot must compare the *Series pointer too.
 	Slot int
 
 	// Labels are immutable.
 	Labels labels.Labels
 
-	// About is the newest that was announced about the series, nil if nothing was. Others of
-	// its family share it.
+	// About is the last metadata and family announced for the series, nil without an announcement.
+	// Series of the same family share it.
 	About *About
 
-	// holders is how many tables of cursors have it, or isGone. The pool's mutex guards it, but for reading.
+	// holders is the number of cursor tables that have the series, or isGone. Writers hold the pool's mutex.
 	holders atomic.Int32
 	hash    uint32 // of the encoded labels; the pool's
 }
 
-// isGone stands in Series.holders when the series has left the pool.
+// isGone is the value of Series.holders after the series has left the pool.
 const isGone = -1
 
-// Gone reports whether no cursor has the series any more. None will hand it out again, so a consumer can forget data that it
+// Gone reports whether all cursors have released the series. They will not return it again, so a consumer can forget data
 // derived from it. Safe for concurrent use.
 func (s *Series) Gone() bool { return s.holders.Load() == isGone }
 
-// Meta is the newest metadata announced for the series; zero if there is none.
+// Meta is the last metadata announced for the series; zero if there is none.
 func (s *Series) Meta() metadata.Metadata {
 	if s.About == nil {
 		return metadata.Metadata{}
@@ -45,7 +44,7 @@ func (s *Series) Meta() metadata.Metadata {
 	return s.About.Meta
 }
 
-// Family is the name of the series' metric family, "" when the appender did not say.
+// Family is the name of the series' metric family, "" if appenders did not give one.
 func (s *Series) Family() string {
 	if s.About == nil {
 		return ""
@@ -53,29 +52,29 @@ func (s *Series) Family() string {
 	return s.About.Family
 }
 
-// About is what appenders said about a series. It never changes.
+// About is the metadata and family that appenders gave for a series. It is immutable.
 type About struct {
 	Meta   metadata.Metadata
-	Family string // "" if no appender said
+	Family string // "" if appenders did not give one
 }
 
-// bytes is about how much memory a takes.
+// bytes is the approximate memory that a takes.
 func (a *About) bytes() int { return 64 + len(a.Meta.Help) + len(a.Meta.Unit) + len(a.Family) }
 
-// abouts has one *About for all series of which the same was said. It may forget: then
-// equal ones are no longer shared, which costs memory and nothing else.
+// abouts shares one *About among all series with equal values. It may forget values: later
+// equal ones are then not shared with earlier ones, which only costs memory.
 type abouts struct {
 	shared map[About]*About
-	bytes  int // of all that are shared
+	bytes  int // of all shared values
 }
 
-// maxAboutBytes bounds abouts. A family takes one or two of some hundred bytes each, unless
-// a sender changes its help all the time.
+// maxAboutBytes bounds abouts. A family takes one or two values of some hundred bytes each,
+// unless a sender changes its help all the time.
 const maxAboutBytes = 4 << 20
 
 func newAbouts() *abouts { return &abouts{shared: map[About]*About{}} }
 
-// share finds the shared one that equals a, or makes it.
+// share returns the shared value equal to a, and adds it if there is none.
 func (s *abouts) share(a About) *About {
 	if shared := s.shared[a]; shared != nil {
 		return shared
@@ -103,8 +102,7 @@ type Histogram struct {
 	FH     *histogram.FloatHistogram
 }
 
-// Exemplar belongs to the series' samples of the same commit. Exemplars are not
-// counted in totals.
+// Exemplar is an exemplar of a series. Totals do not count exemplars.
 type Exemplar struct {
 	Series *Series
 	T      int64
@@ -112,9 +110,9 @@ type Exemplar struct {
 	Labels labels.Labels
 }
 
-// Entry is one commit, as [Reader.Next] yields it. The slices, and what they hold,
-// are valid until the following call of Next: a consumer copies the values that it
-// keeps (the *Series may be kept).
+// Entry is one commit, as [Reader.Next] returns it. The slices and their elements are
+// valid until the following call of Next: a consumer copies the values that it keeps
+// (it may keep the *Series).
 type Entry struct {
 	// End is the mark of this commit; acknowledging the entry means advancing to it.
 	End Mark
@@ -126,13 +124,13 @@ type Entry struct {
 	Histograms []Histogram
 	Exemplars  []Exemplar
 
-	// Missing counts samples that were acknowledged, lie between the entry that Next
-	// yielded before and the end of this one, and cannot be read any more, by reason
-	// (Damage or PowerCut). Totals differ by exactly the samples here plus these:
+	// Missing counts, by reason (Damage or PowerCut), acknowledged samples between the
+	// previous entry and the end of this one that can no longer be read. Totals differ by
+	// exactly the samples of this entry plus these:
 	//
-	// Invariant: End.Total - previous.End.Total = Count() + Missing.Lost(), where
-	// previous.End is the mark at which the log let data go (dropped for the budget, and
-	// counted in the ledger already) if that lies in between.
+	// Invariant: End.Total - previous.End.Total = Count() + Missing.Lost(). If the log
+	// dropped data in between (for the budget, and already counted in the ledger),
+	// previous.End is the mark where the dropped data ends.
 	Missing Outcome
 }
 

@@ -8,14 +8,14 @@ import (
 	"hwsagent/wal/internal/segment"
 )
 
-// A family is a target and those that are found as the log is read: their names are the
-// target's, a slash, and something without one. One entry of the configuration stands for
-// all of them, see [Enrolment].
+// A family is a target plus its members, which are discovered while the log is read. The name
+// of a member is the target's name, a slash, and a part without a slash. One entry of the
+// configuration stands for all of them, see [Enrolment].
 
-// Member is the name of a member of a family.
+// Member returns the target name of a member of a family.
 func Member(family, member string) string { return family + "/" + member }
 
-// MemberOf is the inverse of Member; ok if the name is that of a member of the family.
+// MemberOf is the inverse of Member; ok is false if the name is not that of a member of the family.
 func MemberOf(family, name string) (member string, ok bool) {
 	member, ok = strings.CutPrefix(name, family+"/")
 	return member, ok && member != "" && !strings.Contains(member, "/")
@@ -27,8 +27,8 @@ func memberOf(family, name string) bool {
 	return ok
 }
 
-// Members are the members of a family that the log has a queue of, without the family's
-// name, and where each begins, by the number of the commit before its first.
+// Members maps the members of a family that have a queue in the log, by name without that of
+// the family, to the number of the commit before their first.
 func (l *Log) Members(family string) map[string]uint64 {
 	members := map[string]uint64{}
 	for _, t := range l.targets.all() {
@@ -39,10 +39,10 @@ func (l *Log) Members(family string) map[string]uint64 {
 	return members
 }
 
-// Scout reads the log for a family, from where the target of the family's own name is. It
-// has no savepoint: what it reads is not acknowledged by that, and the target keeps what it
-// has to read. The family must be enrolled. Of the reader's methods only Next, Savepoint,
-// Advance, Head and Close are of use.
+// Scout returns a reader that reads the log from the position of the target named as the
+// family. It has no durable savepoint: it acknowledges nothing, and the queue of the target
+// does not change. The family must be enrolled. Only the methods Next, Savepoint, Advance, Head
+// and Close of the reader are useful.
 func (l *Log) Scout(family string) (*Reader, error) {
 	t, err := l.targets.known(family)
 	if err != nil {
@@ -50,17 +50,17 @@ func (l *Log) Scout(family string) (*Reader, error) {
 	}
 	sp := t.savepoint()
 	start := sp.Acked()
-	// No one else knows it, and gone keeps it from being written.
+	// The shadow target is not registered, and gone keeps it from being written.
 	shadow := &target{name: family, store: l.targets.store, sp: Savepoint{Start: start, High: start}, gone: true}
 	return l.targets.reader(l, shadow), nil
 }
 
-// EnrollMember enrols a member of an enrolled family that begins after that mark. When it
-// returns nil, the member has a savepoint that a power cut cannot take, as after
-// [Log.Enroll]. It begins later only where the log let data go already. A member that the
-// log knows keeps its place. from is the number of the commit before its first.
+// EnrollMember enrols a member of an enrolled family, to begin after that mark. When it
+// returns nil, the member has a durable savepoint, as after [Log.Enroll]. The member begins
+// later if the log has already dropped data after the mark. A member that the log knows
+// keeps its position. from is the number of the commit before its first.
 func (l *Log) EnrollMember(family, member string, after Mark) (from uint64, err error) {
-	// As in Enroll.
+	// For the reason given in Enroll.
 	l.budget.mu.Lock()
 	defer l.budget.mu.Unlock()
 	from, err = l.targets.enrollMember(l, family, Member(family, member), after)
@@ -70,7 +70,7 @@ func (l *Log) EnrollMember(family, member string, after Mark) (from uint64, err 
 	return from, nil
 }
 
-// enrollMember is [Log.EnrollMember].
+// enrollMember implements [Log.EnrollMember].
 func (ts *targets) enrollMember(t tail, family, name string, after Mark) (from uint64, err error) {
 	ts.mu.Lock()
 	defer ts.mu.Unlock()
@@ -99,8 +99,8 @@ func (ts *targets) enrollMember(t tail, family, name string, after Mark) (from u
 	return tg.savepoint().Start.Commit, nil
 }
 
-// Release removes the queue of a member of a family that is not open, although the family
-// is enrolled. What waits in it nobody gets.
+// Release removes the queue of a member that is not open, although its family is enrolled.
+// Pending samples are discarded.
 func (l *Log) Release(family, member string) error {
 	name := Member(family, member)
 	ts := l.targets

@@ -12,7 +12,7 @@ import (
 	"hwsagent/wal/internal/segment"
 )
 
-// fileTail has the segments of a log that this process does not own, as they were when it listed them.
+// fileTail is a tail of a log that this process does not own, with the segments that listFiles found.
 type fileTail struct {
 	dir  disk.Directory
 	list []segment.Info
@@ -38,8 +38,8 @@ func listFiles(dir disk.Directory) (*fileTail, error) {
 	return l, nil
 }
 
-// catalogue reads the headers, and finds out which log the segments are of, going by them and by the
-// savepoints. If no header says so, the error is what kept them from being read.
+// catalogue reads the headers and determines the log of the segments from them and the savepoints.
+// If it finds no log, the error has the reasons why headers could not be read.
 func (l *fileTail) catalogue(stored map[string]Savepoint) error {
 	var errs []error
 	var c segment.Reader
@@ -68,7 +68,7 @@ func (l *fileTail) catalogue(stored map[string]Savepoint) error {
 	return errors.Join(errs...)
 }
 
-// findHead finds where the log ends. The error is the disk's.
+// findHead finds the end of the log. The error is that of the disk.
 func (l *fileTail) findHead() error {
 	scan := newSegmentScanner()
 	var errs []error

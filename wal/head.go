@@ -8,29 +8,28 @@ import (
 )
 
 // tail is the writer's end of the log as cursors see it. *Log implements it. All
-// methods are safe for concurrent use and none waits for the disk's writes.
+// methods are safe for concurrent use and do not wait for disk writes.
 type tail interface {
-	// head is the mark of the last commit that may be read. It is never behind what a
-	// Commit has returned nil for.
+	// head is the mark of the last readable commit. Every commit for which Commit has
+	// returned nil is readable.
 	head() Mark
 
 	// wait returns when the head is past the given mark, or with ctx's error, or with
 	// ErrClosed.
 	wait(ctx context.Context, past Mark) error
 
-	// first is the number of the oldest segment that is kept. Segments below it are
-	// gone or about to go, and what the ledgers lost with them is written.
+	// first is the number of the oldest segment that is kept. Older segments are removed
+	// or about to be, and the ledgers already count the samples lost with them.
 	first() int
 
-	// segments lists the segments that are kept, in ascending order. Numbers may have
-	// holes.
+	// segments lists the kept segments in ascending order. Numbers may have gaps.
 	segments() []segment.Info
 
 	// openSegment opens segment n for reading. The error is fs.ErrNotExist if there is
 	// none. The file may be unlinked while it is open.
 	openSegment(n int) (segmentFile, error)
 
-	// pool has the series that cursors share.
+	// pool returns the series that cursors share.
 	pool() *seriesPool
 }
 

@@ -8,7 +8,7 @@ import (
 	"hwsagent/wal/internal/segment"
 )
 
-// arena hands out values that are reused from entry to entry.
+// arena allocates values that are reused from entry to entry.
 type arena[T any] struct {
 	all  []*T
 	used int
@@ -22,7 +22,7 @@ func (a *arena[T]) take() *T {
 	return a.all[a.used-1]
 }
 
-// intHistogram is a histogram with the memory of its slices.
+// intHistogram is a histogram with memory for its slices.
 type intHistogram struct {
 	h                  histogram.Histogram
 	positive, negative []histogram.Span
@@ -30,7 +30,7 @@ type intHistogram struct {
 	custom             []float64
 }
 
-// decode reads an integer histogram off the front of r.
+// decode reads an integer histogram from the front of r.
 func (m *intHistogram) decode(r *segment.Decoder) *histogram.Histogram {
 	m.h = histogram.Histogram{
 		CounterResetHint: histogram.CounterResetHint(r.Byte()),
@@ -50,14 +50,14 @@ func (m *intHistogram) decode(r *segment.Decoder) *histogram.Histogram {
 	return &m.h
 }
 
-// floatHistogram is a histogram with the memory of its slices.
+// floatHistogram is a histogram with memory for its slices.
 type floatHistogram struct {
 	h                  histogram.FloatHistogram
 	positive, negative []histogram.Span
 	up, down, custom   []float64
 }
 
-// decode reads a float histogram off the front of r.
+// decode reads a float histogram from the front of r.
 func (m *floatHistogram) decode(r *segment.Decoder) *histogram.FloatHistogram {
 	m.h = histogram.FloatHistogram{
 		CounterResetHint: histogram.CounterResetHint(r.Byte()),
@@ -83,9 +83,9 @@ func decodeSpans(r *segment.Decoder, mem *[]histogram.Span) []histogram.Span {
 	})
 }
 
-// decodeList reads a length and as many elements, which take size bytes each at the
-// least: a length that cannot be is noticed before anything is allocated. The list is
-// nil if it is empty, and lives in mem.
+// decodeList reads a length and that many elements, each of at least size bytes. It rejects
+// an impossible length before it allocates memory. The list uses the memory of mem, and
+// is nil if it is empty.
 func decodeList[T any](r *segment.Decoder, mem *[]T, size uint64, element func(*segment.Decoder) T) []T {
 	n := r.Uvarint()
 	if n == 0 {
@@ -102,8 +102,8 @@ func decodeList[T any](r *segment.Decoder, mem *[]T, size uint64, element func(*
 	return *mem
 }
 
-// readableInt reports whether the schema of h is one that this build knows; one of a
-// higher resolution than it can handle is reduced.
+// readableInt reports whether this build knows the schema of h. It reduces a resolution
+// that is too high for this build.
 func readableInt(h *histogram.Histogram) bool {
 	switch {
 	case !histogram.IsKnownSchema(h.Schema):
@@ -127,7 +127,7 @@ func readableFloat(h *histogram.FloatHistogram) bool {
 		h.ReduceResolution(histogram.ExponentialSchemaMax) == nil
 }
 
-// fits reports whether the spans describe as many buckets as there are.
+// fits reports whether the spans describe that number of buckets.
 func fits(spans []histogram.Span, buckets int) bool {
 	var n uint64
 	for _, s := range spans {

@@ -9,38 +9,38 @@ import (
 	"hwsagent/wal/internal/segment"
 )
 
-// index is what there is to read: the kept segments and the head. It is where
-// cursors, status and writer meet, and its mutex is never held over a disk call.
+// index holds the readable part of the log: the kept segments and the head. Cursors,
+// status and writer share it, and its mutex is never held during I/O.
 type index struct {
 	mu     sync.Mutex // guards everything below
 	head   Mark
-	safe   Mark           // the last commit that a power cut cannot take
-	list   []segment.Info // by number; holes are legal
-	floor  int            // number of the first segment to come while list is empty
+	safe   Mark           // the last durable commit
+	list   []segment.Info // by number; may have gaps
+	floor  int            // while list is empty: number of the first segment to come
 	wake   chan struct{}
 	closed bool
 
-	written int64 // bytes that were published since the start
+	written int64 // bytes published since the start
 
-	fault error     // why commits fail now; nil when all is well
-	since time.Time // when that began
+	fault error     // why commits fail at present; nil if they succeed
+	since time.Time // of the first failure in a row
 }
 
-// mark is the head.
+// mark returns the head.
 func (ix *index) mark() Mark {
 	ix.mu.Lock()
 	defer ix.mu.Unlock()
 	return ix.head
 }
 
-// settle notes that everything up to m is durable.
+// settle records that all commits up to m are durable.
 func (ix *index) settle(m Mark) {
 	ix.mu.Lock()
 	defer ix.mu.Unlock()
 	ix.safe = m
 }
 
-// durable is the last commit that a power cut cannot take.
+// durable returns the mark of the last durable commit.
 func (ix *index) durable() Mark {
 	ix.mu.Lock()
 	defer ix.mu.Unlock()
@@ -73,7 +73,7 @@ func (ix *index) seal(size int64, now time.Time) {
 	last.Size, last.Sealed = size, now
 }
 
-// wait is [tail.wait].
+// wait implements [tail.wait].
 func (ix *index) wait(ctx context.Context, past Mark) error {
 	for {
 		ix.mu.Lock()
@@ -109,7 +109,7 @@ func (ix *index) close() {
 	}
 }
 
-// first is [tail.first].
+// first implements [tail.first].
 func (ix *index) first() int {
 	ix.mu.Lock()
 	defer ix.mu.Unlock()
@@ -119,7 +119,7 @@ func (ix *index) first() int {
 	return ix.list[0].Number
 }
 
-// segments is [tail.segments].
+// segments implements [tail.segments].
 func (ix *index) segments() []segment.Info {
 	ix.mu.Lock()
 	defer ix.mu.Unlock()
@@ -136,15 +136,15 @@ func (ix *index) usage() (segments int, bytes int64) {
 	return len(ix.list), bytes
 }
 
-// bytesWritten is how many bytes were published since the start.
+// bytesWritten is the number of bytes published since the start.
 func (ix *index) bytesWritten() int64 {
 	ix.mu.Lock()
 	defer ix.mu.Unlock()
 	return ix.written
 }
 
-// growth is how many bytes more than usage says there are once the segment of that ID
-// ends there. What is written and not published yet is in it.
+// growth is the number of bytes beyond usage when the segment of that ID ends at end,
+// including bytes that are written but not published.
 func (ix *index) growth(id ID, end int64) int64 {
 	ix.mu.Lock()
 	defer ix.mu.Unlock()
@@ -154,8 +154,8 @@ func (ix *index) growth(id ID, end int64) int64 {
 	return end
 }
 
-// oldest is the oldest segment and the mark of its end; false if there is none that
-// is sealed and older than the head's.
+// oldest returns the oldest segment and the mark of its end; ok is false if no sealed
+// segment is older than that of the head.
 func (ix *index) oldest() (s segment.Info, end Mark, ok bool) {
 	ix.mu.Lock()
 	defer ix.mu.Unlock()
@@ -166,7 +166,7 @@ func (ix *index) oldest() (s segment.Info, end Mark, ok bool) {
 	if len(ix.list) > 1 && ix.list[1].Known() {
 		for i := range ix.list[1:] {
 			later := &ix.list[i+1]
-			if later.Known() && later.Header.Commit == s.Before { // what lies behind that stands there once more
+			if later.Known() && later.Header.Commit == s.Before { // later repeats the commits after s.Before
 				end = later.Header.Before()
 				break
 			}
@@ -176,7 +176,7 @@ func (ix *index) oldest() (s segment.Info, end Mark, ok bool) {
 	return s, end, true
 }
 
-// forget takes the oldest segment off the list.
+// forget removes the oldest segment from the list.
 func (ix *index) forget() {
 	ix.mu.Lock()
 	defer ix.mu.Unlock()
@@ -184,7 +184,7 @@ func (ix *index) forget() {
 	ix.list = append(ix.list[:0], ix.list[1:]...)
 }
 
-// fail notes why commits fail.
+// fail records why commits fail.
 func (ix *index) fail(err error, now time.Time) {
 	ix.mu.Lock()
 	defer ix.mu.Unlock()
@@ -194,14 +194,14 @@ func (ix *index) fail(err error, now time.Time) {
 	ix.fault = err
 }
 
-// heal notes that commits succeed.
+// heal records that commits succeed.
 func (ix *index) heal() {
 	ix.mu.Lock()
 	defer ix.mu.Unlock()
 	ix.fault, ix.since = nil, time.Time{}
 }
 
-// trouble is since when commits fail, and why; nil if they do not.
+// trouble returns why commits fail, and since when; nil if they succeed.
 func (ix *index) trouble() (since time.Time, why error) {
 	ix.mu.Lock()
 	defer ix.mu.Unlock()

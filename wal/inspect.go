@@ -16,19 +16,19 @@ import (
 	"hwsagent/wal/internal/segment"
 )
 
-// Inspection is what the files of a log say.
+// Inspection is the result of reading the files of a log.
 type Inspection struct {
 	Dir      string              `json:"dir"`
 	Log      ID                  `json:"log"`  // zero if no segment header is readable
-	Head     Mark                `json:"head"` // the last commit that can be read
+	Head     Mark                `json:"head"` // the last readable commit
 	Segments []SegmentInspection `json:"segments"`
-	Targets  []TargetInspection  `json:"targets"` // in the order of names
+	Targets  []TargetInspection  `json:"targets"` // ordered by name
 
-	// Problem is what damage to the savepoints may cost. Empty: they are whole.
+	// Problem describes the possible effect of damage to the savepoints; empty without damage.
 	Problem string `json:"savepoints_problem,omitempty"`
 }
 
-// SegmentInspection is what one segment holds.
+// SegmentInspection describes one segment.
 type SegmentInspection struct {
 	Number   int       `json:"number"`
 	Bytes    int64     `json:"bytes"`
@@ -38,13 +38,12 @@ type SegmentInspection struct {
 	From     time.Time `json:"from,omitzero"`  // timestamp of the oldest sample
 	To       time.Time `json:"to,omitzero"`    // and of the newest
 	Damaged  int64     `json:"damaged_bytes"`  // bytes that cannot be read
-	Broken   int       `json:"broken_commits"` // commits that cannot be read, as far as one can tell
+	Broken   int       `json:"broken_commits"` // unreadable commits, as far as is known
 	NeededBy []string  `json:"needed_by"`      // targets that have not acknowledged all of it
 	Problem  string    `json:"problem,omitempty"`
 }
 
-// TargetInspection is one target's account; numbers are samples unless they say
-// otherwise.
+// TargetInspection is the ledger of one target, in samples unless noted.
 type TargetInspection struct {
 	Name         string            `json:"name"`
 	Acked        Position          `json:"acked"`
@@ -62,25 +61,25 @@ type TargetInspection struct {
 	Problem      string            `json:"problem,omitempty"`
 }
 
-// Progress is called after each segment with the bytes that were read, and with all that there are.
+// Progress is called after each segment with the bytes read so far and the total bytes.
 type Progress func(read, total int64)
 
-// Inspect reads the log in dir without changing anything. It needs no lock and works
-// beside the process that has the log open; what that one writes meanwhile may be in
-// the result or not. Damage is part of the result, not an error. It reads all of the
-// log, about as fast as the disk can, with the memory that a segment takes.
+// Inspect reads the log in dir without changing it. It takes no lock and works while
+// another process has the log open; the result may or may not include concurrent
+// writes. Damage is part of the result, not an error. Inspect reads the whole log,
+// about as fast as the disk allows, and needs the memory of one segment.
 func Inspect(dir string, progress ...Progress) (Inspection, error) {
 	return inspect(dir, func(in *Inspection, l *fileTail) { in.scanAll(l, progress) })
 }
 
-// Glance is [Inspect] without what takes long: of the segments there are numbers and
-// sizes, and who needs them. It reads those alone in which the log ends and where each
-// target is, and the first page of the others.
+// Glance is a fast [Inspect]: for segments it returns only numbers, sizes and the targets
+// that need them. It reads whole only the segments with the end of the log and with the
+// position of each target, and the first page of the others.
 func Glance(dir string) (Inspection, error) {
 	return inspect(dir, (*Inspection).scanEnd)
 }
 
-// inspect is Inspect with a way to read the segments.
+// inspect implements Inspect and Glance; scan reads the segments.
 func inspect(dir string, scan func(*Inspection, *fileTail)) (Inspection, error) {
 	in := Inspection{Dir: dir}
 	segments, err := disk.OpenExisting(filepath.Join(dir, segmentDir))
@@ -97,9 +96,9 @@ func inspect(dir string, scan func(*Inspection, *fileTail)) (Inspection, error) 
 	return in, err
 }
 
-// read fills in what savepoints and segments say.
+// read fills in the result from savepoints and segments.
 func (in *Inspection) read(segments, saves disk.Directory, scan func(*Inspection, *fileTail)) error {
-	// Savepoints first: a running log only moves on from them.
+	// Read savepoints first, because a running log only advances.
 	stored, err := in.readTargets(saves)
 	if err != nil {
 		return err
@@ -108,7 +107,7 @@ func (in *Inspection) read(segments, saves disk.Directory, scan func(*Inspection
 	if err != nil {
 		return err
 	}
-	_ = l.catalogue(stored) // the scan meets the error again, and reports it
+	_ = l.catalogue(stored) // the scan meets the same error and reports it
 	in.Log = l.log
 	scan(in, l)
 	in.Head.Log = in.Log // a damaged segment has no header
@@ -142,7 +141,7 @@ func (l *fileTail) oldestAfter(acked Mark) time.Time {
 func (l *fileTail) firstAfter(s *segment.Info, commit uint64) (time.Time, bool) {
 	f, err := l.openSegment(s.Number)
 	if err != nil {
-		return time.Time{}, false // the segment has gone meanwhile, or its Problem says why
+		return time.Time{}, false // the segment was removed meanwhile, or its Problem has the reason
 	}
 	defer f.Close()
 	var c segment.Reader
@@ -221,27 +220,27 @@ func (in *Inspection) scanAll(l *fileTail, progress []Progress) {
 
 // scanEnd reads the newest segments, back to one with a commit.
 func (in *Inspection) scanEnd(l *fileTail) {
-	_ = l.findHead() // what cannot be read is damage
+	_ = l.findHead() // unreadable parts count as damage
 	in.Head = l.mark
 	for i := range l.list {
 		in.Segments = append(in.Segments, SegmentInspection{Number: l.list[i].Number, Bytes: l.list[i].End})
 	}
 }
 
-// segmentScanner inspects one segment after the other.
+// segmentScanner inspects segments one after another.
 type segmentScanner struct {
 	reader segment.Reader
 	decode *entryDecoder
 	info   segment.Contents // of the last segment inspected
-	err    error            // what kept it from being read, but for damage
+	err    error            // why it could not be read, other than damage
 }
 
 func newSegmentScanner() *segmentScanner {
 	return &segmentScanner{decode: newEntryDecoder(newSeriesPool(nil))}
 }
 
-// inspect scans a segment. The end of the newest one may be in the middle of being
-// written, so a torn commit there is no damage.
+// inspect scans a segment. Another process may be writing the end of the newest one, so a
+// torn commit there is not damage.
 func (sc *segmentScanner) inspect(l *fileTail, seg *segment.Info, newest bool) (s SegmentInspection, ok bool) {
 	s = SegmentInspection{Number: seg.Number, Bytes: seg.End}
 	sc.info, sc.err = segment.Contents{}, nil
@@ -274,7 +273,7 @@ func (sc *segmentScanner) inspect(l *fileTail, seg *segment.Info, newest bool) (
 	return s, true
 }
 
-// account fills in what savepoints and segments say of each other.
+// account fills in the fields that need both savepoints and segments.
 func (in *Inspection) account(stored map[string]Savepoint, segments []segment.Info) {
 	for i := range in.Targets {
 		t := &in.Targets[i]

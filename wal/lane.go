@@ -9,20 +9,21 @@ import (
 	"time"
 )
 
-// ErrCaughtUp says that a backlog was read to its end, or that there is none (any more).
+// ErrCaughtUp means that a backlog was read to its end, or that there is none (any more).
 var ErrCaughtUp = errors.New("the backlog is read")
 
-// How long a reader waits before it tries again to read what the disk refused, and
-// how often it tries before it takes an unreadable page for damage.
+// Delays between the retries of a failed read, and the number of retries before an
+// unreadable page counts as damage.
 const (
 	readRetryFirst = 100 * time.Millisecond
 	readRetryMax   = 5 * time.Second
 	readRetries    = 10
 )
 
-// Lane reads one stretch of the log for a target, in order, and tells of its outcomes: what
-// follows everything that has one, or the oldest gap (see [Reader.Backlog]). Next and Rewind
-// are for one goroutine at a time, the other methods for any.
+// Lane reads one stretch of the log for a target, in order, and records the outcomes of its
+// samples. The stretch is either everything after the last sample with a final outcome, or
+// the oldest gap (see [Reader.Backlog]). One goroutine at a time may call Next and Rewind; the
+// other methods are safe for concurrent use.
 type Lane struct {
 	kind   laneKind
 	tail   tail
@@ -33,30 +34,30 @@ type Lane struct {
 
 	nextMu sync.Mutex // held by Next, Rewind, and Reader.Close at its end
 	cursor *cursor
-	placed bool // cursor is where it should be
+	placed bool // cursor is at the position of the savepoint or after it
 
-	failures int // how often the disk has refused in a row
+	failures int // consecutive read errors of the disk
 
 	pending pendingTimes
 }
 
-// Reach is how far a lane has come. Acked is the mark up to which it is done. End is
-// where it stops, zero if nowhere. High and Shards are as in [Savepoint]. Missed is how many
-// samples have no outcome yet in this gap and those after it.
+// Reach is the progress of a lane. All samples up to Acked have a final outcome. The lane
+// stops at End; zero means that it has no end. High and Shards are as in [Savepoint]. Missed
+// counts the samples without a final outcome in this gap and those after it.
 type Reach struct {
 	Acked, End, High Mark
 	Shards           int
 	Missed           uint64
 }
 
-// Reach is how far the lane has come; not ok for a backlog if there is none.
+// Reach returns the progress of the lane; ok is false for a backlog lane without a backlog.
 func (l *Lane) Reach() (reach Reach, ok bool) { return l.target.reach(l.kind) }
 
-// Next blocks until there is a commit after the last one returned, and returns it.
-// The entry is valid until the following call. The error is ctx's, ErrClosed, or at the
-// end of a backlog ErrCaughtUp; after that Rewind goes on to the next one, if there is one
-// when all of this one is done. What is damaged is skipped and reported in the entry. While
-// the disk refuses to be read, Next keeps trying.
+// Next blocks until there is a commit after the last one returned, and returns it. The
+// entry is valid until the following call. The error is that of ctx, ErrClosed, or at the end
+// of a backlog ErrCaughtUp. After ErrCaughtUp, and once all of this gap has outcomes, Rewind
+// moves to the next gap, if there is one. Next skips damage and reports it in the entry.
+// It retries read errors of the disk.
 func (l *Lane) Next(ctx context.Context) (*Entry, error) {
 	l.nextMu.Lock()
 	defer l.nextMu.Unlock()
@@ -75,7 +76,7 @@ func (l *Lane) Next(ctx context.Context) (*Entry, error) {
 		case e != nil:
 			return e, nil
 		case errors.Is(err, ErrCaughtUp):
-			l.cursor.release() // the series of an outage would stay in memory until the next one
+			l.cursor.release() // otherwise the series of an outage stay in memory until the next one
 		case err != nil:
 			err = l.retry(ctx, err)
 		default:
@@ -87,14 +88,14 @@ func (l *Lane) Next(ctx context.Context) (*Entry, error) {
 	}
 }
 
-// step reads one entry if there is one up to the head. Otherwise it says what to
-// wait for.
+// step reads one entry if there is one up to the head. Otherwise it returns the mark that
+// the head must pass.
 func (l *Lane) step() (past Mark, e *Entry, err error) {
 	at, ok := l.Reach()
 	if !ok || l.placed && at.End.Commit != l.cursor.end.Commit {
-		return past, nil, ErrCaughtUp // the gap that was read is none any more
+		return past, nil, ErrCaughtUp // the gap no longer exists
 	}
-	// The savepoint is ahead of the cursor when the log let data go.
+	// The savepoint is ahead of the cursor after the log has dropped data.
 	if !l.placed || at.Acked.Commit > l.cursor.last.Commit {
 		l.cursor.place(at.Acked, at.End)
 		if !l.placed {
@@ -115,7 +116,7 @@ func (l *Lane) step() (past Mark, e *Entry, err error) {
 	return head, e, err
 }
 
-// wait blocks until the head is past that mark.
+// wait blocks until the head is beyond that mark.
 func (l *Lane) wait(ctx context.Context, past Mark) error {
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
@@ -127,8 +128,8 @@ func (l *Lane) wait(ctx context.Context, past Mark) error {
 	return err
 }
 
-// retry waits after the disk refused to be read. A page that it refuses for long is
-// given up as damage, one at a time; a segment that cannot be opened is not.
+// retry waits after a read error. After readRetries errors it gives up one unreadable page
+// as damage; it never gives up a segment that cannot be opened.
 func (l *Lane) retry(ctx context.Context, cause error) error {
 	l.failures++
 	if l.failures == 1 {
@@ -151,8 +152,8 @@ func (l *Lane) retry(ctx context.Context, cause error) error {
 	}
 }
 
-// Rewind makes Next start again after what is done of the stretch. No outcomes
-// of what was read before may be reported afterwards.
+// Rewind makes Next start again after the samples with a final outcome. Outcomes of
+// entries read before must not be reported after Rewind.
 func (l *Lane) Rewind() {
 	l.nextMu.Lock()
 	defer l.nextMu.Unlock()
@@ -160,27 +161,27 @@ func (l *Lane) Rewind() {
 	l.placed = false
 }
 
-// Reserve makes durable that everything up to high may have been sent. It returns at
-// once when an earlier reservation covers high; otherwise it takes one fsync. After an
-// error nothing beyond the last good reservation may be sent.
+// Reserve durably records that all samples up to high may have been sent. It returns at
+// once if an earlier reservation covers high; otherwise it takes one fsync. After an
+// error, samples beyond the last successful reservation must not be sent.
 //
-// A disk that has refused savepoints for two seconds, a read-only one above all, is not
-// waited for: what can still be read from it had better be sent. Then a crash may make the
-// next process send samples again without knowing that they may be stored already.
+// If the disk has refused savepoints for two seconds, for instance because it is read-only,
+// Reserve returns nil: readable samples should still be sent. After a crash, the next process
+// may then send samples again without knowing that the receiver may have them.
 func (l *Lane) Reserve(high Mark) error { return l.target.reserve(l.kind, high) }
 
-// SetShards says how many shards will send what is reserved from now on. It is durable
-// with the next reservation, so it costs nothing of its own.
+// SetShards sets the number of shards that send samples reserved from now on. The next
+// reservation makes it durable, so it takes no fsync of its own.
 func (l *Lane) SetShards(n int) { l.target.setShards(l.kind, n) }
 
-// Advance records that everything up to and including to has its final outcome, which
-// counts the samples since the mark advanced to before. It is durable within a second.
+// Advance records that all samples up to and including to have a final outcome. outcome
+// counts those since the previous Advance. The record is durable within a second.
 //
-// What the log has let go meanwhile stays let go: to may lie in it or beyond it. Its
-// samples were counted as dropped; those whose outcome is reported here count as that.
+// to may be in or beyond data that the log has dropped meanwhile. Its samples were counted
+// as dropped; for those whose true outcome is reported here, that outcome counts instead.
 //
-// Invariant: outcome.Sum() is the number of samples in the entries that it stands for,
-// what was missing from them included.
+// Invariant: outcome.Sum() is the number of samples in the entries since the previous
+// Advance, including those that the entries count as missing.
 func (l *Lane) Advance(to Mark, outcome Outcome) {
 	l.target.advance(l.kind, to, outcome)
 	l.settleTimes()
@@ -192,11 +193,11 @@ func (l *Lane) Head() Mark { return l.tail.head() }
 // oldestPending is the timestamp of the oldest sample without a final outcome among those
 // that the lane has read; the zero time if there is none.
 func (l *Lane) oldestPending() time.Time {
-	l.settleTimes() // the log may have let it go
+	l.settleTimes() // the log may have dropped it
 	return l.pending.oldest()
 }
 
-// settleTimes forgets the times of what is done.
+// settleTimes forgets the times of samples with a final outcome.
 func (l *Lane) settleTimes() {
 	if reach, ok := l.Reach(); ok {
 		l.pending.settle(reach.Acked)

@@ -2,28 +2,27 @@ package wal
 
 import "fmt"
 
-// Reason says why a sample left a target's ledger without having been delivered by
-// an ordinary 2xx.
+// Reason is the reason for a final outcome other than an ordinary delivery with a 2xx.
 type Reason uint8
 
 // The reasons. Their order is part of the savepoint format: append only.
 const (
-	Budget      Reason = iota // the disk budget, max_backlog or an expired orphan queue let it go
+	Budget      Reason = iota // dropped for the disk budget, for max_backlog or with an expired orphan queue
 	TooOld                    // older than queue_config.sample_age_limit
 	Rejected                  // refused by the receiver; kept as a dead letter
 	Unconfirmed               // a refused batch whose bad samples could not be isolated within the limit
-	Resent                    // sent before a crash and known to be stored since: delivered, not lost
-	Damage                    // the log's page that held it is unreadable
+	Resent                    // sent before a crash and later found stored: delivered, not lost
+	Damage                    // its page of the log is unreadable
 	PowerCut                  // acknowledged within the sync interval before a power cut
 	Future                    // ahead of the target's own clock by more than future_limit
-	Unsupported               // a kind of sample that the protocol or the entry's settings exclude
-	Skipped                   // a person let it go: hwsagent targets skip
-	NoTenant                  // of an entry with tenants: nobody's, and there is no default
+	Unsupported               // a kind of sample that the protocol or the target's settings exclude
+	Skipped                   // dropped by hwsagent targets skip
+	NoTenant                  // the target has tenants, but the sample has none and there is no default
 
-	NumReasons // how many reasons there are; not a reason
+	NumReasons // the number of reasons; not a reason
 )
 
-// reasonNames are the reasons as metrics, JSON and the page spell them.
+// String is the reason as metrics, JSON and the status page spell it.
 func (r Reason) String() string {
 	names := [NumReasons]string{"budget", "too_old", "rejected", "unconfirmed", "resent", "damage", "power_cut", "future", "unsupported", "skipped", "no_tenant"}
 	if r >= NumReasons {
@@ -57,7 +56,7 @@ func (o Outcome) Sum() uint64 {
 	return n
 }
 
-// Lost is the number of samples that no receiver has: every drop but Resent.
+// Lost is the number of samples that the receiver does not have: all drops except Resent.
 func (o Outcome) Lost() uint64 {
 	var n uint64
 	for r, d := range o.Dropped {
@@ -68,14 +67,14 @@ func (o Outcome) Lost() uint64 {
 	return n
 }
 
-// Ledger is one target's account, in samples (floats and histograms, stale markers
-// included), since the target was first known to the log.
+// Ledger is the account of one target, in samples (floats and histograms, including stale
+// markers), since the target began.
 //
-// Invariant: Appended = Outcome.Sum() + Pending. It is no tautology: Pending is the
-// log head's total minus the total at the savepoint, both from commit records; the
-// outcomes are counted by the sender.
+// Invariant: Appended = Outcome.Sum() + Pending. This is a real check: Pending is the
+// total at the head of the log minus the total at the savepoint, both from commit
+// records, while the sender counts the outcomes.
 type Ledger struct {
-	Appended uint64 // given to the log since this target began
+	Appended uint64 // committed to the log since this target began
 	Outcome
 	Pending uint64 // in the log, without a final outcome yet
 }

@@ -16,8 +16,9 @@ type opener interface {
 
 var errNotOpened = errors.New("cannot open segment")
 
-// readHeader reads the header of the segment of that number and length. It is zero (Version 0)
-// if it is damaged or the segment is gone; the error is the disk's, or segment.ErrOtherFormat.
+// readHeader reads the header of the segment of that number and size. The header is zero
+// (Version 0) if it is damaged or the segment does not exist; the error is that of the disk, or
+// segment.ErrOtherFormat.
 func readHeader(c *segment.Reader, t opener, number int, size int64) (h segment.Header, err error) {
 	f, err := t.openSegment(number)
 	if errors.Is(err, fs.ErrNotExist) {
@@ -33,7 +34,7 @@ func readHeader(c *segment.Reader, t opener, number int, size int64) (h segment.
 	return h, nil
 }
 
-// locate returns the number of the segment in which to read on after a mark.
+// locate returns the number of the segment in which reading continues after a mark.
 func locate(t tail, after Mark) int {
 	segments := t.segments()
 	if len(segments) == 0 {
@@ -42,7 +43,7 @@ func locate(t tail, after Mark) int {
 	return segment.Find(segments, t.head().Segment, after)
 }
 
-// oldest is the mark in front of the oldest data that the log still has.
+// oldest returns the mark before the oldest data in the log.
 func oldest(t tail) (Mark, error) {
 	head := t.head()
 	for _, s := range t.segments() {
@@ -53,7 +54,7 @@ func oldest(t tail) (Mark, error) {
 			continue
 		case s.Known():
 			m := s.Header.Before()
-			m.Total = s.Header.Total // samples that a power cut took before are no loss of a reader from here
+			m.Total = s.Header.Total // a reader that begins here has not lost the samples of an earlier power cut
 			return beforeLoggedAgain(t.segments(), m, head), nil
 		}
 		info, err := scan(t, &s)
@@ -73,8 +74,9 @@ func oldest(t tail) (Mark, error) {
 	return head, nil
 }
 
-// beforeLoggedAgain moves the mark in front of the oldest segment back to the first commit that a later segment has. After a
-// failed fsync that one has the commits once more that were not durable, and the segments that had them first may be gone.
+// beforeLoggedAgain moves the mark m, the beginning of the oldest segment, back to before the first commit that a later
+// segment has. A segment begun after a failed fsync repeats earlier commits, and the segments that had them first may be
+// removed.
 func beforeLoggedAgain(list []segment.Info, m Mark, head Mark) Mark {
 	for i := range list {
 		if h := &list[i].Header; list[i].Known() && list[i].Number <= head.Segment && h.Commit < m.Commit {
@@ -84,7 +86,7 @@ func beforeLoggedAgain(list []segment.Info, m Mark, head Mark) Mark {
 	return m
 }
 
-// scan reads a segment whole. The error says that it cannot be opened, or is of another format.
+// scan reads a whole segment. It returns an error if the segment cannot be opened or has another format.
 func scan(t opener, s *segment.Info) (info segment.Contents, err error) {
 	f, err := t.openSegment(s.Number)
 	if err != nil {

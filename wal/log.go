@@ -17,48 +17,48 @@ import (
 	"hwsagent/wal/internal/segment"
 )
 
-// What a log's directory holds.
+// Names in the directory of a log.
 const (
 	segmentDir   = "wal"        // the segments, named as tsdb/wlog names them
 	savepointDir = "savepoints" // the files of package savefile
 	lockName     = "lock"       // held by the process that owns the directory
 )
 
-// Errors of the log beside ErrClosed. Others wrap them: compare with errors.Is.
+// Errors of the log besides ErrClosed. Other errors wrap them: compare with errors.Is.
 var (
 	ErrFull   = errors.New("log is full")
 	ErrLocked = disk.ErrLocked
-	ErrUnsafe = disk.ErrUnsafe // somebody else may control the directory
+	ErrUnsafe = disk.ErrUnsafe // another user may control the directory
 )
 
-// SyncAlways as Settings.Sync makes Commit return after fsync.
+// SyncAlways as Settings.Sync makes Commit return only after fsync.
 const SyncAlways time.Duration = -1
 
-// OnFull says what happens when the budget is used up.
+// OnFull is the policy for an exhausted disk budget.
 type OnFull string
 
-// What may happen when the budget is used up.
+// The policies for an exhausted disk budget.
 const (
-	DropOldest OnFull = "drop_oldest" // the oldest segment goes, and is counted for each target that needed it
-	Reject     OnFull = "reject"      // Commit fails with ErrFull; nothing acknowledged goes
+	DropOldest OnFull = "drop_oldest" // remove the oldest segment, and count its samples for each target that needed them
+	Reject     OnFull = "reject"      // fail Commit with ErrFull; keep all acknowledged samples
 )
 
-// Settings are what may change while the log is open. The zero value is usable.
+// Settings may change while the log is open. The zero value is usable.
 type Settings struct {
-	// Sync is how often the log is made durable: a power cut loses at most that much.
-	// 0 means each second; SyncAlways means in each Commit, before it returns.
+	// Sync is the interval at which the log becomes durable, which bounds the loss in a power
+	// cut. 0 means one second; SyncAlways means in each Commit, before it returns.
 	Sync time.Duration
 
 	MaxBytes     int64         // of all segments together; 0: no limit
-	MinFreeBytes int64         // with less free on the file system the log does not grow; 0: no limit
+	MinFreeBytes int64         // the log does not grow while the file system has less free space; 0: no limit
 	OnFull       OnFull        // "" means DropOldest
-	Retain       time.Duration // how long segments are kept after they were sealed, if delivered and the budget permitting
-	OrphanTTL    time.Duration // how long a Log is open and a target is neither enrolled nor open before its queue goes, all lives together; 0: for ever
+	Retain       time.Duration // how long delivered segments are kept after they were sealed, the budget permitting
+	OrphanTTL    time.Duration // time, summed over all runs with an open Log, after which the queue of a target neither enrolled nor open is removed; 0: never
 }
 
 func (s Settings) always() bool { return s.Sync < 0 }
 
-// interval is how often the log is made durable, or tried again after an error.
+// interval is the interval of fsyncs, and of retries after an error.
 func (s Settings) interval() time.Duration {
 	if s.Sync > 0 {
 		return s.Sync
@@ -66,45 +66,45 @@ func (s Settings) interval() time.Duration {
 	return time.Second
 }
 
-// Options are the settings of a log and what it needs from its surroundings.
+// Options are the settings and the dependencies of a log.
 type Options struct {
-	// Dir is the log's directory. It is created if it is not there; it must belong to
-	// this user and nobody else may write to it.
+	// Dir is the log's directory. Open creates it if it does not exist. It must belong to
+	// this user, and no other user may have write access.
 	Dir string
 
-	// Beside are names of directories inside Dir that the log does not use, but that must be as
-	// safe as its own: Open fails with ErrUnsafe where one of them is there and is not. It makes
-	// none of them, and does not look at them again.
+	// Beside names directories inside Dir that the log does not use but that must be as safe as
+	// its own: Open fails with ErrUnsafe if one of them exists and is unsafe. Open does not create
+	// them, and they are not checked again.
 	Beside []string
 
 	Settings
 
-	SegmentBytes int64                 // how long a segment gets at least, the budget permitting; 0: 8 MiB
-	Logger       *slog.Logger          // nil: nowhere
-	Registerer   prometheus.Registerer // of the hwsagent_wal_* metrics; nil: nowhere
-	Now          func() time.Time      // wall clock, for what is shown to people; nil: time.Now
+	SegmentBytes int64                 // size at which a segment ends, at least, the budget permitting; 0: 8 MiB
+	Logger       *slog.Logger          // nil: no log
+	Registerer   prometheus.Registerer // of the hwsagent_wal_* metrics; nil: not registered
+	Now          func() time.Time      // wall clock, for times shown to users; nil: time.Now
 
-	// Every returns a channel that gets a tick each d, the first one within d, and a function that ends
-	// this; nil: that of a [time.Ticker]. One for a whole process lets it wake less often.
+	// Every returns a channel that receives a tick each d, the first within d, and a function that
+	// stops the ticks; nil: a [time.Ticker]. One Every for a whole process lets it wake less often.
 	Every func(d time.Duration) (ticks <-chan time.Time, stop func())
 
 	// wrap lets tests inject faults into the directory of that name, or replace it.
 	wrap func(name string, d disk.Directory) disk.Directory
 
-	// syncPath makes the entries of the directory at a path durable. Tests replace it, to
-	// see which are synced, and to have that fail.
+	// syncPath makes the entries of the directory at a path durable. Tests replace it to record
+	// its calls and to make them fail.
 	syncPath func(path string) error
 }
 
-// defaultSegmentBytes keeps what goes at once small, and a resume quick: a reader
-// reads a segment from its beginning.
+// defaultSegmentBytes is small because the budget removes whole segments, and because a
+// resuming reader reads a segment from its beginning.
 const defaultSegmentBytes = 8 << 20
 
 // Log is an open log. It is safe for concurrent use.
 type Log struct {
 	logger  *slog.Logger
 	base    *disk.Root     // Options.Dir
-	inUse   []*disk.Root   // base, and those of the following two
+	inUse   []*disk.Root   // base, and the roots of dir and saves
 	dir     disk.Directory // of the segments
 	saves   disk.Directory // of the savepoints
 	lock    *disk.Lock
@@ -116,7 +116,7 @@ type Log struct {
 	budget  *budget
 	metrics *metrics
 
-	refreshAgain func() error // see refresh; nil: it has succeeded. For the housekeeping alone
+	refreshAgain func() error // retries refresh; nil once it has succeeded. Only keep uses it
 
 	cancel context.CancelFunc
 	tasks  sync.WaitGroup
@@ -127,8 +127,8 @@ type Log struct {
 // housekeeping is how often savepoints become durable and the budget is checked.
 const housekeeping = time.Second
 
-// Open opens the log in o.Dir, alone: ErrLocked says which process has it. Goroutines
-// of the log run until Close.
+// Open opens the log in o.Dir exclusively: the error wraps ErrLocked, and names the process,
+// if another one has the log open. Goroutines of the log run until Close.
 func Open(o Options) (*Log, error) {
 	if o.Logger == nil {
 		o.Logger = slog.New(slog.DiscardHandler)
@@ -166,7 +166,7 @@ func (l *Log) open(o Options) (err error) {
 		return err
 	}
 	l.inUse = append(l.inUse, l.base)
-	// Before anything is changed, the lock file included.
+	// Check before any change, even to the lock file.
 	for _, inner := range append([]string{segmentDir, savepointDir}, o.Beside...) {
 		if err := disk.Check(filepath.Join(o.Dir, inner)); err != nil && !errors.Is(err, fs.ErrNotExist) {
 			return err
@@ -205,7 +205,7 @@ func (l *Log) open(o Options) (err error) {
 	return nil
 }
 
-// inPlace says why a process that is started now would not find this log.
+// inPlace returns an error if a process started now would not find this log.
 func (l *Log) inPlace() error {
 	for _, d := range l.inUse {
 		if err := d.InPlace(); err != nil {
@@ -228,19 +228,18 @@ func (l *Log) sub(o Options, name string) (disk.Directory, error) {
 	return d, nil
 }
 
-// Reader opens the end of the log of the target with that name, or makes it.
+// Reader opens the queue of the named target, and creates the target if the log has none.
 func (l *Log) Reader(name string, o ReaderOptions) (*Reader, error) {
 	return l.targets.open(l, name, o)
 }
 
-// Reconfigure changes the settings. It never waits for the disk. What is in the log stays there until the new
-// budget is next enforced, within a second.
+// Reconfigure changes the settings. It never waits for the disk. The new budget is enforced within a second.
 func (l *Log) Reconfigure(s Settings) {
 	l.budget.configure(s)
 	l.targets.setOrphanTTL(s.OrphanTTL)
 }
 
-// keep does the housekeeping with each tick until ctx ends.
+// keep does the housekeeping at each tick until ctx ends.
 func (l *Log) keep(ctx context.Context, ticks <-chan time.Time) {
 	began := time.Now()
 	for {
@@ -261,8 +260,8 @@ func (l *Log) keep(ctx context.Context, ticks <-chan time.Time) {
 	}
 }
 
-// Close makes everything durable and releases the directory. Readers should be closed
-// by then; their Next returns ErrClosed. Further calls return what the first did.
+// Close makes all commits durable and releases the directory. Close readers first; after
+// Close their Next returns ErrClosed. Further calls return the error of the first.
 func (l *Log) Close() error {
 	l.once.Do(func() {
 		l.cancel()
@@ -274,7 +273,7 @@ func (l *Log) Close() error {
 	return l.err
 }
 
-// release closes what is open.
+// release closes all parts that are open.
 func (l *Log) release() error {
 	var errs []error
 	if l.targets != nil {
@@ -298,14 +297,14 @@ func (l *Log) release() error {
 	return errors.Join(errs...)
 }
 
-// Status is what there is to say about a log at one moment.
+// Status is a snapshot of a log.
 type Status struct {
 	Head     Mark          // the last commit
 	First    int           // number of the oldest segment
-	Segments int           // files
+	Segments int           // number of segment files
 	Bytes    int64         // of these files
 	Free     int64         // bytes free on the file system at the last check; 0: not checked yet
-	Series   int           // label sets that had a sample in the last hour, but for those marked stale
+	Series   int           // label sets with a sample in the last hour, except those marked stale
 	Sync     time.Duration // as in Settings; SyncAlways or more than 0
 	MaxBytes int64         // as in Settings
 	MinFree  int64         // Settings.MinFreeBytes
@@ -315,15 +314,15 @@ type Status struct {
 	Refused  uint64 // samples whose Commit failed since Open
 	Written  int64  // bytes of commits since Open
 
-	LowSince time.Time // since when less than MinFree is free; zero while there is more, or it is not known
+	LowSince time.Time // start of the period with less than MinFree free; zero if enough is free or free space is unknown
 
-	// Err is why samples are being refused now; nil when all is well. Since is when
-	// that began.
+	// Err is the reason why commits fail at present; nil if they succeed. Since is the
+	// time of the first failure.
 	Err   error
 	Since time.Time
 }
 
-// Status never waits for the disk.
+// Status returns a snapshot. It never waits for the disk.
 func (l *Log) Status() Status {
 	s := l.budget.config()
 	st := Status{

@@ -8,7 +8,7 @@ import (
 	"time"
 )
 
-// Errors of what people do with a target's queue. Others wrap them.
+// Errors of operations on a target's queue. Other errors wrap them.
 var (
 	ErrNoTarget = errors.New("the log has no queue of this target")
 	ErrWanted   = errors.New("target is in use")
@@ -17,9 +17,9 @@ var (
 	errSavepointDamaged = errors.New("its savepoint is unreadable")
 )
 
-// Pause makes durable that nothing shall be sent to a target, or that it shall again. The
-// log only keeps it, over restarts and with the queue when that is adopted; whoever opens
-// the target's reader looks at [Log.PausedSince].
+// Pause durably pauses sending to a target, or resumes it. The log only stores the state, across
+// restarts and adoption of the queue; the owner of the target's reader must check
+// [Log.PausedSince].
 func (l *Log) Pause(name string, paused bool) error {
 	t, err := l.targets.known(name)
 	if err != nil {
@@ -41,7 +41,7 @@ func (l *Log) Pause(name string, paused bool) error {
 	return nil
 }
 
-// PausedSince is since when nothing shall be sent to a target; zero if it shall.
+// PausedSince is the time since which sending to a target is paused; zero if it is not.
 func (l *Log) PausedSince(name string) time.Time {
 	t, err := l.targets.known(name)
 	if err != nil {
@@ -50,7 +50,7 @@ func (l *Log) PausedSince(name string) time.Time {
 	return t.pausedSince()
 }
 
-// Stretch is what waits for a target at the beginning of its queue, up to a mark.
+// Stretch is the beginning of a target's queue, up to a mark.
 type Stretch struct {
 	End      Mark      // of the stretch
 	Samples  uint64    // in it, without a final outcome
@@ -59,10 +59,10 @@ type Stretch struct {
 	Rest     time.Time // timestamp of the oldest sample in the first commit after it; zero if there is none
 }
 
-// Before finds the beginning of a target's queue of which every sample has a timestamp before
-// t: it ends in front of the first commit with a later one. It changes nothing, and reads the
-// log that far, which takes a minute for some gigabytes. After each commit it calls progress with
-// the bytes that it has read, of those that wait. If ctx ends first, the error is that of ctx.
+// Before finds the beginning of a target's queue in which all samples have timestamps before t:
+// it ends before the first commit with a later sample. Before is read-only and reads the log up to
+// that commit, which takes about a minute for some gigabytes. After each commit it calls progress
+// with the bytes read and the pending bytes. If ctx ends first, the error is that of ctx.
 func (l *Log) Before(ctx context.Context, name string, t time.Time, progress func(read, of int64)) (Stretch, error) {
 	tg, err := l.targets.known(name)
 	if err != nil {
@@ -115,11 +115,11 @@ func (s *Stretch) spread(from, to time.Time) {
 	}
 }
 
-// Skip lets go what waits for a target up to and including end, which [Log.Before] found:
-// what has no final outcome yet counts as dropped, and is Skipped. n says how many samples
-// that are; it is durable when the error is nil. A reader that is open goes on behind end.
+// Skip drops the pending samples of a target up to and including end, which [Log.Before] found.
+// The n samples without a final outcome count as dropped with reason Skipped. The change is
+// durable when the error is nil. An open reader continues after end.
 func (l *Log) Skip(name string, end Mark) (n uint64, err error) {
-	// No target may get another name meanwhile.
+	// The lock prevents Adopt, so the target keeps its name.
 	l.budget.mu.Lock()
 	defer l.budget.mu.Unlock()
 	t, err := l.targets.known(name)
@@ -136,8 +136,8 @@ func (l *Log) Skip(name string, end Mark) (n uint64, err error) {
 	return n, nil
 }
 
-// Forget removes the queue of a target that is neither enrolled nor open. It returns its
-// last account: what is pending in it nobody gets.
+// Forget removes the queue of a target that is neither enrolled nor open, and returns its
+// last ledger. Pending samples are discarded.
 func (l *Log) Forget(name string) (Ledger, error) {
 	head := l.head()
 	ts := l.targets
@@ -157,7 +157,7 @@ func (l *Log) Forget(name string) (Ledger, error) {
 	return account, nil
 }
 
-// known is a target whose savepoint can be used.
+// known returns a target whose savepoint is usable.
 func (ts *targets) known(name string) (*target, error) {
 	t := ts.get(name)
 	switch {
@@ -169,7 +169,7 @@ func (ts *targets) known(name string) (*target, error) {
 	return t, nil
 }
 
-// pause notes since when nothing shall be sent; zero: it shall.
+// pause sets the time since which sending is paused; zero resumes it.
 func (t *target) pause(since time.Time) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
@@ -185,7 +185,7 @@ func (t *target) pausedSince() time.Time {
 	return t.paused
 }
 
-// pausedAt is the inverse of what is stored; 0 is the zero time.
+// pausedAt converts storedSavepoint.Paused to a time; 0 is the zero time.
 func pausedAt(ms int64) time.Time {
 	if ms == 0 {
 		return time.Time{}

@@ -2,15 +2,15 @@ package wal
 
 import "hwsagent/wal/internal/segment"
 
-// ID is 16 random bytes that name a log or a segment. A segment's ID tells it from
-// an earlier file of the same number that a power cut took away.
+// ID is 16 random bytes that identify a log or a segment. The ID distinguishes a segment
+// from an earlier file of the same number that a power cut removed.
 type ID = segment.ID
 
 // Position is a place in the log: the end of a commit. Positions order first by
 // segment, then by offset. The zero Position is before everything.
 type Position = segment.Position
 
-// Mark is a Position together with what identifies and counts it: enough to find
-// the place again after a restart, to notice that it is gone, and to do the
-// ledger's arithmetic without reading the log.
+// Mark is a Position plus its log, segment ID, commit number and total. That suffices to
+// find the position again after a restart, to detect that it no longer exists, and to
+// compute ledgers without reading the log.
 type Mark = segment.Mark

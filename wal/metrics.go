@@ -10,7 +10,7 @@ import (
 	"hwsagent/meter"
 )
 
-// metrics are the log's own figures.
+// metrics are the metrics of one log.
 type metrics struct {
 	set      *meter.Set
 	registry prometheus.Registerer // nil: not registered
@@ -25,8 +25,7 @@ type metrics struct {
 	deletedBytes    *prometheus.CounterVec
 }
 
-// durations are histogram bounds in seconds, from a write into memory to a disk that
-// hangs.
+// durations are histogram bounds in seconds, from a write to memory to a hanging disk.
 var durations = []float64{.0001, .0003, .001, .003, .01, .03, .1, .3, 1, 3, 10, 30}
 
 // newMetrics makes the metrics of l.
@@ -55,16 +54,16 @@ func newMetrics(r prometheus.Registerer, l *Log) *metrics {
 	return m
 }
 
-// Metrics are the metrics of every log.
+// Metrics lists the metrics of a log.
 func Metrics() []meter.Metric { return newMetrics(nil, nil).set.Metrics() }
 
-// register shows the metrics.
+// register adds the metrics to the registry.
 func (m *metrics) register() error { return m.set.Register(m.registry) }
 
-// unregister lets another log use the registry.
+// unregister removes the metrics, so that another log can use the registry.
 func (m *metrics) unregister() { m.set.Unregister(m.registry) }
 
-// committed notes how a commit of count samples went.
+// committed records the result of a commit of count samples.
 func (m *metrics) committed(count uint64, took time.Duration, err error) {
 	m.commit.Observe(took.Seconds())
 	switch {

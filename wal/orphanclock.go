@@ -5,15 +5,15 @@ import "time"
 // orphanEvery is the interval at which the time of an orphan is written to its savepoint.
 const orphanEvery = time.Hour
 
-// orphanClock measures for how long a target has been an orphan, neither configured nor open. It counts only the time in which an agent
-// ran, by the monotonic clock and over restarts, so a step of the wall clock does not change it.
+// orphanClock measures how long a target has been an orphan, neither enrolled nor open. It counts only time in which the log
+// was open, by the monotonic clock and across restarts, so steps of the wall clock do not affect it.
 type orphanClock struct {
-	last  time.Time     // when the target was last no orphan, by the wall clock; it is shown, and decides nothing
-	ran   time.Duration // how long agents have run since then
-	saved time.Duration // ran, as the newest record has it
+	last  time.Time     // end of the last time as a non-orphan, by the wall clock; for display only
+	ran   time.Duration // time since then in which the log was open
+	saved time.Duration // ran in the newest record
 }
 
-// orphanClockOf is the clock of a record.
+// orphanClockOf returns the clock of a record.
 func orphanClockOf(st *storedSavepoint) orphanClock {
 	ran := time.Duration(st.Orphan) * time.Millisecond
 	return orphanClock{last: time.UnixMilli(st.LastOpen), ran: ran, saved: ran}
@@ -24,11 +24,11 @@ func (c *orphanClock) store(st *storedSavepoint) {
 	st.LastOpen, st.Orphan = c.last.UnixMilli(), c.ran.Milliseconds()
 }
 
-// restart sets the clock to zero: the target is no orphan, or was none until now.
+// restart resets the clock: the target is not an orphan, or becomes one now.
 func (c *orphanClock) restart(now time.Time) { *c = orphanClock{last: now} }
 
-// pass adds time in which an agent ran and the target was an orphan. It reports whether the clock is to be written;
-// ending says that this is the last call of the process.
+// pass adds time during which the log was open and the target an orphan. It reports whether the clock must be written;
+// ending is true in the last call of the process.
 func (c *orphanClock) pass(passed time.Duration, ending bool) (write bool) {
 	c.ran += passed
 	if c.ran-c.saved < orphanEvery && (!ending || c.ran <= c.saved) {

@@ -8,18 +8,18 @@ import (
 // maxPendingTimes bounds the memory of pendingTimes.
 const maxPendingTimes = 256
 
-// pendingTimes remembers the oldest timestamp of the entries that were read and have
-// no final outcome yet, in bounded memory: when there are too many, neighbours are
-// joined. It is safe for concurrent use.
+// pendingTimes remembers the oldest timestamps of the entries that were read and have no
+// final outcome yet. It joins neighbouring entries to bound its memory. It is safe for
+// concurrent use.
 type pendingTimes struct {
 	mu    sync.Mutex
 	spans []pendingSpan
-	grain int  // how many entries the next spans stand for
-	last  int  // how many the last one stands for so far
-	stale bool // spans are of an earlier pass and go when the next one begins
+	grain int  // entries per new span
+	last  int  // entries in the last span so far
+	stale bool // spans are of an earlier pass, and are removed by the first entry of the next
 }
 
-// pendingSpan stands for some consecutive entries.
+// pendingSpan represents consecutive entries.
 type pendingSpan struct {
 	last uint64 // commit number of the last one
 	minT int64  // milliseconds
@@ -55,7 +55,7 @@ func (p *pendingTimes) add(e *Entry) {
 	p.last = 1
 }
 
-// settle forgets what is acknowledged.
+// settle forgets acknowledged entries.
 func (p *pendingTimes) settle(acked Mark) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -66,8 +66,8 @@ func (p *pendingTimes) settle(acked Mark) {
 	p.spans = append(p.spans[:0], p.spans[n:]...)
 }
 
-// restart says that the entries are read once more. Until the first of them comes,
-// the oldest one stays known.
+// restart prepares for reading the entries again. The oldest time stays known until the
+// first of them is added.
 func (p *pendingTimes) restart() {
 	p.mu.Lock()
 	defer p.mu.Unlock()

@@ -9,36 +9,34 @@ import (
 	"hwsagent/wal/internal/savefile"
 )
 
-// ErrClosed is the error of everything that is asked of a closed log or reader.
+// ErrClosed is the error of calls to a closed log or reader.
 var ErrClosed = savefile.ErrClosed
 
-// errReaderOpen says that a target was opened twice.
+// errReaderOpen means that a target was opened twice.
 var errReaderOpen = errors.New("target is open already")
 
-// StartAt is where a target begins that the log does not know yet.
+// StartAt is the start position of a target that is new to the log.
 type StartAt uint8
 
-// The places to begin at.
+// The start positions.
 const (
 	StartNow    StartAt = iota // after the last commit
-	StartOldest                // with the oldest data that is kept
+	StartOldest                // at the oldest data that the log has
 )
 
 // ReaderOptions are the settings of one target's reader.
 type ReaderOptions struct {
-	// StartAt applies to a target without a savepoint only.
+	// StartAt applies only to a target without a savepoint.
 	StartAt StartAt
 
-	// MaxBacklog lets the oldest segments go, for this target only, while more than so
-	// many bytes of the log are undelivered; 0 means no limit. The last segment is never
-	// let go.
+	// MaxBacklog is the limit of undelivered bytes of the log; 0 means no limit. Beyond it,
+	// the oldest segments are dropped for this target only, but never the last segment.
 	MaxBacklog int64
 }
 
-// Reader is one target's end of the log: it reads entries in order and keeps the
-// target's savepoint and ledger. The methods of the [Lane] that it has are those of what
-// follows the newest sample with a final outcome; where there is no [Reader.Backlog],
-// which is so until somebody calls [Reader.Split], that is everything that waits.
+// Reader reads the log for one target, in order, and keeps the target's savepoint and
+// ledger. Its embedded [Lane] reads the samples after the last one with a final outcome.
+// Without a [Reader.Backlog], which only [Reader.Split] creates, these are all pending samples.
 type Reader struct {
 	*Lane
 	behind *Lane
@@ -47,8 +45,8 @@ type Reader struct {
 	close context.CancelFunc
 }
 
-// open opens the reader of a target. A target that the registry does not know gets a
-// savepoint, which is durable before open returns.
+// open opens the reader of a target. It creates an unknown target, with a savepoint that is
+// durable before open returns.
 func (ts *targets) open(t tail, name string, o ReaderOptions) (*Reader, error) {
 	ts.mu.Lock()
 	defer ts.mu.Unlock()
@@ -71,7 +69,7 @@ func (ts *targets) open(t tail, name string, o ReaderOptions) (*Reader, error) {
 	return ts.reader(t, tg), nil
 }
 
-// reader makes the reader of a target.
+// reader creates the reader of a target.
 func (ts *targets) reader(t tail, tg *target) *Reader {
 	log := ts.o.Logger.With("target", tg.name)
 	closing, cancel := context.WithCancel(context.Background())
@@ -81,7 +79,7 @@ func (ts *targets) reader(t tail, tg *target) *Reader {
 	return &Reader{Lane: lane(live), behind: lane(backlog), now: ts.o.Now, close: cancel}
 }
 
-// findLocked finds the target, or makes it.
+// findLocked finds the target, or creates it.
 func (ts *targets) findLocked(t tail, name string, at StartAt) (tg *target, made bool, err error) {
 	return ts.findAtLocked(t, name, func() (Mark, error) {
 		if at == StartOldest {
@@ -91,8 +89,8 @@ func (ts *targets) findLocked(t tail, name string, at StartAt) (tg *target, made
 	})
 }
 
-// findAtLocked finds the target, or makes it so that it begins at start. If its savepoint is lost, or says nothing about this
-// log, it begins with the oldest data. What was made or changed is to be saved.
+// findAtLocked finds the target, or creates it to begin at start. If its savepoint is lost or belongs to another log, the
+// target begins at the oldest data. The caller must save a target that was created or changed.
 func (ts *targets) findAtLocked(t tail, name string, start func() (Mark, error)) (tg *target, made bool, err error) {
 	tg = ts.get(name)
 	foreign := tg != nil && tg.savepoint().Start.Log != t.head().Log
@@ -126,21 +124,21 @@ func (ts *targets) findAtLocked(t tail, name string, start func() (Mark, error))
 	return tg, true, nil
 }
 
-// Savepoint is the present savepoint, including what is not durable yet.
+// Savepoint returns the current savepoint, including changes that are not durable yet.
 func (r *Reader) Savepoint() Savepoint { return r.target.savepoint() }
 
-// Ledger is the target's account at the log's head.
+// Ledger returns the target's ledger at the head of the log.
 func (r *Reader) Ledger() Ledger { return r.target.ledger(r.tail.head()) }
 
-// Backlog is the lane of what a split has left behind, oldest first. It is there from the
-// beginning and reads nothing unless there is a backlog.
+// Backlog returns the lane that reads the samples left behind by Split, oldest first. The
+// lane always exists; without a backlog its Next returns ErrCaughtUp.
 func (r *Reader) Backlog() *Lane { return r.behind }
 
-// Split leaves everything that waits to the backlog, so that what is given to the log from
-// now on is read first. It is false, and nothing has changed, if nothing waits, if something
-// behind the head may have been sent, or if the backlog has too many pieces already. It
-// becomes durable with the next reservation, so before anything is sent. No outcomes of
-// what was read by this lane before may be reported afterwards; the backlog's may.
+// Split moves all pending samples to the backlog, so that new commits are read first. It
+// returns false without a change if no samples are pending, if samples beyond the head may
+// have been sent, or if the backlog has too many gaps. The next reservation makes it durable,
+// so before anything is sent. Outcomes of entries that this lane read before must not be
+// reported after Split; those of the backlog lane may.
 func (r *Reader) Split() bool {
 	r.nextMu.Lock()
 	defer r.nextMu.Unlock()
@@ -151,13 +149,13 @@ func (r *Reader) Split() bool {
 	return true
 }
 
-// Pending is how many bytes of the log hold what has no final outcome.
+// Pending is the number of bytes of the log that hold samples without a final outcome.
 func (r *Reader) Pending() int64 { return r.target.pendingBytes(r.tail.segments(), r.tail.head()) }
 
-// OldestPending is the timestamp of the oldest sample without a final outcome among
-// those that were read. It may be somewhat earlier when a great many entries wait. If none was read of what waits
-// it is when the segment began where that begins, which is where the log let the older ones go; else the
-// zero time.
+// OldestPending is the timestamp of the oldest sample without a final outcome among those that
+// were read. It may be somewhat earlier if very many entries are pending. If none of the pending
+// samples were read, it is the creation time of the segment at whose beginning they start (the log
+// dropped the older segments); otherwise the zero time.
 func (r *Reader) OldestPending() time.Time {
 	if _, ok := r.behind.Reach(); ok {
 		if t := r.behind.oldestPending(); !t.IsZero() {
@@ -170,7 +168,7 @@ func (r *Reader) OldestPending() time.Time {
 	return r.oldestUnread()
 }
 
-// oldestUnread is when what waits was given to the log, if that is the beginning of a segment.
+// oldestUnread is the creation time of the segment in which pending samples begin, if they begin at its start.
 func (r *Reader) oldestUnread() time.Time {
 	sp := r.Savepoint()
 	open := sp.open(r.tail.head())
@@ -189,9 +187,8 @@ func (r *Reader) oldestUnread() time.Time {
 	return time.Time{}
 }
 
-// Skipped is what the reader met since it was opened: bytes of the log skipped as
-// damage, in the segments that it has finished, and segment numbers that were missing.
-// The samples that this cost are in the ledger.
+// Skipped counts, since the reader was opened, the bytes skipped as damage in the segments
+// that it has finished, and the missing segment numbers. The ledger counts the lost samples.
 func (r *Reader) Skipped() (bytes, segments int64) {
 	for _, l := range []*Lane{r.Lane, r.behind} {
 		bytes, segments = bytes+l.cursor.damaged.Load(), segments+l.cursor.holes.Load()
@@ -199,11 +196,11 @@ func (r *Reader) Skipped() (bytes, segments int64) {
 	return bytes, segments
 }
 
-// SetControl changes what is kept beside the target's position, see [Savepoint]. It is written with whatever changes next.
+// SetControl sets [Savepoint.Control]. It is written with the next change of the savepoint.
 func (r *Reader) SetControl(b []byte) error { return r.target.setControl(b) }
 
-// Close ends Next, writes the savepoint, which is durable within a second, and leaves the target to the registry,
-// which keeps its queue for a while. It may be called more than once.
+// Close ends Next and writes the savepoint, which is durable within a second. The log keeps the target and its
+// queue. Close may be called more than once.
 func (r *Reader) Close() error {
 	if r.closing.Err() != nil {
 		return nil

@@ -7,37 +7,38 @@ import (
 	"hwsagent/wal/internal/segment"
 )
 
-// What a failure leaves behind. A failed commit must neither be delivered nor break
-// the totals of what follows. The rules, in the order in which they are needed:
+// Recovery from errors. A failed commit must neither be delivered nor break the totals of
+// later commits. The rules, in the order in which they apply:
 //
-//   - Nothing is readable beyond the published head (index). A commit is published
-//     after its write, or under SyncAlways after its fsync.
-//   - After any error of write or fsync the file is abandoned: it is cut to its last
-//     published byte as well as can be, closed, and never written again. What was
-//     published but is not known to be durable is logged again, under the numbers and
-//     totals that it had, at the beginning of the next segment: cursors skip numbers
-//     that they have seen.
-//   - The cutting may fail too. So the header of the next segment says where this one
-//     ends (PrevID, PrevEnd), and this process' cursors learn it from the index. The
-//     bytes beyond are in nobody's log, though they may read as commits.
-//   - A segment of which nothing was published leaves no trace: its number is used
-//     again, its file overwritten. A full disk collects one empty file, not hundreds.
-//   - If the process ends before there is a next segment, the log that is opened
-//     afterwards cannot know that the commits at the end had failed. It takes them
-//     in: they count and are delivered, which at-least-once allows, and the totals
-//     that they carry are right, because nothing follows them. Nor can it know that an fsync
-//     of them had failed, so it writes them once more (refresh.go).
-//   - A failed commit's number is not given out again, its samples are in no total.
+//   - Readers never read past the published head (index). A commit is published after
+//     its write, or under SyncAlways after its fsync.
+//   - After a failed write or fsync the file is abandoned: it is truncated to its last
+//     published byte if possible, closed, and never written again. Commits that are
+//     published but not known to be durable are logged again, with their old numbers and
+//     totals, at the beginning of the next segment. Cursors skip numbers that they have
+//     seen.
+//   - The truncation may fail too. So the header of the next segment records the end of
+//     the abandoned one (PrevID, PrevEnd), and the cursors of this process learn it from
+//     the index. Bytes beyond that end do not belong to the log, even if they are valid
+//     commits.
+//   - The number and the file of a segment without published commits are reused. So a full
+//     disk collects one empty file, not hundreds.
+//   - If the process ends before there is a next segment, the next process cannot know
+//     that the commits at the end had failed. It accepts them: they count and are
+//     delivered, which at-least-once allows, and their totals are right, because no
+//     commit follows them. Nor can it know that an fsync of them had failed, so it
+//     writes them again (refresh.go).
+//   - The number of a failed commit is not reused, and no total includes its samples.
 //   - A new segment that follows an error counts only after its fsync. So a disk that
-//     takes writes and refuses to keep them makes no progress, and no segments.
-//   - A full disk refuses writes and still syncs what it has. So after a failed write, if
-//     no new segment can be begun, the abandoned file is synced once: what was published
-//     of it must not wait for space to become durable. That fsync proves nothing if an
-//     earlier one of the same file failed, since the kernel reports an error of writing
-//     back only once: then, and after a failed fsync, only logging again helps.
+//     accepts writes but cannot sync them makes no progress, and creates no segments.
+//   - A full disk refuses writes but can still sync. So if no new segment can be begun after
+//     a failed write, the abandoned file is synced once: its published commits must not
+//     wait for space to become durable. That fsync proves nothing if an earlier fsync of the
+//     file failed, because the kernel reports a writeback error only once. In that case,
+//     and after a failed fsync, the commits must be logged again.
 
-// cut shortens the active segment's file to what was published of it, after an error, and
-// returns how long the file is then.
+// cut truncates the file of the active segment to its published end, after an error, and
+// returns the resulting size.
 func (w *writer) cut() (size int64) {
 	if head := w.index.mark(); head.Segment == w.header.Number && head.SegmentID == w.header.Segment {
 		size = head.Offset
@@ -49,8 +50,8 @@ func (w *writer) cut() (size int64) {
 	return size
 }
 
-// recover goes on in a new segment after an error of the active one. The error is
-// nil if that worked, for b (which may be nil) too.
+// recover begins a new segment after an error of the active one. It returns nil if the new
+// segment works and holds b (which may be nil), otherwise err.
 func (w *writer) recover(err error, b *batch) error {
 	w.failed(err)
 	if w.file != nil {
@@ -63,8 +64,8 @@ func (w *writer) recover(err error, b *batch) error {
 	return err
 }
 
-// recoverWrite does so after a write of the active segment failed. If no new segment can be
-// begun, it syncs what was published of the segment, after the one before.
+// recoverWrite is recover after a failed write to the active segment. If no new segment can be
+// begun, it syncs the published commits of the failed segment, after the segment before it.
 func (w *writer) recoverWrite(err error, b *batch) error {
 	w.failed(err)
 	last := endedSegment{file: w.file, newName: w.newName, end: w.index.mark()}
@@ -78,9 +79,8 @@ func (w *writer) recoverWrite(err error, b *batch) error {
 	return err
 }
 
-// salvage syncs the abandoned segment s, after the one before it, without holding w.mu
-// meanwhile. An fsync of s that began earlier must end first: an error of that would be missing
-// from the next fsync.
+// salvage syncs the abandoned segment s, after the one before it. It releases w.mu during the
+// fsync. An earlier fsync of s must end first, because the next one would not report its error.
 func (w *writer) salvage(s endedSegment) {
 	before := w.before
 	for w.syncing || before != nil && w.before == before {
@@ -91,7 +91,7 @@ func (w *writer) salvage(s endedSegment) {
 		}
 	}
 	if before != nil && w.durable.Commit < before.end.Commit {
-		return // both are logged again
+		return // the commits of both segments are logged again
 	}
 	if w.unsynced == s.file || s.end.Commit <= w.durable.Commit {
 		return
@@ -109,19 +109,19 @@ func (w *writer) salvage(s endedSegment) {
 	w.settle(s.end)
 }
 
-// errPanicked is why a segment is given up amid a panic.
+// errPanicked is the reason for abandoning a segment during a panic.
 var errPanicked = errors.New("commit: it panicked")
 
-// panicked makes the log fit for further commits while a panic that ended the commit of b
-// goes on to the caller, who may contain it. Of b's bytes, and of the series that they
-// announce, nothing is known: they must not be counted on, so a new segment is begun.
+// panicked keeps the log usable after a panic in the commit of b, since the caller may
+// recover from it. It begins a new segment, because the bytes of b and their series
+// announcements may or may not be in the old one.
 func (w *writer) panicked(b *batch) {
 	w.epoch++
-	_ = w.recover(errPanicked, nil) // noted
+	_ = w.recover(errPanicked, nil) // failed records the error
 	w.rollback(b)
 }
 
-// failed notes an error of the disk.
+// failed records a disk error.
 func (w *writer) failed(err error) {
 	w.metrics.errors.Inc()
 	w.nextTry = time.Now().Add(w.config().interval() / 2)
@@ -133,8 +133,8 @@ func (w *writer) failed(err error) {
 	w.index.fail(err, w.now())
 }
 
-// failUnpublished fails the batches that are in the abandoned segment only and that
-// nobody may have read. Those who wait for them learn it.
+// failUnpublished fails the batches that only the abandoned segment holds and that were
+// never published, and wakes their committers.
 func (w *writer) failUnpublished() {
 	head := w.index.mark()
 	kept := w.retained[:0]

@@ -11,26 +11,26 @@ import (
 	"hwsagent/wal/internal/segment"
 )
 
-// What an earlier process wrote can be read, and may still not be durable: the process was killed before its fsync, or after one
-// that had failed. In the second case no later fsync helps, because the system may have dropped the data that it could not write.
-// So a start writes those bytes again, in their place, before it counts them as durable. The rules:
+// Data of an earlier process may be readable but not durable: the process was killed before its fsync, or after a failed one. After
+// a failed fsync no later fsync helps, because the kernel may have dropped the data that it could not write.
+// So a start rewrites these bytes in place before it counts them as durable. The rules:
 //
-//   - Savepoints know a commit up to which the log was durable. A start writes only what lies behind that commit, which is the work
-//     of a few seconds. If savepoints say nothing, it writes the two segments that may have waited for an fsync: the newest one
-//     with a commit, and the one before. A segment without a commit is synced with them: its header may say where the
-//     segment before it ends, and without that header failed commits would come back.
-//   - The bytes do not change, so a sector that is durable already stays as it is, also if the power fails meanwhile.
-//   - If the disk refuses to write them, the log opens all the same, and tries again each second. Until that succeeds,
-//     savepoints do not learn that anything more is durable, so the next start tries it, too.
+//   - Savepoints record a commit up to which the log was durable. A start rewrites only the bytes after that commit, which are those
+//     of a few seconds. Without that record, it rewrites the two segments that may have waited for an fsync: the newest one
+//     with a commit, and the one before. It syncs newer segments without a commit too, because their header may record the end
+//     of the previous segment, and without that header failed commits would reappear.
+//   - The bytes do not change, so durable sectors stay as they are even if the power fails meanwhile.
+//   - If the disk refuses the writes, the log opens anyway, and retries each second. Until a try succeeds, savepoints
+//     record no further commits as durable, so the next start retries too.
 
-// refresh makes the newest segments durable. Everything up to the mark known is durable already.
+// refresh makes the newest segments durable. All commits up to the mark known are durable already.
 func (l *Log) refresh(newest []segment.Info, known Mark) {
 	newest = slices.Clone(newest)
 	l.refreshAgain = func() error { return l.tryRefresh(newest, known) }
 	l.retryRefresh()
 }
 
-// retryRefresh does so if it has not succeeded yet.
+// retryRefresh tries refresh again if it has not succeeded yet.
 func (l *Log) retryRefresh() {
 	if l.refreshAgain == nil {
 		return
@@ -56,7 +56,7 @@ func (l *Log) tryRefresh(newest []segment.Info, known Mark) error {
 		}
 		f, err := l.dir.Open(segment.Name(s.Number), os.O_RDWR)
 		if errors.Is(err, fs.ErrNotExist) {
-			continue // let go meanwhile
+			continue // removed meanwhile
 		}
 		if err == nil {
 			err = errors.Join(savefile.Refresh(f, from, s.End), f.Close())
@@ -68,8 +68,8 @@ func (l *Log) tryRefresh(newest []segment.Info, known Mark) error {
 	return errors.Join(append(errs, l.dir.Sync())...)
 }
 
-// durable is the last commit that a power cut cannot take, for savepoints to keep. It is the zero Mark while an earlier commit may
-// not be durable.
+// durable returns the last durable commit, which savepoints record. It returns the zero Mark while refresh has not succeeded,
+// because earlier commits may not be durable then.
 func (l *Log) durable() Mark {
 	if l.refreshAgain != nil {
 		return Mark{}

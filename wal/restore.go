@@ -12,10 +12,10 @@ import (
 	"hwsagent/wal/internal/segment"
 )
 
-// restore finds out what an earlier process left: the segments, where they end, and
-// the numbers that the next commit goes on from. It reads every segment's header, but
-// only the newest two segments whole. A disk that refuses to be read here and there costs
-// what lies there; it does not keep the agent from starting.
+// restore finds the state that an earlier process left: the segments, their ends, and the
+// numbers from which the next commit continues. It reads the headers of all segments, but
+// only the newest two segments whole. Data at unreadable places of the disk is lost, but
+// does not prevent the start.
 func (l *Log) restore() error {
 	list, empty, err := l.listSegments()
 	if err != nil {
@@ -32,14 +32,14 @@ func (l *Log) restore() error {
 			l.logger.Warn("Segment header is unreadable", "segment", segment.Name(s.Number), "err", err)
 		}
 	}
-	// Nothing is changed before every header has been seen.
+	// Change files only after all headers were checked.
 	for _, name := range empty {
 		l.budget.note("remove empty segment", l.dir.Remove(name))
 	}
 	l.index.list = list
 	id := segment.Catalogue(list, l.targets.serve)
-	told := Mark{Log: id}    // what headers say that there was
-	durable := Mark{Log: id} // what of that was durable once
+	told := Mark{Log: id}    // the last commit that headers name
+	durable := Mark{Log: id} // the last commit that headers name as durable
 	for i := range list {
 		s := &list[i]
 		switch h := &s.Header; {
@@ -60,8 +60,8 @@ func (l *Log) restore() error {
 	return l.resume(told, durable, last)
 }
 
-// listSegments lists the files of segments, in the order of numbers, and the names of those that
-// are empty: they could not be begun.
+// listSegments lists the segment files, in the order of numbers, and the names of empty files, which
+// are segments that could not be begun.
 func (l *Log) listSegments() (list []segment.Info, empty []string, err error) {
 	infos, err := l.dir.List()
 	if err != nil {
@@ -76,7 +76,7 @@ func (l *Log) listSegments() (list []segment.Info, empty []string, err error) {
 		case info.Size == 0:
 			empty = append(empty, info.Name)
 		default:
-			// By now's monotonic reading from here on: a step of the wall clock makes none older.
+			// The monotonic reading of now keeps steps of the wall clock from changing the age.
 			sealed := now.Add(-max(0, now.Sub(info.ModTime)))
 			list = append(list, segment.Info{Number: n, Size: info.Size, Sealed: sealed})
 		}
@@ -85,14 +85,14 @@ func (l *Log) listSegments() (list []segment.Info, empty []string, err error) {
 	return list, empty, nil
 }
 
-// tailPatience is how long a start waits, each time, before it asks the disk again for the
-// last page of a segment. Commits there that it cannot read are lost even if the disk
-// recovers later: nobody knows their numbers and totals, which the next commits continue.
+// tailPatience has the delays before each retry of reading the last page of a segment at a
+// start. Commits there that stay unreadable are lost even if the disk recovers later, because
+// the next commits must continue their unknown numbers and totals.
 var tailPatience = [...]time.Duration{100 * time.Millisecond, 300 * time.Millisecond, time.Second}
 
-// lastCommit is the mark of the last commit that can be read, which is not before the one
-// of that number unless a header says where it belongs: a page of an older segment may lie
-// in a damaged one. It has no more than a Position if there is none. told is what headers say that there was.
+// lastCommit returns the mark of the last readable commit, or only a Position if there is none. told
+// is the last commit that headers name. In a segment with a damaged header, only commits after told
+// count, because the segment may hold a page of an older one.
 func (l *Log) lastCommit(told Mark) (last Mark, err error) {
 	var unbegun []string
 	for i, s := range slices.Backward(l.index.list) {
@@ -112,7 +112,7 @@ func (l *Log) lastCommit(told Mark) (last Mark, err error) {
 		}
 		if info.Last.Commit > 0 && (s.Known() || info.Last.Commit > told.Commit) {
 			l.refresh(l.index.list[max(0, i-1):], l.targets.durable(told.Log))
-			for _, name := range unbegun { // the process was about to log what is durable now
+			for _, name := range unbegun { // the process had begun them to log again the commits that refresh has synced
 				l.budget.note("remove a segment that was being begun", errors.Join(l.dir.Remove(name), l.dir.Sync()))
 			}
 			last = info.Last
@@ -128,8 +128,8 @@ func (l *Log) lastCommit(told Mark) (last Mark, err error) {
 }
 
 // unbegun reports whether the i-th segment, the last one, may be removed: the process ended before it
-// had logged again in this segment all commits that a failed write had left in doubt. The segment
-// before has all of them. It is false if the disk refused to read a part of either segment.
+// had logged all commits again that were not durable after an error. The previous segment has all
+// of them. It returns false if a part of either segment could not be read.
 func (l *Log) unbegun(i int, info segment.Contents) bool {
 	list := l.index.list
 	if i == 0 || i < len(list)-1 || info.Refused != nil || info.Last.Commit >= list[i].Header.Relogged || !list[i-1].Known() {
@@ -139,9 +139,9 @@ func (l *Log) unbegun(i int, info segment.Contents) bool {
 	return err == nil && before.Refused == nil && before.Last.Commit > info.Last.Commit
 }
 
-// scanPatiently reads a segment whole, and again while the disk refuses its end. A segment
-// that cannot be opened counts as one whose every page is refused. The error says that the
-// segment is of another format.
+// scanPatiently reads a whole segment, and retries while its end is unreadable. A segment
+// that cannot be opened counts as one whose pages are all unreadable. The error means that
+// the segment has another format.
 func (l *Log) scanPatiently(s *segment.Info) (segment.Contents, error) {
 	for tries := 0; ; tries++ {
 		info, err := scan(l, s)
@@ -158,9 +158,9 @@ func (l *Log) scanPatiently(s *segment.Info) (segment.Contents, error) {
 	}
 }
 
-// cutOff makes a segment's file end where the next header says that the segment does, so
-// that it stays so without that header: the process that wrote it may have ended when an
-// fsync of it had failed, and then no other fsync makes it durable.
+// cutOff truncates a segment's file to the end that the next header names. The file then
+// keeps that end without the header, which may not be durable: the process may have ended
+// after a failed fsync of the next segment, and later fsyncs do not make that durable.
 func (l *Log) cutOff(s *segment.Info) error {
 	f, err := l.dir.Open(segment.Name(s.Number), os.O_RDWR)
 	if err != nil {
@@ -172,18 +172,18 @@ func (l *Log) cutOff(s *segment.Info) error {
 	return errors.Join(err, f.Close())
 }
 
-// unbegin takes the i-th segment, the last one, which is unbegun, off the list. The next header says in its place
-// where the one before ends.
+// unbegin removes the i-th segment, the last one, which is unbegun, from the list. The next header to be written then
+// names the end of the segment before it instead.
 func (l *Log) unbegin(i int) {
 	prev := &l.index.list[i-1]
 	l.writer.prevID, l.writer.prevEnd = prev.Header.Segment, prev.End
 	l.index.list = segment.Unfollow(l.index.list)
 }
 
-// disown ends a segment whose last page the disk refused to read. What follows may hold
-// commits whose numbers and totals nobody knows, and which the next ones would
-// contradict, should the disk think better of it: the numbers skip as many as there
-// can be, and the next header says that the segment ends here.
+// disown ends a segment whose last page could not be read. The rest may hold commits with
+// unknown numbers and totals, which new commits would contradict if the page became
+// readable again. So the numbers skip as many commits as the rest can hold, and the
+// next header says that the segment ends here.
 func (l *Log) disown(i int, info segment.Contents) {
 	s := &l.index.list[i]
 	l.logger.Error("Segment is unreadable from some point on; what follows is lost", "segment", segment.Name(s.Number), "offset", info.End, "err", info.Refused)
@@ -194,15 +194,15 @@ func (l *Log) disown(i int, info segment.Contents) {
 	s.End = info.End
 }
 
-// resume makes the numbers go on from the last commit that can be read, or from what
-// headers or savepoints know of, if that is more. What was durable and is missing is
-// damage, and cursors find out by the totals; the rest was lost to a power cut, and the
-// next segment's header says so.
+// resume continues the numbers from the last readable commit, or from a later one that
+// headers or savepoints name. Missing commits that were durable are damage, which cursors
+// detect by the totals. The others were lost to a power cut, and the next segment's header
+// says so.
 //
-// told is what headers say that there was, and durable what of that they say was durable.
+// told is the last commit that headers name, and durable the last that they name as durable.
 func (l *Log) resume(told, durable, last Mark) error {
 	w, id := l.writer, told.Log
-	known := l.targets.highest(id) // savepoints of another log say nothing about this one
+	known := l.targets.highest(id) // ignores savepoints of other logs
 	if id == (ID{}) {
 		id = known.Log
 	}
@@ -217,7 +217,7 @@ func (l *Log) resume(told, durable, last Mark) error {
 		w.next = max(w.next, l.index.list[n-1].Number+1)
 	}
 	if last.Commit == 0 {
-		// No commit can be read, but a header may say how many there had been.
+		// No commit is readable, but a header may name earlier ones.
 		last.Commit, last.Total = durable.Commit, durable.Total
 	}
 	last.Log = id
@@ -228,7 +228,7 @@ func (l *Log) resume(told, durable, last Mark) error {
 	w.written = last
 	w.written.Commit, w.written.Total = all.Commit, all.Total
 	w.durable = w.written
-	l.index.settle(durable) // what was lost to a power cut was not, even if another one follows
+	l.index.settle(durable) // commits lost to a power cut must not count as durable, even after another cut
 	w.number += all.Commit
 	w.lost = all.Total - durable.Total
 	if damaged := durable.Total - last.Total; w.lost > 0 || damaged > 0 || all.Commit > last.Commit {
@@ -238,14 +238,14 @@ func (l *Log) resume(told, durable, last Mark) error {
 	return nil
 }
 
-// mark logs an empty commit. After a power cut it makes the head a commit that no
-// savepoint is ahead of, and after damage one that cursors come to, so that ledgers add
-// up even if nothing else is ever logged.
+// mark logs an empty commit. After a power cut, no savepoint is then ahead of the head.
+// After damage, cursors reach this commit and detect the missing samples, so ledgers add
+// up even if no other commit follows.
 func (w *writer) mark() {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	b := w.newBatch()
 	b.refs = 1
-	_ = w.begin(b) // an error is noted, and the next commit does as well
+	_ = w.begin(b) // begin records an error; the next commit has the same effect
 	w.release(b)
 }

@@ -6,24 +6,25 @@ import (
 	"hwsagent/wal/internal/disk"
 )
 
-// How a segment ends. A segment that is full is not synced before the next one begins, since
-// every commit would wait for that fsync, those of other inputs included. The writer keeps it
-// as writer.before, begins the next segment at once, and wakes run, which syncs it without
-// holding writer.mu. The rules:
+// How a segment ends. The next segment begins before a full segment is synced, because
+// otherwise the commits of all inputs would wait for that fsync. The writer keeps the full
+// segment as writer.before, begins the next one at once, and wakes run, which syncs the full
+// one without holding writer.mu. The rules:
 //
-//   - The order of durability is the order of segments: an fsync of the active segment begins
-//     only when there is no writer.before. So at most two files wait for an fsync, and a
-//     segment that must end while the one before it is not durable waits for that.
-//   - Only a segment whose every commit is published ends this way. Commits that wait for
-//     their fsync (`sync: always`) would gain nothing by it, and a failure would have to take
-//     back two segments. They are made durable first.
-//   - The next segment's header has the last commit before it (Header.Commit), which is more
-//     than was durable when it began (Header.DurableCommit). A start counts what lies between
-//     the two, and is not on the disk, as lost to a power cut, since no header vouches for it.
-//   - An error while two files wait, of either file, is handled as one of a single file: all
-//     batches that are not durable, of both, are logged again, in their order and under their
-//     numbers, at the beginning of the next segment. The header of that names a commit before
-//     those of both segments, and readers take the smallest such number of all later headers.
+//   - Segments become durable in order: an fsync of the active segment begins only when there
+//     is no writer.before. So at most two files wait for an fsync, and a segment that must end
+//     while the previous one is not durable waits for the previous one.
+//   - A segment ends this way only if all its commits are published. Commits that wait for
+//     their fsync (`sync: always`) would gain nothing, and a failure would have to undo two
+//     segments. They are made durable first.
+//   - The header of the next segment names the last commit before it (Header.Commit), which is
+//     later than the last durable one when it began (Header.DurableCommit). A start counts the
+//     commits between the two that are not on the disk as lost to a power cut, because no
+//     header calls them durable.
+//   - An error of either file while two wait is handled as that of a single file: all batches
+//     of both that are not durable are logged again, in order and with their numbers, at the
+//     beginning of the next segment. Its header names a commit before those of both segments,
+//     and readers use the smallest such number of all later headers.
 
 // endedSegment is a segment that has ended and is not durable yet.
 type endedSegment struct {
@@ -41,23 +42,23 @@ func (w *writer) mayRoll() bool {
 	return w.before == nil && w.index.mark().Commit == w.written.Commit
 }
 
-// roll ends the active segment; mayRoll must have said that it may. It does not wait for the
-// disk: what of the segment is not durable is synced by run.
+// roll ends the active segment; mayRoll must be true. It does not wait for the disk: run syncs
+// the segment if it is not durable.
 func (w *writer) roll() {
 	if w.durable.Commit < w.written.Commit {
 		w.before = &endedSegment{file: w.file, newName: w.newName, end: w.written}
 		w.detach(w.offset)
 		select {
 		case w.rolled <- struct{}{}:
-		default: // run is woken already
+		default: // run has been woken already
 		}
 		return
 	}
 	w.seal(w.offset)
 }
 
-// end ends the active segment, or waits for some of what keeps it from ending. The caller
-// looks again: others may have ended it meanwhile.
+// end ends the active segment, or waits for one fsync that may allow it to end. The caller must
+// check again, because another goroutine may have ended it meanwhile.
 func (w *writer) end() {
 	switch {
 	case w.mayRoll():
@@ -81,8 +82,7 @@ func (w *writer) syncBefore() {
 	}
 }
 
-// syncThrough makes durable everything up to the commit of that number, as far as the disk
-// lets it.
+// syncThrough makes all commits up to that number durable, as far as the disk allows.
 func (w *writer) syncThrough(number uint64) {
 	for w.durable.Commit < min(number, w.written.Commit) && (w.before != nil || w.file != nil) {
 		if w.syncing {
@@ -93,8 +93,8 @@ func (w *writer) syncThrough(number uint64) {
 	}
 }
 
-// forgetBefore gives the segment before the active one up, of which all that is not durable
-// has been logged again, or will be.
+// forgetBefore closes the segment before the active one. It is durable by then, or its commits
+// have been or will be logged again.
 func (w *writer) forgetBefore() {
 	if w.before != nil {
 		w.close(w.before.file)
@@ -102,16 +102,15 @@ func (w *writer) forgetBefore() {
 	}
 }
 
-// seal closes the active segment, whose file has size bytes. If nothing of it was
-// published, its number is free.
+// seal closes the active segment, whose file has size bytes. Without published commits its
+// number is reused.
 func (w *writer) seal(size int64) {
 	f := w.file
 	w.detach(size)
 	w.close(f)
 }
 
-// detach makes the active segment, whose file has size bytes, an inactive one. The file
-// stays open.
+// detach makes the active segment, whose file has size bytes, inactive. The file stays open.
 func (w *writer) detach(size int64) {
 	w.file, w.ends = nil, false
 	if head := w.index.mark(); head.Segment == w.header.Number && head.SegmentID == w.header.Segment {
@@ -120,11 +119,11 @@ func (w *writer) detach(size int64) {
 	}
 }
 
-// rollNow ends the active segment, if there is anything in it, so that the budget can remove
-// it. If it may not end now, the next time will do.
+// rollNow ends the active segment, if it has commits, so that the budget can remove it. If it
+// may not end now, the next call tries again.
 func (w *writer) rollNow() {
 	if !w.mu.TryLock() {
-		return // busy, perhaps with a disk that hangs
+		return // the writer is busy, perhaps with a disk that hangs
 	}
 	defer w.mu.Unlock()
 	if !w.closed && w.file != nil && w.offset > w.start && w.mayRoll() {

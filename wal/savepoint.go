@@ -2,8 +2,8 @@ package wal
 
 import "slices"
 
-// maxRanges bounds the ranges of a savepoint: so many outages may follow each other before
-// the backlog of the first is delivered. After the next one the newest range stays the last.
+// maxRanges bounds the ranges of a savepoint, and so the number of outages before the backlog
+// of the first is delivered. After a further outage, Split does nothing.
 const maxRanges = 16
 
 // Range is a stretch of the log whose samples all have a final outcome for a
@@ -11,8 +11,8 @@ const maxRanges = 16
 type Range struct {
 	From, To Mark
 
-	// High and Shards say what was sent of the gap between To and the range that follows, as
-	// [Savepoint.High] and [Savepoint.Shards] do behind the last range, in which they are zero.
+	// High and Shards describe how much of the gap between To and the next range was sent, as
+	// [Savepoint.High] and [Savepoint.Shards] do after the last range. In the last range they are zero.
 	High   Mark
 	Shards int
 }
@@ -22,18 +22,18 @@ type Savepoint struct {
 	// Start is where the target began; its ledger counts from there.
 	Start Mark
 
-	// Done lists what has a final outcome, oldest first, without overlaps. In-order
-	// delivery has at most one range, from Start to the acknowledged mark. A target that gets
-	// its newest data first has more: the gaps between them are its backlog.
+	// Done lists the ranges of samples with a final outcome, oldest first, without overlaps.
+	// In-order delivery has at most one range, from Start to the acknowledged mark. A target
+	// that gets its newest data first has more: the gaps between them are its backlog.
 	Done []Range
 
-	// High is the furthest mark that may have been sent. It is made durable before
-	// anything beyond it is sent, so after a crash exactly the samples after Last and
-	// up to High may already be stored at the receiver, and those that the ranges say.
+	// High is the furthest mark up to which samples may have been sent. It is durable before
+	// later samples are sent. So after a crash, only the samples after Last up to High, and
+	// those up to High of each range, may already be stored at the receiver.
 	High Mark
 
-	// Shards is how many shards at most sent what lies between Last and High, a power of
-	// two; 0 when that is not known. Of each shard's samples a prefix was sent.
+	// Shards is the greatest number of shards that sent samples between Last and High, a power
+	// of two; 0 if unknown. Each shard sent a prefix of its samples.
 	Shards int
 
 	// Outcome counts the samples of Done.
@@ -41,11 +41,11 @@ type Savepoint struct {
 	// Invariant: Outcome.Sum() = Σ (To.Total - From.Total) over Done.
 	Outcome Outcome
 
-	// Control is what the sender keeps beside its position, MaxControl bytes at most. The log does not look at it.
+	// Control is data of the sender, MaxControl bytes at most. The log does not interpret it.
 	Control []byte
 }
 
-// Acked is the mark up to which everything since Start has a final outcome.
+// Acked is the mark up to which all samples since Start have a final outcome.
 func (s *Savepoint) Acked() Mark {
 	if len(s.Done) == 0 || s.Done[0].From.Commit != s.Start.Commit {
 		return s.Start
@@ -53,7 +53,7 @@ func (s *Savepoint) Acked() Mark {
 	return s.Done[0].To
 }
 
-// Last is the mark behind which nothing has a final outcome. Without a backlog that is Acked.
+// Last is the mark after which no sample has a final outcome. Without a backlog it equals Acked.
 func (s *Savepoint) Last() Mark {
 	if n := len(s.Done); n > 0 {
 		return s.Done[n-1].To
@@ -61,8 +61,8 @@ func (s *Savepoint) Last() Mark {
 	return s.Start
 }
 
-// gap is the oldest stretch without a final outcome that has one behind it: what lies after
-// from, up to and including to.
+// gap returns the oldest stretch without final outcomes that is followed by samples with
+// one: after from, up to and including to.
 func (s *Savepoint) gap() (from, to Mark, ok bool) {
 	if len(s.Done) < 2 {
 		return Mark{}, Mark{}, false
@@ -70,10 +70,10 @@ func (s *Savepoint) gap() (from, to Mark, ok bool) {
 	return s.Done[0].To, s.Done[1].From, true
 }
 
-// missed is how many samples lie in the gaps.
+// missed is the number of samples in the gaps.
 func (s *Savepoint) missed() uint64 { return s.Last().Total - s.Start.Total - s.Settled() }
 
-// open are all stretches without a final outcome up to a mark, oldest first.
+// open returns all stretches without final outcomes up to a mark, oldest first.
 func (s *Savepoint) open(head Mark) []Range {
 	var open []Range
 	add := func(from, to Mark) {
@@ -91,7 +91,7 @@ func (s *Savepoint) open(head Mark) []Range {
 	return open
 }
 
-// Settled is how many samples have a final outcome by the marks.
+// Settled is the number of samples with a final outcome, computed from the marks.
 func (s *Savepoint) Settled() uint64 {
 	var n uint64
 	for _, r := range s.Done {
@@ -100,9 +100,9 @@ func (s *Savepoint) Settled() uint64 {
 	return n
 }
 
-// split leaves what lies between Last and a later mark to the backlog: from now on Last is
-// that mark. It does nothing, and is false, where something beyond the mark may have been
-// sent, and where there are too many ranges.
+// split leaves the samples between Last and a later mark to the backlog: Last becomes that
+// mark. It does nothing and returns false if samples beyond the mark may have been sent, or
+// if there are too many ranges.
 func (s *Savepoint) split(at Mark) bool {
 	if at.Commit <= s.Last().Commit || at.Commit < s.High.Commit || at.Total < s.Last().Total || len(s.Done) >= maxRanges {
 		return false
@@ -117,8 +117,8 @@ func (s *Savepoint) split(at Mark) bool {
 	return true
 }
 
-// settle makes everything up to and including end done. It returns how many samples
-// that adds; their outcome is the caller's to count.
+// settle marks everything up to and including end as done. It returns the number of samples
+// that this adds; the caller counts their outcomes.
 func (s *Savepoint) settle(end Mark) uint64 {
 	if end.Commit <= s.Acked().Commit {
 		return 0
@@ -137,8 +137,8 @@ func (s *Savepoint) settle(end Mark) uint64 {
 		case r.To.Commit > end.Commit:
 			joined.To = r.To
 		case r.To.Total > joined.To.Total:
-			// end is where a power cut has taken the last commits, and some of them had been
-			// sent: the total of end counts none of them.
+			// end is where a power cut took the last commits, some of which had been sent: the
+			// total of end does not count them.
 			joined.To.Total = r.To.Total
 		}
 	}
@@ -149,7 +149,7 @@ func (s *Savepoint) settle(end Mark) uint64 {
 	return s.Settled() - before
 }
 
-// settleLast makes everything between Last and end done, and nothing before.
+// settleLast marks everything between Last and end as done, and leaves the gaps open.
 func (s *Savepoint) settleLast(end Mark) uint64 {
 	n := len(s.Done)
 	if n < 2 {
@@ -168,8 +168,8 @@ func (s *Savepoint) settleLast(end Mark) uint64 {
 	return added
 }
 
-// reserveGap notes that samples of the oldest gap up to high may have been sent. It is
-// false if that is known, or high is not in that gap: the log has let it go.
+// reserveGap records that samples of the oldest gap up to high may have been sent. It returns
+// false if that is known, or if high is not in that gap, because the log has dropped it.
 func (s *Savepoint) reserveGap(high Mark) bool {
 	from, to, ok := s.gap()
 	if !ok || high.Commit <= max(from.Commit, s.Done[0].High.Commit) || high.Commit > to.Commit {
@@ -179,7 +179,7 @@ func (s *Savepoint) reserveGap(high Mark) bool {
 	return true
 }
 
-// doubtHigh says that a newer savepoint may have been lost: anything up to head that has no
+// doubtHigh handles the possible loss of a newer savepoint: all samples up to head without a
 // final outcome may have been sent.
 func (s *Savepoint) doubtHigh(head Mark) {
 	for i := range len(s.Done) - 1 {
@@ -190,7 +190,7 @@ func (s *Savepoint) doubtHigh(head Mark) {
 	}
 }
 
-// clone is a copy that shares nothing.
+// clone returns a copy with its own Done.
 func (s *Savepoint) clone() Savepoint {
 	c := *s
 	c.Done = slices.Clone(s.Done)

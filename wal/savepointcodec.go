@@ -18,20 +18,20 @@ const (
 	maxOrphan    = uint64(math.MaxInt64 / time.Millisecond)
 )
 
-// storedSavepoint is what a record says of a target.
+// storedSavepoint is the content of a target's record.
 type storedSavepoint struct {
-	LastOpen int64 // when it was last known to be open, milliseconds since the epoch; for people
+	LastOpen int64 // last time as a non-orphan, milliseconds since the epoch; for display only
 	Savepoint
 
-	// Orphan is for how long an agent has run without this target, milliseconds.
+	// Orphan is the time for which the log was open while the target was an orphan, milliseconds.
 	Orphan int64
 
-	// Paused is since when sending is paused, milliseconds since the epoch; 0: it is not.
+	// Paused is the time since which sending is paused, milliseconds since the epoch; 0: not paused.
 	Paused int64
 }
 
-// CheckName tells why no target can have that name; nil if one can. Beside the log, a target has files of its own, in which
-// all bytes of the name but small letters, digits, '-' and '_' may take three.
+// CheckName returns an error if the name is not valid for a target. Targets also have files outside the log, in whose names
+// each byte other than a small letter, a digit, '-' or '_' may take three bytes.
 func CheckName(name string) error {
 	if name == "" {
 		return errors.New("target has no name")
@@ -48,7 +48,7 @@ func CheckName(name string) error {
 	return nil
 }
 
-// appendSavepoint appends the body of a target's record. With maxRanges ranges that is less than savefile.MaxBody.
+// appendSavepoint appends the body of a target's record. With maxRanges ranges it is smaller than savefile.MaxBody.
 func appendSavepoint(b []byte, st storedSavepoint) []byte {
 	b = binary.AppendVarint(b, st.LastOpen)
 	b = segment.AppendMark(b, st.Start)
@@ -81,7 +81,7 @@ func decodeSavepoint(body []byte) (storedSavepoint, error) {
 		st.Done = append(st.Done, Range{From: d.Mark(), To: d.Mark(), High: d.Mark(), Shards: shards(&d)})
 	}
 	if n := len(st.Done); n > 0 {
-		st.Done[n-1].High, st.Done[n-1].Shards = Mark{}, 0 // behind it, High says it
+		st.Done[n-1].High, st.Done[n-1].Shards = Mark{}, 0 // st.High applies after the last range
 	}
 	st.Outcome.Delivered = d.Uvarint()
 	st.Outcome.Filtered = d.Uvarint()

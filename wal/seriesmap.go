@@ -18,20 +18,20 @@ import (
 	"hwsagent/refs"
 )
 
-// seriesIdle is how long a series may go without a sample before the log forgets it,
-// and with it what the order of its samples is checked against, unless [Log.Remember] says that
-// series are asked for longer.
+// seriesIdle is the time without a sample after which the log forgets a series, including
+// its newest sample, against which the order of samples is checked. [Log.Remember] can
+// extend it.
 const seriesIdle = time.Hour
 
-// seriesStale is the same for a series that was marked stale: whoever appended to it says
-// that it has ended, and a host may see many come and go in an hour.
+// seriesStale replaces seriesIdle for a series marked stale. It is shorter because the
+// appender has declared the series ended, and many series may come and go in an hour.
 const seriesStale = 5 * time.Minute
 
-// sweepEvery is how often idle series are looked for, in seconds.
+// sweepEvery is the interval of searches for idle series, in seconds.
 const sweepEvery = 60
 
-// Bounds on what one series may bring along, in bytes. They keep every record far
-// below segment.MaxRecord. Longer help is cut; a longer unit or family is left out.
+// Size limits of the parts of one series, in bytes. They keep every record far below
+// segment.MaxRecord. Longer help is truncated; a longer unit or family is left out.
 const (
 	maxLabelBytes  = 1 << 20
 	maxHelpBytes   = 4 << 10
@@ -51,7 +51,7 @@ type lastSample struct {
 	native
 }
 
-// native is a histogram; one of the two is nil, and both are of a float.
+// native is a histogram: one field is nil. For a float sample both are nil.
 type native struct {
 	h  *histogram.Histogram
 	fh *histogram.FloatHistogram
@@ -71,8 +71,8 @@ func (l *lastSample) same(o *lastSample) bool {
 	}
 }
 
-// memSeries is one label set that is being appended to. The seriesMap's mutex guards
-// what is not immutable. There may be millions: it takes 80 bytes.
+// memSeries is one label set with recent samples. The seriesMap's mutex guards the mutable
+// fields. There may be millions, so it takes only 80 bytes.
 type memSeries struct {
 	ref    uint64        // immutable
 	labels labels.Labels // immutable
@@ -84,18 +84,18 @@ type memSeries struct {
 	t int64
 	v float64
 
-	// owner is a batch that holds samples of the series, and place where the newest of these is
-	// that is not older than the committed one. A second batch that meets the series meanwhile
-	// keeps its own account in batch.others.
+	// owner is a batch with samples of the series. place locates the newest of them, unless the
+	// committed sample is newer. A second batch with samples of the series tracks its newest one
+	// in batch.others.
 	owner *batch
 	place place
 
-	epoch uint32 // names the segment file that has last announced the series; 0 is none
+	epoch uint32 // identifies the last segment file that announced the series; 0: none
 	used  uint32 // seriesMap.tick of the last append
 
 	committed bool // there is a committed sample
 	native    bool // it is a histogram, which is in seriesMap.natives
-	described bool // the segment file of epoch has the present metadata, too
+	described bool // the segment file of epoch also has the current metadata
 }
 
 // seriesMap finds series by reference and by labels. It is safe for concurrent use.
@@ -104,18 +104,18 @@ type seriesMap struct {
 	byRef  refs.Table[memSeries]
 	byHash *refs.Chains[memSeries] // by the hash of the labels
 
-	// ref is the reference given last. It starts at a random place, so that a reference
-	// which a caller kept from an earlier process is unknown, and not another series.
+	// ref is the last reference assigned. It starts at a random value, so that a reference kept
+	// from an earlier process is unknown and does not identify another series.
 	ref uint64
 
 	natives map[*memSeries]native // the newest committed samples that are histograms
 
 	abouts  *abouts
-	unknown *About // of a series of which nothing was said
+	unknown *About // of a series without metadata and family
 
 	idle  time.Duration // seriesIdle, or longer
-	tick  uint32        // seconds since some moment, advanced by evict; it lasts for 136 years
-	swept uint32        // tick when idle series were last looked for
+	tick  uint32        // seconds since an arbitrary time, advanced by evict; lasts 136 years
+	swept uint32        // tick of the last search for idle series
 }
 
 func newSeriesMap() *seriesMap {
@@ -129,7 +129,7 @@ func newSeriesMap() *seriesMap {
 	}
 }
 
-// getLocked returns the series of ls, and makes it if there is none.
+// getLocked returns the series of ls, and creates it if there is none.
 func (m *seriesMap) getLocked(ls labels.Labels) (*memSeries, error) {
 	ls = ls.WithoutEmpty()
 	if s := m.byHash.Find(ls.Hash(), func(s *memSeries) bool { return labels.Equal(s.labels, ls) }); s != nil {
@@ -145,7 +145,7 @@ func (m *seriesMap) getLocked(ls labels.Labels) (*memSeries, error) {
 	return s, nil
 }
 
-// find is the series of ls, nil if there is none. Its reference and its labels may be read.
+// find returns the series of ls, nil if there is none. Callers may read only its reference and labels.
 func (m *seriesMap) find(ls labels.Labels) *memSeries {
 	ls = ls.WithoutEmpty()
 	hash := ls.Hash()
@@ -163,7 +163,7 @@ func (m *seriesMap) lastLocked(s *memSeries) lastSample {
 	return l
 }
 
-// settleLocked notes a committed sample of a series.
+// settleLocked records a committed sample of a series.
 func (m *seriesMap) settleLocked(s *memSeries, l *lastSample) {
 	if s.committed && l.t <= s.t {
 		return
@@ -178,8 +178,8 @@ func (m *seriesMap) settleLocked(s *memSeries, l *lastSample) {
 	}
 }
 
-// checkLabels refuses labels that no receiver could take or no reader read: names ascend
-// and are not empty, or what is announced in the same record is unreadable too.
+// checkLabels refuses labels that receivers or readers do not accept. Names must ascend and
+// not be empty, because otherwise the whole record of announcements is unreadable.
 func checkLabels(ls labels.Labels) error {
 	if ls.IsEmpty() {
 		return errNoLabels
@@ -201,10 +201,10 @@ func checkLabels(ls labels.Labels) error {
 	return nil
 }
 
-// describeLocked notes the metadata and the family that came with a sample, within their
-// bounds. They are announced with the next commit that holds the series. An input that names
-// a family and gives no metadata does not know its type any more; one that names no family
-// gives no description.
+// describeLocked records the metadata and the family that came with a sample, within their
+// bounds. The next commit with the series announces them. An input that names a family and
+// gives no metadata does not know the type any more. An input that names no family and gives
+// no metadata changes nothing.
 func (m *seriesMap) describeLocked(s *memSeries, meta *metadata.Metadata, family string) {
 	said := bounded(*meta)
 	newMeta := (family != "" || !said.IsEmpty()) && !said.Equals(s.about.Meta)
@@ -220,12 +220,12 @@ func (m *seriesMap) describeLocked(s *memSeries, meta *metadata.Metadata, family
 		}
 	}
 	if newFamily {
-		d.Family = strings.Clone(family) // it may be a part of something large
+		d.Family = strings.Clone(family) // it may be a part of a large string
 	}
 	s.about, s.described = m.abouts.share(d), false
 }
 
-// bounded is meta within the bounds of the log. It shares the memory of meta's texts.
+// bounded returns meta within the bounds of the log. It shares the memory of meta's strings.
 func bounded(meta metadata.Metadata) metadata.Metadata {
 	if len(meta.Help) > maxHelpBytes {
 		n := maxHelpBytes
@@ -240,7 +240,7 @@ func bounded(meta metadata.Metadata) metadata.Metadata {
 	return meta
 }
 
-// labelsOf are the labels of a reference, empty if it is unknown.
+// labelsOf returns the labels of a reference, empty if it is unknown.
 func (m *seriesMap) labelsOf(ref uint64) labels.Labels {
 	m.mu.Lock()
 	defer m.mu.Unlock()
@@ -250,17 +250,16 @@ func (m *seriesMap) labelsOf(ref uint64) labels.Labels {
 	return labels.EmptyLabels()
 }
 
-// remember is [Log.Remember].
+// remember implements [Log.Remember].
 func (m *seriesMap) remember(idle time.Duration) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	m.idle = max(seriesIdle, idle)
 }
 
-// evict forgets the series that have been idle for m.idle, those marked stale for
-// seriesStale, or a little longer: it looks for them once a minute, because looking at
-// each series costs more than appending to it. now is any clock that only goes forward,
-// in seconds.
+// evict forgets the series that have been idle for m.idle, or if marked stale for
+// seriesStale. It checks all series only once a minute, because a check costs more than an
+// append. now is the reading, in seconds, of any clock that only goes forward.
 func (m *seriesMap) evict(now int64) {
 	m.mu.Lock()
 	defer m.mu.Unlock()

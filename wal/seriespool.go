@@ -10,23 +10,23 @@ import (
 	"hwsagent/wal/internal/segment"
 )
 
-// seriesPool has one *Series for each label set with its metadata that the cursors of a log use. So a further cursor costs
-// a pointer for each series. It is safe for concurrent use.
+// seriesPool has one *Series for each combination of labels and metadata that the cursors of a log use, so a further cursor
+// takes only a pointer per series. It is safe for concurrent use.
 type seriesPool struct {
-	// live returns the labels of the series that the appender has under a reference, empty if there is none; the pool shares
-	// their memory. live may be nil. It is called with mu held.
+	// live returns the labels of the appender's series with that reference, empty if there is none; the pool shares their
+	// memory. live may be nil. It is called with mu held.
 	live func(ref uint64) labels.Labels
 	seed maphash.Seed
 
 	mu      sync.Mutex
 	byHash  *refs.Chains[pooled] // by hash of the encoded labels
-	slots   int                  // slots ever used; series with the same labels have the same
-	free    []int                // slots of label sets that were let go
+	slots   int                  // number of slots created; series with the same labels share one
+	free    []int                // unused slots
 	abouts  *abouts
 	builder labels.ScratchBuilder
 }
 
-// pooled is a series of the pool. The pool's mutex guards all but the series.
+// pooled is a series of the pool. The pool's mutex guards all fields except the series.
 type pooled struct {
 	series Series
 	next   *pooled // in seriesPool.byHash
@@ -40,9 +40,9 @@ func newSeriesPool(live func(ref uint64) labels.Labels) *seriesPool {
 	}
 }
 
-// hold finds or makes the series with these encoded labels, which a segment announces as ref, and adds a holder to it. It is nil
-// if the labels are not well-formed. Of several series with the same labels it is the one that was made last; a segment in which
-// other metadata belong to the series says so behind the announcement.
+// hold finds or creates the series with these encoded labels, which a segment announces as ref, and adds a holder to it. It
+// returns nil if the labels are not well-formed. Of several series with the same labels it returns the newest; if the segment has
+// other metadata for the series, they follow the announcement.
 func (p *seriesPool) hold(ref uint64, encoded []byte) *pooled {
 	hash := uint32(maphash.Bytes(p.seed, encoded)) // #nosec G115 -- half of it
 	p.mu.Lock()
@@ -58,7 +58,7 @@ func (p *seriesPool) hold(ref uint64, encoded []byte) *pooled {
 	return p.make(ls, nil, hash, p.slot())
 }
 
-// instead finds or makes the series with the labels of s and that metadata. It takes the holder from s.
+// instead finds or creates the series with the labels of s and that metadata. It moves one holder from s to it.
 func (p *seriesPool) instead(s *pooled, about About) *pooled {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -75,7 +75,7 @@ func (p *seriesPool) instead(s *pooled, about About) *pooled {
 	return other
 }
 
-// letGo empties a table, and removes it from the holders of each series that it had.
+// letGo empties a table and removes one holder from each of its series.
 func (p *seriesPool) letGo(table *refs.Table[pooled]) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -85,7 +85,7 @@ func (p *seriesPool) letGo(table *refs.Table[pooled]) {
 	})
 }
 
-// slot returns a slot that no series has. p.mu must be held.
+// slot returns an unused slot. The caller holds p.mu.
 func (p *seriesPool) slot() int {
 	if n := len(p.free); n > 0 {
 		slot := p.free[n-1]
@@ -96,7 +96,7 @@ func (p *seriesPool) slot() int {
 	return p.slots - 1
 }
 
-// make adds a series with one holder to the pool. p.mu must be held.
+// make adds a series with one holder to the pool. The caller holds p.mu.
 func (p *seriesPool) make(ls labels.Labels, about *About, hash uint32, slot int) *pooled {
 	s := &pooled{series: Series{Slot: slot, Labels: ls, About: about, hash: hash}}
 	s.series.holders.Store(1)
@@ -104,8 +104,8 @@ func (p *seriesPool) make(ls labels.Labels, about *About, hash uint32, slot int)
 	return s
 }
 
-// drop removes a holder of a series. With the last one the series leaves the pool; its slot is free when no series
-// with the same labels is left. p.mu must be held.
+// drop removes a holder of a series. Without holders the series leaves the pool; its slot becomes free when no series
+// with the same labels is left. The caller holds p.mu.
 func (p *seriesPool) drop(s *pooled) {
 	if s.series.holders.Add(-1) > 0 {
 		return
@@ -118,8 +118,8 @@ func (p *seriesPool) drop(s *pooled) {
 	p.free = append(p.free, s.series.Slot)
 }
 
-// labels builds labels from their encoding: names ascending and not empty, as the
-// writer writes them. Where the appender has the same ones, it shares them. p.mu must be held.
+// labels builds labels from their encoding; names must ascend and not be empty, as the
+// writer writes them. It shares the labels of the appender if they are equal. The caller holds p.mu.
 func (p *seriesPool) labels(ref uint64, encoded []byte) (labels.Labels, bool) {
 	if p.live != nil {
 		if ls := p.live(ref); !ls.IsEmpty() && sameLabels(ls, encoded) {

@@ -12,18 +12,18 @@ import (
 	"hwsagent/wal/internal/segment"
 )
 
-// await returns when b is durable or has failed. Whoever finds no fsync running
-// runs one, for all that is written by then; the others wait for it, and most find
-// their batch done.
+// await returns when b is durable or has failed. A caller that finds no fsync running
+// runs one, for all commits written so far; the other callers wait for it, and most then
+// find their batch durable.
 func (w *writer) await(b *batch) error {
 	for b.state == batchWritten {
 		switch {
 		case w.syncing:
 			w.cond.Wait()
 		case w.file == nil && b.number <= w.index.mark().Commit:
-			// A commit behind it was published: sync was always when this one was written, and
-			// an interval when that one was. It may be delivered, so it is acknowledged, as safe
-			// as the settings ask for now.
+			// A later commit was published: Sync was SyncAlways when b was written, and an
+			// interval when the later one was. b may be delivered, so it is acknowledged; it is as
+			// safe as the settings now require.
 			return nil
 		case w.file == nil:
 			return fmt.Errorf("sync commit: %w", w.err)
@@ -34,8 +34,8 @@ func (w *writer) await(b *batch) error {
 	return b.err
 }
 
-// sync runs one fsync, without holding w.mu meanwhile: of the segment before the active one
-// if there is one, otherwise of the active one.
+// sync runs one fsync, of the segment before the active one if there is one, otherwise of the
+// active one. It releases w.mu during the fsync.
 func (w *writer) sync() {
 	f, target, newName := w.file, w.written, w.newName
 	if w.before != nil {
@@ -50,16 +50,17 @@ func (w *writer) sync() {
 	if err != nil {
 		w.unsynced = f
 	}
-	ended := w.before != nil && w.before.file == f // perhaps since this fsync began
+	ended := w.before != nil && w.before.file == f // it may have ended during this fsync
 	switch {
 	case !ended && w.file != f:
-		// A write failed meanwhile, and what was not durable is in another segment: this
-		// fsync says nothing about that, nor about a file cut short under it.
+		// A write failed meanwhile, and the commits that were not durable are in another
+		// segment. This fsync proves nothing about them, nor about the file, which was truncated
+		// during the fsync.
 	case err != nil:
 		if ended {
 			w.forgetBefore()
 		}
-		_ = w.recover(err, nil) // noted; the batches know
+		_ = w.recover(err, nil) // failed records the error, in the batches too
 	case ended:
 		w.before.newName = w.before.newName && !newName
 		w.settle(target)
@@ -72,7 +73,7 @@ func (w *writer) sync() {
 	}
 }
 
-// syncFile makes f durable, its directory entry included if newName says so.
+// syncFile makes f durable, and with newName its directory entry too.
 func (w *writer) syncFile(f disk.File, newName bool) error {
 	began := time.Now()
 	err := f.Sync()
@@ -86,8 +87,8 @@ func (w *writer) syncFile(f disk.File, newName bool) error {
 	return nil
 }
 
-// becameDurable notes that everything up to m, which is in the active segment, is
-// durable, and publishes it.
+// becameDurable records that all commits up to m, which is in the active segment, are
+// durable, and publishes them.
 func (w *writer) becameDurable(m Mark) {
 	if !w.settle(m) {
 		return
@@ -98,7 +99,7 @@ func (w *writer) becameDurable(m Mark) {
 	w.cond.Broadcast()
 }
 
-// settle notes that everything up to m is durable. It is false if that was known before.
+// settle records that all commits up to m are durable. It returns false if that was known.
 func (w *writer) settle(m Mark) bool {
 	if m.Commit <= w.durable.Commit {
 		return false
@@ -118,8 +119,8 @@ func (w *writer) settle(m Mark) bool {
 	return true
 }
 
-// tick makes durable what is not, and tries to get over an error. A file or directory
-// that is not in its place is one.
+// tick makes all written commits durable, or retries after an error. A file or directory that
+// is not in its place counts as an error.
 func (w *writer) tick() {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -128,19 +129,19 @@ func (w *writer) tick() {
 	}
 	if w.file != nil {
 		if err := w.missing(); err != nil {
-			_ = w.recover(fmt.Errorf("write commit: %w", err), nil) // noted
+			_ = w.recover(fmt.Errorf("write commit: %w", err), nil) // failed records the error
 			return
 		}
 	}
 	if w.err != nil && w.file == nil {
-		_ = w.begin(nil) // noted
+		_ = w.begin(nil) // failed records the error
 		return
 	}
 	w.syncThrough(w.written.Commit)
 }
 
-// missing says why what is written to the active segment now would be acknowledged, and
-// gone with the process: somebody has unlinked it, or moved a directory.
+// missing returns an error if the active segment was unlinked or a directory was moved:
+// commits would then be acknowledged, but lost when the process ends.
 func (w *writer) missing() error {
 	if err := w.inPlace(); err != nil {
 		return err
@@ -155,7 +156,7 @@ func (w *writer) missing() error {
 	return nil
 }
 
-// run ticks once per interval until ctx ends, and syncs each segment that ends.
+// run ticks once per interval until ctx ends, and syncs each segment when it ends.
 func (w *writer) run(ctx context.Context, every func(time.Duration) (<-chan time.Time, func())) {
 	interval := w.config().interval()
 	ticks, stop := every(interval)
@@ -173,7 +174,7 @@ func (w *writer) run(ctx context.Context, every func(time.Duration) (<-chan time
 		if due {
 			w.tick()
 			select {
-			case <-ticks: // while a slow disk was synced; it gets a pause
+			case <-ticks: // this tick came during the fsync of a slow disk; skip it to give the disk a pause
 			default:
 			}
 			if now := w.config().interval(); now != interval {
@@ -185,7 +186,7 @@ func (w *writer) run(ctx context.Context, every func(time.Duration) (<-chan time
 	}
 }
 
-// shut makes everything durable and closes the segment. Commits fail from now on.
+// shut makes all commits durable and closes the segment. Later commits fail.
 func (w *writer) shut() error {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -204,7 +205,7 @@ func (w *writer) shut() error {
 	if w.file == nil {
 		return err
 	}
-	// A segment that holds nothing but its header is not worth a file.
+	// Remove a segment that holds only its header.
 	empty := w.index.mark().SegmentID != w.header.Segment
 	w.seal(w.offset)
 	if empty {

@@ -9,7 +9,7 @@ import (
 	"hwsagent/wal/internal/segment"
 )
 
-// target is one target's savepoint and ledger, in memory.
+// target is the savepoint and the ledger of one target, in memory.
 type target struct {
 	name  string
 	store *savefile.Store
@@ -20,31 +20,31 @@ type target struct {
 	doubt bool // a newer savepoint may have been lost
 
 	open       bool
-	enrolled   bool  // the configuration has it, so it is no orphan while it is not open
+	enrolled   bool  // in the configuration, so not an orphan even while it is not open
 	maxBacklog int64 // bytes; 0: no limit
 	orphan     orphanClock
 
-	// overtaken is how many samples were let go, by lane and reason, that the sender had read
-	// already: their outcomes may still come.
+	// overtaken counts, by lane and reason, the dropped samples that the sender may have read
+	// before: their true outcomes may still be reported.
 	overtaken [numLanes][NumReasons]uint64
 
-	paused time.Time // since when sending is paused, by the wall clock; zero: it is not
+	paused time.Time // since when sending is paused, by the wall clock; zero: not paused
 
-	// gone says that another target has the queue, or none has: nothing is done with this one
-	// any more.
+	// gone means that the queue was removed or belongs to another target: this target is no
+	// longer used.
 	gone bool
 
-	version uint64         // of what a record says: grows with each change
-	written uint64         // the version that was written last; 0: none was
-	acked   Mark           // the acknowledged mark that is durable: what lies before may be deleted
-	high    [numLanes]Mark // what is durable of how far each lane may have sent
+	version uint64         // of the record's content: grows with each change
+	written uint64         // the last version written; 0: none
+	acked   Mark           // the durable acknowledged mark: older segments may be deleted
+	high    [numLanes]Mark // durable: how far each lane may have sent
 }
 
-// reservePatience is for how long a disk must have refused savepoints before sending
-// goes on without them.
+// reservePatience is how long the disk must have refused savepoints before sending
+// continues without them.
 const reservePatience = 2 * housekeeping
 
-// newTarget is a target with a savepoint that is not written yet.
+// newTarget returns a target whose savepoint is not written yet.
 func newTarget(store *savefile.Store, name string, st storedSavepoint) *target {
 	return &target{
 		name: name, store: store, sp: st.Savepoint, orphan: orphanClockOf(&st),
@@ -60,10 +60,10 @@ func (t *target) save() error {
 	return nil
 }
 
-// Name is the target's; this and what follows is what [savefile.Target] asks for.
+// Name is the target's name. It and the following methods implement [savefile.Target].
 func (t *target) Name() string { return t.name }
 
-// Encode appends the savepoint to b, and takes it for written.
+// Encode appends the savepoint to b, and marks it as written.
 func (t *target) Encode(b []byte, always bool) (body []byte, c savefile.Credit, ok bool) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
@@ -78,14 +78,14 @@ func (t *target) Encode(b []byte, always bool) (body []byte, c savefile.Credit, 
 	return appendSavepoint(b, t.storedLocked()), c, true
 }
 
-// Unwritten has the savepoint written once more.
+// Unwritten marks the savepoint as changed, so that it is written again.
 func (t *target) Unwritten() {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	t.version++
 }
 
-// RelyOn notes that a record is durable.
+// RelyOn records that a record is durable.
 func (t *target) RelyOn(c savefile.Credit) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
@@ -95,7 +95,7 @@ func (t *target) RelyOn(c savefile.Credit) {
 	}
 }
 
-// storedLocked is the contents of the target's record.
+// storedLocked returns the content of the target's record.
 func (t *target) storedLocked() storedSavepoint {
 	st := storedSavepoint{Savepoint: t.sp}
 	t.orphan.store(&st)
@@ -117,7 +117,7 @@ func (t *target) position() Mark {
 	return t.sp.Acked()
 }
 
-// needs is the oldest segment that the target may still want, after a crash too.
+// needs is the oldest segment that the target may still need, even after a crash.
 func (t *target) needs() int {
 	t.mu.Lock()
 	defer t.mu.Unlock()
@@ -130,20 +130,20 @@ func (t *target) backlogLimit() int64 {
 	return t.maxBacklog
 }
 
-// pendingBytes is how many bytes of the segments wait for the target, up to head.
+// pendingBytes is the number of bytes in the segments pending for the target, up to head.
 func (t *target) pendingBytes(segments []segment.Info, head Mark) int64 {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	return pendingBytes(segments, &t.sp, head)
 }
 
-// drop lets everything up to and including end go, for that reason. moved says that the
-// target was behind; n samples had no final outcome.
+// drop drops all samples up to and including end, for the reason why. moved is true if the
+// target was behind end; n samples had no final outcome.
 func (t *target) drop(end Mark, why Reason) (n uint64, moved bool) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	at := t.sp.Acked()
-	// It may be there although the number of end is greater: those between stand for what a power cut took.
+	// The target may be at end although the number of end is greater: the numbers between are of commits lost to a power cut.
 	there := at.SegmentID == end.SegmentID && at.SegmentID != (ID{}) && at.Offset >= end.Offset
 	if t.gone || there || at.Commit >= end.Commit {
 		return 0, false
@@ -158,7 +158,7 @@ func (t *target) drop(end Mark, why Reason) (n uint64, moved bool) {
 	return n, true
 }
 
-// ledger is the account at that head of the log.
+// ledger returns the ledger for that head of the log.
 func (t *target) ledger(head Mark) Ledger {
 	t.mu.Lock()
 	defer t.mu.Unlock()
@@ -168,8 +168,8 @@ func (t *target) ledger(head Mark) Ledger {
 	return l
 }
 
-// replace gives the target a savepoint in place of one that is of no use. Anything
-// after it may have been sent.
+// replace replaces an unusable savepoint. All samples after the new one may have been
+// sent.
 func (t *target) replace(sp Savepoint) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
@@ -177,7 +177,7 @@ func (t *target) replace(sp Savepoint) {
 	t.version++
 }
 
-// enroll says whether the configuration has the target.
+// enroll sets whether the configuration has the target.
 func (t *target) enroll(has bool, now time.Time) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
@@ -188,7 +188,7 @@ func (t *target) enroll(has bool, now time.Time) {
 	}
 }
 
-// enter makes the target an open one.
+// enter marks the target as open.
 func (t *target) enter(head Mark, now time.Time, maxBacklog int64) error {
 	t.mu.Lock()
 	defer t.mu.Unlock()
@@ -202,7 +202,7 @@ func (t *target) enter(head Mark, now time.Time, maxBacklog int64) error {
 	return nil
 }
 
-// resolveLocked notes what may have been sent if a newer savepoint was lost.
+// resolveLocked extends High if a newer savepoint may have been lost.
 func (t *target) resolveLocked(head Mark) {
 	if t.doubt {
 		t.sp.doubtHigh(head)
@@ -211,7 +211,7 @@ func (t *target) resolveLocked(head Mark) {
 	}
 }
 
-// leave makes the target an orphan.
+// leave marks the target as not open.
 func (t *target) leave(now time.Time) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
@@ -220,8 +220,8 @@ func (t *target) leave(now time.Time) {
 	t.version++
 }
 
-// touch notes that the target is wanted at that time, which is written with whatever changes next, or that it has
-// not been for so much longer. ending says that this process looks no more.
+// touch updates the orphan clock: at now if the target is enrolled or open (written with the next change), otherwise
+// by the time passed. ending is true in the last call of the process.
 func (t *target) touch(now time.Time, passed time.Duration, ending bool) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
@@ -232,11 +232,11 @@ func (t *target) touch(now time.Time, passed time.Duration, ending bool) {
 	}
 }
 
-// wantedLocked reports whether the target is no orphan.
+// wantedLocked reports whether the target is not an orphan.
 func (t *target) wantedLocked() bool { return t.open || t.enrolled }
 
-// orphaned is when the target was last wanted, as far as the clock could be trusted, and
-// for how long it was seen not to be; ok if it is not now.
+// orphaned returns when the target was last enrolled or open, by the wall clock, and the
+// measured time since; ok is false if the target is not an orphan.
 func (t *target) orphaned() (since time.Time, seen time.Duration, ok bool) {
 	t.mu.Lock()
 	defer t.mu.Unlock()

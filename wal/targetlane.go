@@ -5,17 +5,17 @@ import (
 	"fmt"
 )
 
-// laneKind tells the two lanes of a target apart.
+// laneKind distinguishes the two lanes of a target.
 type laneKind uint8
 
 const (
-	live    laneKind = iota // behind everything that has a final outcome
+	live    laneKind = iota // after the last sample with a final outcome
 	backlog                 // the oldest gap
 
 	numLanes
 )
 
-// reach is how far a lane has come; not ok for the backlog if there is none.
+// reach returns the progress of a lane; ok is false for the backlog if there is none.
 func (t *target) reach(l laneKind) (r Reach, ok bool) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
@@ -28,7 +28,7 @@ func (t *target) reach(l laneKind) (r Reach, ok bool) {
 	return r, ok
 }
 
-// split is [Reader.Split].
+// split implements [Reader.Split].
 func (t *target) split(at Mark) bool {
 	t.mu.Lock()
 	defer t.mu.Unlock()
@@ -40,10 +40,10 @@ func (t *target) split(at Mark) bool {
 	return true
 }
 
-// advance is [Lane.Advance].
+// advance implements [Lane.Advance].
 func (t *target) advance(l laneKind, to Mark, outcome Outcome) {
 	if t.settle(l, to, outcome) {
-		t.store.Write(t) // an error is the housekeeping's
+		t.store.Write(t) // the housekeeping handles an error
 	}
 }
 
@@ -57,8 +57,8 @@ func (t *target) settle(l laneKind, to Mark, outcome Outcome) (changed bool) {
 	}
 	moves := to.Commit > at.Commit
 	added, told := settle(to), outcome.Sum()
-	// Samples that were on their way may have been let go, and they are counted as dropped.
-	// Now that their true outcome is known, that one counts.
+	// Samples in flight may have been dropped and counted so. Their true outcome is known now
+	// and replaces the drop.
 	known, found := told-min(added, told), false
 	overtaken := &t.overtaken[l]
 	for why, n := range overtaken {
@@ -73,13 +73,13 @@ func (t *target) settle(l laneKind, to Mark, outcome Outcome) (changed bool) {
 	}
 	t.sp.Outcome.Add(outcome)
 	if moves {
-		clear(overtaken[:]) // outcomes come in order: none from before is left
+		clear(overtaken[:]) // outcomes come in order, so none of earlier samples can follow
 	}
 	t.version++
 	return true
 }
 
-// reserve is [Lane.Reserve].
+// reserve implements [Lane.Reserve].
 func (t *target) reserve(l laneKind, high Mark) error {
 	t.mu.Lock()
 	if high.Commit <= t.high[l].Commit {
@@ -99,10 +99,10 @@ func (t *target) reserve(l laneKind, high Mark) error {
 	if err := t.save(); err != nil && t.store.RefusedFor() < reservePatience {
 		return err
 	}
-	return nil // or the housekeeping tells of the error, and goes on trying to save
+	return nil // after an error, the housekeeping reports it and retries
 }
 
-// setShards is [Lane.SetShards].
+// setShards implements [Lane.SetShards].
 func (t *target) setShards(l laneKind, n int) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
@@ -119,14 +119,14 @@ func (t *target) setShards(l laneKind, n int) {
 	}
 }
 
-// rewound forgets what the lane had read: no outcomes of it will come.
+// rewound clears overtaken: outcomes of entries read before will not be reported.
 func (t *target) rewound(l laneKind) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	clear(t.overtaken[l][:])
 }
 
-// setControl is [Reader.SetControl].
+// setControl implements [Reader.SetControl].
 func (t *target) setControl(b []byte) error {
 	if len(b) > MaxControl {
 		return fmt.Errorf("keep %d bytes beside the savepoint of target %q: %d at most", len(b), t.name, MaxControl)

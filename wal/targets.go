@@ -14,42 +14,42 @@ import (
 	"hwsagent/wal/internal/segment"
 )
 
-// orphanGrace is how long after the start even an overdue orphan is kept: the agent
-// opens its targets one after the other.
+// orphanGrace is the time after a start for which even overdue orphans are kept, because
+// the agent opens its targets one after another.
 const orphanGrace = 10 * time.Minute
 
 // targetsOptions are the settings of a registry.
 type targetsOptions struct {
 	Logger    *slog.Logger
 	Now       func() time.Time // nil: time.Now
-	OrphanTTL time.Duration    // how long agents run without a target before its queue goes; 0: for ever
+	OrphanTTL time.Duration    // as Settings.OrphanTTL
 
-	// Durable is the last commit of the log that a power cut cannot take; nil: not known.
-	// Savepoints keep it, so that samples that are missing later are known to be.
+	// Durable returns the last durable commit of the log; nil: unknown. Savepoints record it,
+	// so that a later start can tell damage from samples lost to a power cut.
 	Durable func() Mark
 }
 
-// targets is the registry of everything that still wants the log. A target that is neither enrolled nor open is an orphan (its entry is
-// gone from the configuration, or not read yet); it keeps its queue until agents have run
-// for OrphanTTL without it. All methods are safe for concurrent use.
+// targets is the registry of all targets of the log. A target that is neither enrolled nor open is an orphan: its entry was
+// removed from the configuration, or not read yet. It keeps its queue until the log has been open for OrphanTTL without it. All
+// methods are safe for concurrent use.
 type targets struct {
 	o      targetsOptions
 	store  *savefile.Store
 	opened time.Time // with a monotonic reading, as is looked
 
-	// mu is held while targets come, go or are renamed, also while that becomes durable. It is taken before store.mu.
+	// mu is held while targets are added, removed or renamed, until that is durable. It is taken before store.mu.
 	mu sync.Mutex
 
-	stateMu sync.Mutex // guards what follows; taken after mu and store.mu, never held during I/O
+	stateMu sync.Mutex // guards the following fields; taken after mu and store.mu, never held during I/O
 	byName  map[string]*target
 	ttl     time.Duration
-	looked  time.Time // until when the time of orphans is counted
-	waiting bool      // for an Enroll, before which no segment goes that a lost target may want
+	looked  time.Time // orphan clocks include the time up to this
+	waiting bool      // keep all segments until Enroll, because a target with a lost savepoint may need them
 }
 
-// openTargets reads all savepoints in dir, which stays the caller's. It changes nothing yet. A
-// savepoint that is unreadable is no error: its target gets the oldest data that is kept. One
-// of a newer format version is.
+// openTargets reads all savepoints in dir, which the caller must close. It does not change files.
+// An unreadable savepoint is not an error: its target restarts at the oldest data in the log. A
+// savepoint of a newer format version is an error.
 func openTargets(dir disk.Directory, o targetsOptions) (*targets, error) {
 	if o.Now == nil {
 		o.Now = time.Now
@@ -78,8 +78,8 @@ func openTargets(dir disk.Directory, o targetsOptions) (*targets, error) {
 	return ts, nil
 }
 
-// begin makes durable what openTargets found, which a process that was killed may not have got as far as
-// doing, and what follows from damage.
+// begin makes the savepoints durable that openTargets found, because the previous process may have been
+// killed before it synced them, and applies the consequences of damage.
 func (ts *targets) begin(head Mark) error {
 	for _, t := range ts.all() {
 		t.mu.Lock()
@@ -88,11 +88,11 @@ func (ts *targets) begin(head Mark) error {
 	}
 	switch {
 	case head.Commit == 0:
-		// Nothing was ever collected: a process ended while it was making the files.
+		// The log has no commits: a process ended while it was creating the files.
 		ts.store.FoundAll()
 		ts.waiting = false
 	case ts.store.Fresh():
-		// The files are made before anything is collected, so somebody has removed them.
+		// The files are created before the first commit, so they were removed from outside.
 		ts.o.Logger.Error("The files of savepoints are missing: each target gets everything that the log has")
 		ts.store.MissAll()
 		ts.waiting = true
@@ -103,7 +103,7 @@ func (ts *targets) begin(head Mark) error {
 	return nil
 }
 
-// all is every target, in the order of names.
+// all returns all targets, ordered by name.
 func (ts *targets) all() []*target {
 	ts.stateMu.Lock()
 	defer ts.stateMu.Unlock()
@@ -114,7 +114,7 @@ func (ts *targets) all() []*target {
 	return all
 }
 
-// records are all for the store.
+// records yields all targets to the store.
 func (ts *targets) records(yield func(savefile.Target) bool) {
 	for _, t := range ts.all() {
 		if !yield(t) {
@@ -123,10 +123,9 @@ func (ts *targets) records(yield func(savefile.Target) bool) {
 	}
 }
 
-// highest has the greatest commit number and the greatest total that any savepoint
-// knows of in that log, or in any if the ID is zero; it is zero if there is none. What
-// a savepoint knows was acknowledged, so what the disk has less was lost to a power
-// cut.
+// highest returns the greatest commit number and the greatest total of all savepoints of
+// that log, or of any log if the ID is zero; zero if there is none. These commits were
+// acknowledged, so those missing on the disk were lost to a power cut.
 func (ts *targets) highest(log ID) Mark {
 	var top Mark
 	for _, t := range ts.all() {
@@ -148,8 +147,8 @@ func (ts *targets) highest(log ID) Mark {
 	return top
 }
 
-// durable is the last commit that was durable in that log, as far as the savepoints tell. What the disk has less was
-// not lost to a power cut.
+// durable returns the last durable commit of that log that savepoints record. Commits up to it that are missing on the
+// disk were not lost to a power cut.
 func (ts *targets) durable(log ID) Mark {
 	if d := ts.store.Durable(); d.Log == log {
 		return d
@@ -157,13 +156,13 @@ func (ts *targets) durable(log ID) Mark {
 	return Mark{}
 }
 
-// serve reports whether any savepoint is one of that log.
+// serve reports whether any savepoint belongs to that log.
 func (ts *targets) serve(log ID) bool {
 	return slices.ContainsFunc(ts.all(), func(t *target) bool { return t.savepoint().Start.Log == log })
 }
 
-// lowest is the oldest segment that any target still needs by its durable savepoint,
-// orphans included; not ok if there are no targets.
+// lowest returns the oldest segment that any target, including orphans, needs according to
+// its durable savepoint; ok is false if there are no targets.
 func (ts *targets) lowest() (number int, ok bool) {
 	ts.stateMu.Lock()
 	waiting := ts.waiting
@@ -179,10 +178,10 @@ func (ts *targets) lowest() (number int, ok bool) {
 	return number, ok
 }
 
-// dropThrough lets go everything up to and including end: for every target behind
-// it, what has no final outcome yet counts as dropped for the budget, and the
-// savepoint moves to end. That is durable when dropThrough returns nil, and only then
-// may the caller unlink. After an error it may be called again.
+// dropThrough drops all samples up to and including end: for every target behind end,
+// samples without a final outcome count as dropped for the budget, and the savepoint
+// moves to end. The change is durable when dropThrough returns nil; only then may the
+// caller remove files. After an error the caller may retry.
 func (ts *targets) dropThrough(end Mark) error {
 	for _, t := range ts.all() {
 		if n, moved := t.drop(end, Budget); moved {
@@ -193,8 +192,8 @@ func (ts *targets) dropThrough(end Mark) error {
 	return ts.store.Flush(false)
 }
 
-// enforceBacklog lets the oldest segments go, each target for itself only, while its
-// backlog is larger than its MaxBacklog. The log calls it each second.
+// enforceBacklog drops the oldest segments for each target whose backlog is larger than its
+// MaxBacklog, for that target only. The log calls it each second.
 func (ts *targets) enforceBacklog(t tail) {
 	for _, target := range ts.all() {
 		limit := target.backlogLimit()
@@ -208,14 +207,14 @@ func (ts *targets) enforceBacklog(t tail) {
 		if n, moved := target.drop(end, Budget); moved {
 			ts.o.Logger.Warn("Dropping undelivered samples beyond the target's max_backlog",
 				"target", target.name, "samples", n, "max_backlog", limit, "segment", end.Segment)
-			ts.store.Write(target) // the next second's sync tells of an error
+			ts.store.Write(target) // the sync in the next second reports an error
 		}
 	}
 }
 
-// backlogEnd is where a target with that savepoint must move to so that no more than
-// limit bytes wait for it, or as few as can be: the beginning of a segment. It is not ok if
-// the target need not or cannot move.
+// backlogEnd returns the beginning of the segment to which a target with that savepoint must
+// move so that at most limit bytes are pending, or as few as possible. ok is false if the
+// target need not or cannot move.
 func backlogEnd(t tail, sp Savepoint, limit int64) (end Mark, ok bool) {
 	segments, head := t.segments(), t.head()
 	waits := pendingBytes(segments, &sp, head)
@@ -228,7 +227,7 @@ func backlogEnd(t tail, sp Savepoint, limit int64) (end Mark, ok bool) {
 			continue
 		}
 		if !s.Known() || s.Header.Commit <= acked.Commit {
-			continue // a damaged header cannot say where it is: move beyond it, or stay before
+			continue // the header is damaged or not after acked: the target cannot move to this segment
 		}
 		end, ok = s.Header.Before(), true
 		sp.settle(end)
@@ -237,7 +236,7 @@ func backlogEnd(t tail, sp Savepoint, limit int64) (end Mark, ok bool) {
 	return end, ok
 }
 
-// pendingBytes is how many bytes of the segments hold what has no final outcome, up to head.
+// pendingBytes is the number of bytes in the segments that hold samples without a final outcome, up to head.
 func pendingBytes(segments []segment.Info, sp *Savepoint, head Mark) int64 {
 	var n int64
 	for _, r := range sp.open(head) {
@@ -249,8 +248,8 @@ func pendingBytes(segments []segment.Info, sp *Savepoint, head Mark) int64 {
 	return max(n, 0)
 }
 
-// bytesAfter is how many bytes of the segments lie after from, up to the end of that in
-// which end is.
+// bytesAfter is the number of bytes in the segments after from, up to the end of the segment
+// that contains end.
 func bytesAfter(segments []segment.Info, from, end Mark) int64 {
 	var n int64
 	for _, s := range segments {
@@ -265,17 +264,17 @@ func bytesAfter(segments []segment.Info, from, end Mark) int64 {
 	return n
 }
 
-// Orphan is a target that is neither enrolled nor open: its entry is gone from the
-// configuration. Its queue is kept until agents have run for Settings.OrphanTTL without it.
+// Orphan is a target that is neither enrolled nor open, because its entry was removed from the
+// configuration. The log keeps its queue for Settings.OrphanTTL.
 type Orphan struct {
 	Name         string
-	Since        time.Time     // when it was last wanted, by the clock of that time
-	Left         time.Duration // for how long it is kept yet, while an agent runs; 0: for ever
+	Since        time.Time     // when it was last enrolled or open, by the wall clock at that time
+	Left         time.Duration // remaining time, with the log open, until the queue is removed; 0: never removed
 	Ledger       Ledger
 	PendingBytes int64
 }
 
-// Orphans are those that have something pending, by name.
+// Orphans lists the orphans with pending samples, ordered by name.
 func (l *Log) Orphans() []Orphan {
 	head, segments := l.head(), l.index.segments()
 	ttl := l.targets.orphanTTL()
@@ -296,8 +295,8 @@ func (l *Log) Orphans() []Orphan {
 	return orphans
 }
 
-// Account is the ledger of the target with that name, open or not, and how many bytes of
-// the log it has still to get; zero for one that the log does not know.
+// Account returns the ledger of the named target, open or not, and its pending bytes of the
+// log; zero for an unknown target.
 func (l *Log) Account(name string) (ledger Ledger, pending int64) {
 	head, segments := l.head(), l.index.segments()
 	t := l.targets.get(name)
@@ -307,14 +306,14 @@ func (l *Log) Account(name string) (ledger Ledger, pending int64) {
 	return t.ledger(head), t.pendingBytes(segments, head)
 }
 
-// get is the target of that name; nil if there is none.
+// get returns the target of that name; nil if there is none.
 func (ts *targets) get(name string) *target {
 	ts.stateMu.Lock()
 	defer ts.stateMu.Unlock()
 	return ts.byName[name]
 }
 
-// set says which target has that name; nil: none has.
+// set sets the target of that name; nil removes it.
 func (ts *targets) set(name string, t *target) {
 	ts.stateMu.Lock()
 	defer ts.stateMu.Unlock()
@@ -323,14 +322,14 @@ func (ts *targets) set(name string, t *target) {
 	}
 }
 
-// save makes all savepoints durable that have changed, and removes orphans that are
-// overdue. The log calls it each second.
+// save makes all changed savepoints durable, and removes overdue orphans. The log calls it
+// each second.
 func (ts *targets) save() error {
 	ts.touch(false)
 	return errors.Join(ts.store.Check(), ts.store.Flush(true), ts.expire())
 }
 
-// touch notes which targets are open, and for how long the others have not been.
+// touch updates the orphan clocks of all targets, and passes the durable end of the log to the store.
 func (ts *targets) touch(ending bool) {
 	ts.stateMu.Lock()
 	now := time.Now()
@@ -370,7 +369,7 @@ func (ts *targets) expire() error {
 	return errors.Join(errs...)
 }
 
-// removeLocked removes a target and its savepoint. After an error it is as it was.
+// removeLocked removes a target and its savepoint. After an error the target is unchanged.
 func (ts *targets) removeLocked(t *target) error {
 	err := ts.store.End(t.name, nil, func() {
 		t.retire(true)
@@ -385,7 +384,7 @@ func (ts *targets) removeLocked(t *target) error {
 	return nil
 }
 
-// setOrphanTTL changes the time that orphans keep their queue; 0 means for ever.
+// setOrphanTTL sets the time for which orphans keep their queue; 0 means forever.
 func (ts *targets) setOrphanTTL(ttl time.Duration) {
 	ts.stateMu.Lock()
 	defer ts.stateMu.Unlock()
@@ -398,8 +397,8 @@ func (ts *targets) orphanTTL() time.Duration {
 	return ts.ttl
 }
 
-// close makes everything durable and closes the files. Readers should be closed by
-// then.
+// close makes all savepoints durable and closes the files. Readers should be closed
+// before.
 func (ts *targets) close() error {
 	ts.touch(true)
 	return ts.store.Close()

@@ -13,14 +13,14 @@ import (
 	"hwsagent/wal/internal/segment"
 )
 
-// writer logs batches into the active segment. How a segment ends is in roll.go, what happens
-// after errors in recover.go.
+// writer logs batches into the active segment. See roll.go for the end of a segment, and
+// recover.go for errors.
 //
-// Its methods are called with mu held, but for newBatch, rollback, finish, commit, mark, run, tick,
-// syncBefore, rollNow and shut, which take it. sync, salvage and await let it go while an fsync runs: whoever
-// calls them looks at the fields anew.
+// Callers of its methods hold mu, except for newBatch, rollback, finish, commit, mark, run, tick,
+// syncBefore, rollNow and shut. sync, salvage and await release mu during an fsync, so their callers
+// must read the fields again.
 type writer struct {
-	// These do not change.
+	// These fields do not change.
 	dir     disk.Directory
 	logger  *slog.Logger
 	series  *seriesMap
@@ -28,16 +28,16 @@ type writer struct {
 	metrics *metrics
 	now     func() time.Time
 
-	// makeRoom is called, with mu held, before a segment begins and when so many bytes more
-	// would go beyond the budget. full says why so many more must be refused.
+	// makeRoom is called with mu held, before a segment begins and when that many more bytes
+	// would exceed the budget. full returns an error if that many more must be refused.
 	makeRoom func(bytes int64)
 	full     func(bytes int64) error
-	fits     func(bytes int64) bool // reports whether so many more are within the bounds already
-	config   func() Settings        // at present
-	inPlace  func() error           // why a later process would not find the log; nil if it would
+	fits     func(bytes int64) bool // reports whether that many more bytes fit without making room
+	config   func() Settings        // returns the current settings
+	inPlace  func() error           // returns an error if a later process would not find the log
 
 	segmentBytes int64
-	rolled       chan struct{} // wakes run to sync before; has room for one
+	rolled       chan struct{} // wakes run to sync before; capacity 1
 	free         sync.Pool     // of *batch
 
 	mu   sync.Mutex // guards everything below, and batches from Commit on
@@ -50,42 +50,41 @@ type writer struct {
 	header    segment.Header
 	start     int64  // end of the header
 	offset    int64  // end of the last commit written
-	epoch     uint32 // names the file in memSeries.epoch; never used twice
-	announced int64  // bytes of it that announce series
+	epoch     uint32 // identifies the file in memSeries.epoch; never reused
+	announced int64  // bytes of the segment that announce series
 	newName   bool   // the directory entry is not durable yet
-	ends      bool   // it takes no more commits
+	ends      bool   // the segment takes no more commits
 
-	next    int    // number of the segment after the active one, if that gets published
+	next    int    // number of the active segment, or if there is none, of the next one to begin
 	prevID  ID     // Header.PrevID and PrevEnd for segment number next
 	prevEnd int64  //
-	lost    uint64 // Total - Found of the first segment; 0 once one is durable that says so
+	lost    uint64 // Total - Found of the first segment; 0 once a header with it is durable
 
-	// before is the segment before the active one, while that is not durable; see roll.go.
+	// before is the previous segment while it is not durable; see roll.go.
 	//
 	// Invariant: while before is not nil, nothing in the active segment is durable.
 	before *endedSegment
 
 	// Invariant: durable.Commit <= written.Commit <= number.
-	durable Mark   // of the last commit that a power cut cannot take
+	durable Mark   // of the last durable commit
 	written Mark   // of the last commit in the log
-	number  uint64 // commit number given out last
+	number  uint64 // the last commit number assigned
 
-	// retained are the batches that are written but not durable, in order. If before is not
-	// nil, they are in that segment and the active one, otherwise in the active one, or if
-	// there is none, in one that had an error.
+	// retained are the batches that are written but not durable, in order. They are in before
+	// (if not nil) and the active segment; without an active segment, in the abandoned one.
 	retained      []*batch
 	retainedBytes int
-	syncing       bool      // an fsync runs without mu: of before, of disk.File, or of one that was given up meanwhile
-	unsynced      disk.File // the file whose fsync failed last: no later fsync of it proves anything
+	syncing       bool      // an fsync runs without mu: of before, of file, or of a file abandoned meanwhile
+	unsynced      disk.File // the last file whose fsync failed: later fsyncs of it prove nothing
 
-	err      error     // why there is no active segment; nil when all is well
-	errSince time.Time // of the first error since all was well
-	nextTry  time.Time // before this, a Commit does not try a new segment
+	err      error     // why there is no active segment; nil without an error
+	errSince time.Time // of the first error in a row
+	nextTry  time.Time // until then, Commit does not try to begin a segment
 	closed   bool
 }
 
-// retainBytes is how much memory the batches that are not durable yet may take, in
-// bytes, before a Commit waits for an fsync.
+// retainBytes is the memory, in bytes, that batches may take while they are not durable.
+// Beyond it, Commit waits for an fsync.
 const retainBytes = 8 << 20
 
 func (w *writer) newBatch() *batch {
@@ -97,8 +96,7 @@ func (w *writer) newBatch() *batch {
 	return b
 }
 
-// release gives up one of a batch's references. w.mu must be held, unless the batch
-// was never written.
+// release drops a reference to b. The caller holds w.mu, unless b was never written.
 func (w *writer) release(b *batch) {
 	if b.refs--; b.refs <= 0 {
 		b.reset()
@@ -106,7 +104,7 @@ func (w *writer) release(b *batch) {
 	}
 }
 
-// rollback gives an open batch up.
+// rollback discards an open batch.
 func (w *writer) rollback(b *batch) {
 	w.finish(b, false)
 	w.release(b)
@@ -118,7 +116,7 @@ func (w *writer) finish(b *batch, committed bool) {
 	b.finishLocked(w.series, committed)
 }
 
-// commit logs b, and returns when b is as safe as the settings ask for.
+// commit logs b, and returns when b is as safe as the settings require.
 func (w *writer) commit(b *batch) error {
 	if b.empty() {
 		w.rollback(b)
@@ -139,7 +137,7 @@ func (w *writer) commit(b *batch) error {
 	if err == nil && b.always {
 		err = w.await(b)
 	} else if err == nil && w.retainedBytes > retainBytes {
-		_ = w.await(b) // acknowledged all the same: the interval's promise holds
+		_ = w.await(b) // an error does not matter: the interval's promise holds
 	}
 	if err == nil {
 		w.index.heal()
@@ -151,15 +149,15 @@ func (w *writer) commit(b *batch) error {
 	return err
 }
 
-// log writes b into the active segment, or begins one. It starts over after the active
-// segment has ended, and after each wait, during which others may have written or ended it.
+// log writes b into the active segment, or begins one. It starts over after the active segment
+// has ended and after each wait, because other goroutines may have written or ended it.
 func (w *writer) log(b *batch) error {
 	for {
 		if w.closed {
 			return ErrClosed
 		}
 		if about := int64(b.memory() / 4); w.full(about) != nil {
-			w.makeRoom(about) // of what is delivered and kept all the same
+			w.makeRoom(about) // by removing delivered segments
 			if err := w.full(about); err != nil {
 				return w.refuse(err)
 			}
@@ -178,7 +176,7 @@ func (w *writer) log(b *batch) error {
 		e.reset(w.header.Number, w.offset)
 		w.enlist(b)
 		if err := e.commit(b, w.series, w.epoch); err != nil {
-			w.epoch++ // what was built is not written
+			w.epoch++ // the encoded announcements are not written
 			return err
 		}
 		announced := w.announced + e.announced
@@ -197,12 +195,12 @@ func (w *writer) log(b *batch) error {
 			}
 			return nil
 		}
-		w.epoch++ // what was built is not written
+		w.epoch++ // the encoded announcements are not written
 		w.ends = true
 	}
 }
 
-// fit makes room for what the encoder has built of that segment, or says why there is none.
+// fit makes room for the encoded bytes of that segment. It returns an error if there is no room.
 func (w *writer) fit(id ID) error {
 	bytes := w.index.growth(id, w.encoder.pages.End())
 	if w.fits(bytes) {
@@ -212,20 +210,20 @@ func (w *writer) fit(id ID) error {
 	return w.full(bytes)
 }
 
-// refuse notes that a commit is refused although the disk would take it.
+// refuse records that the budget, not the disk, refuses a commit.
 func (w *writer) refuse(err error) error {
 	w.index.fail(err, w.now())
 	return err
 }
 
-// enlist gives b its place after the last commit written. Numbers are given out only
-// where the bytes follow at once, so they are in the order of the bytes.
+// enlist assigns b its number and total, after the last commit written. Callers encode and
+// write b next, so the order of numbers is the order of bytes.
 func (w *writer) enlist(b *batch) {
 	w.number++
 	b.number, b.total = w.number, w.written.Total+b.count()
 }
 
-// write writes what the encoder has built.
+// write writes the encoded bytes.
 func (w *writer) write(f disk.File, offset int64) error {
 	n, err := f.WriteAt(w.encoder.pages.Buf, offset)
 	if err == nil && n < len(w.encoder.pages.Buf) {
@@ -237,7 +235,7 @@ func (w *writer) write(f disk.File, offset int64) error {
 	return nil
 }
 
-// took notes that b is in the active segment, which now ends after it.
+// took records that b is the last commit of the active segment.
 func (w *writer) took(b *batch) {
 	w.offset = w.encoder.pages.End()
 	w.written = w.markOf(b)
@@ -252,7 +250,7 @@ func (w *writer) retain(b *batch) {
 	w.retainedBytes += b.memory()
 }
 
-// markOf is the mark of b, at the end of the active segment.
+// markOf returns the mark of b at the end of the active segment.
 func (w *writer) markOf(b *batch) Mark {
 	return Mark{
 		Position:  Position{Segment: w.header.Number, Offset: w.offset},
@@ -263,9 +261,9 @@ func (w *writer) markOf(b *batch) Mark {
 	}
 }
 
-// segmentLimit is how long a segment may get whose announcements take that many
-// bytes: long enough for them not to matter, short enough for the budget to be let
-// go in small pieces.
+// segmentLimit returns the size limit of a segment whose announcements take that many
+// bytes: large enough for announcements to be a small part, and small enough for the
+// budget to remove data in small pieces.
 func (w *writer) segmentLimit(announced int64) int64 {
 	limit := max(w.segmentBytes, 8*announced)
 	if budget := w.config().MaxBytes; budget > 0 {
@@ -274,15 +272,14 @@ func (w *writer) segmentLimit(announced int64) int64 {
 	return limit
 }
 
-// begin makes a new segment the active one. It starts with what is not durable yet, unless
-// that is in the segment before it and nothing has failed; then comes b, if that is not nil.
-// After an error the segment counts only once it is durable.
+// begin makes a new segment the active one. After an error the segment begins with the commits
+// that are not durable yet, and counts only once it is durable. b, if not nil, follows.
 func (w *writer) begin(b *batch) error {
-	w.makeRoom(w.segmentLimit(0)) // at once, so that few of its commits have to wait for that
+	w.makeRoom(w.segmentLimit(0)) // for the whole segment, so that few of its commits have to wait for room
 	if err := w.tryBegin(b); errors.Is(err, ErrFull) {
 		return w.refuse(err)
 	} else if errors.Is(err, errHugeCommit) {
-		return err // which is b's fault, not the disk's
+		return err // b is too large; the disk has not failed
 	} else if err != nil {
 		w.failed(err)
 		return err
@@ -307,7 +304,7 @@ func (w *writer) tryBegin(b *batch) error {
 	e.header(h)
 	start := e.pages.End()
 	for _, r := range again {
-		if err := e.commit(r, w.series, w.epoch); err != nil { // not reached: it was written before, and metadata that has grown since is left out
+		if err := e.commit(r, w.series, w.epoch); err != nil { // not reached: r was written before, and metadata that has grown since is left out
 			return err
 		}
 	}
@@ -318,8 +315,8 @@ func (w *writer) tryBegin(b *batch) error {
 		}
 	}
 
-	// What was acknowledged is logged again in any case, and so is the empty commit of mark:
-	// without it, a target that is ahead of the log would wait, and its queue stay, for ever.
+	// Acknowledged commits are logged again even beyond the budget. So is the empty commit of
+	// mark: without it, a target that is ahead of the log would wait forever, and keep its queue.
 	if err := w.fit(h.Segment); err != nil && !recovering && !(b != nil && b.empty()) {
 		return err
 	}
@@ -331,7 +328,7 @@ func (w *writer) tryBegin(b *batch) error {
 		err = w.syncFile(f, true)
 	}
 	if err != nil {
-		// The file stays, empty if that can be had, and is overwritten by the next try.
+		// The file stays, empty if truncating works; the next try overwrites it.
 		return errors.Join(err, f.Truncate(0), f.Close())
 	}
 
@@ -354,13 +351,13 @@ func (w *writer) tryBegin(b *batch) error {
 	return nil
 }
 
-// nextHeader is the header of the next segment, and the batches that are logged again at its
+// nextHeader returns the header of the next segment, and the batches to log again at its
 // beginning.
 func (w *writer) nextHeader(recovering bool) (h segment.Header, again []*batch) {
 	h = segment.Header{
 		Version: segment.Version, Log: w.written.Log, Number: w.next, CreatedAt: w.now().UnixMilli(),
 		PrevID: w.prevID, PrevEnd: w.prevEnd,
-		// Nothing durable says yet that a power cut has taken w.lost samples.
+		// No durable header records yet that a power cut lost w.lost samples.
 		DurableCommit: w.durable.Commit, DurableTotal: w.durable.Total - w.lost,
 	}
 	_, _ = rand.Read(h.Segment[:]) // it never fails
