@@ -7,12 +7,12 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// Sync makes contents and size durable, and not the time of the last change, which nothing rests on after a
-// power cut: fdatasync(2). Where a record is written in place that spares the file system its own record of the inode.
+// Sync makes contents and size durable with fdatasync(2). It leaves out the modification time, which the log does not need
+// after a power cut. For a record written in place, this saves the file system a journal record of the inode.
 func (f *realFile) Sync() error {
 	raw, err := f.SyscallConn()
 	if err != nil {
-		return err // not reached: only a file that was never opened has none
+		return err // not reached: the file is open
 	}
 	var failed error
 	err = raw.Control(func(fd uintptr) {

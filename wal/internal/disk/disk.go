@@ -1,5 +1,5 @@
-// Package disk is all that a log asks of a file system: directories with files directly in them, and a lock. Tests put a
-// disk in memory in its place, which fails on request and knows what a power cut may leave.
+// Package disk has the file-system operations that a log needs: flat directories, files and a lock. Tests replace it by a
+// disk in memory, which fails on request and simulates power cuts.
 package disk
 
 import (
@@ -7,9 +7,9 @@ import (
 	"time"
 )
 
-// Directory is one directory and the files directly in it. Names have no separators. Its methods may be called concurrently.
+// Directory is one directory and the files directly in it. Names have no separators. Its methods are safe for concurrent use.
 type Directory interface {
-	// Open opens a file with os.O_ flags; one that is created has mode 0600.
+	// Open opens a file with os.O_ flags; it creates files with mode 0600.
 	Open(name string, flag int) (File, error)
 	Remove(name string) error
 	List() ([]Info, error) // regular files only, in no particular order
@@ -18,13 +18,13 @@ type Directory interface {
 	Close() error
 }
 
-// File is an open file. Its methods may be called concurrently, Close included.
+// File is an open file. Its methods, including Close, are safe for concurrent use.
 type File interface {
 	io.ReaderAt
 	io.WriterAt
 	io.Closer
 	Sync() error               // makes contents and size durable
-	Truncate(size int64) error // cuts or extends
+	Truncate(size int64) error // shortens or extends
 }
 
 // Info is one entry of a directory.

@@ -10,19 +10,19 @@ import (
 	"time"
 )
 
-// Lock is the right to write in a directory. The operating system takes it back when
-// the process ends, however that happens; the file stays.
+// Lock is the exclusive right to write in a directory. The operating system releases it
+// when the process ends, for any reason; the file stays.
 type Lock struct{ f *os.File }
 
-// How long, and at which pace, a lock is waited for whose process is gone. That has left it to
-// a child which it was just starting: a child has all files until it runs its program.
+// Time limit and retry interval for a lock whose process is gone. A child that the process was
+// starting still holds it, because a child has all open files until it executes its program.
 const (
 	orphanLimit = 750 * time.Millisecond
 	orphanPace  = 10 * time.Millisecond
 )
 
-// Lock takes the lock file of that name, and writes into it which process has it.
-// It does not wait for a process that lives: the error is ErrLocked and names it.
+// Lock takes the lock file of that name and writes the process ID into it. It does not
+// wait for a living process: the error then wraps ErrLocked and names the process.
 func (d *Root) Lock(name string) (*Lock, error) {
 	f, err := d.root.OpenFile(name, os.O_RDWR|os.O_CREATE, 0o600)
 	if err != nil {
@@ -34,7 +34,7 @@ func (d *Root) Lock(name string) (*Lock, error) {
 		ok, err = tryLock(f)
 	}
 	if err == nil && !ok {
-		who := "another process" // which has not written yet which one it is
+		who := "another process" // it has not written its process ID yet
 		if pid := holder(f); pid > 0 {
 			who = fmt.Sprintf("process %d", pid)
 		}
@@ -42,7 +42,7 @@ func (d *Root) Lock(name string) (*Lock, error) {
 		return nil, errors.Join(err, f.Close())
 	}
 	if err == nil {
-		// In place: on a full disk, somebody else would get what truncating gives back.
+		// Overwrite in place: on a full disk, another process could take the space that truncating first would free.
 		pid := fmt.Sprintf("%d\n", os.Getpid())
 		if _, err = f.WriteAt([]byte(pid), 0); err == nil {
 			err = f.Truncate(int64(len(pid)))
@@ -54,9 +54,9 @@ func (d *Root) Lock(name string) (*Lock, error) {
 	return &Lock{f}, nil
 }
 
-// holder is the process that has written its number, 0 if none has.
+// holder returns the process ID in the lock file, 0 if there is none.
 func holder(f *os.File) int {
-	text, _ := io.ReadAll(io.NewSectionReader(f, 0, 64)) // what cannot be read tells nothing
+	text, _ := io.ReadAll(io.NewSectionReader(f, 0, 64)) // an unreadable file names no process
 	pid, err := strconv.Atoi(strings.TrimSpace(string(text)))
 	if err != nil || pid < 1 {
 		return 0
@@ -64,5 +64,5 @@ func holder(f *os.File) int {
 	return pid
 }
 
-// Release gives the lock up.
+// Release releases the lock.
 func (l *Lock) Release() error { return l.f.Close() }

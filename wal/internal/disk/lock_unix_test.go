@@ -13,9 +13,9 @@ import (
 	"time"
 )
 
-// TestLockOfTheDead: a process that was killed while it started a command leaves its lock to
-// that until the command is there. Whoever starts meanwhile waits for it, but not for one
-// that lives, nor for ever.
+// TestLockOfTheDead: when a process is killed while it starts a command, the child holds the
+// lock until it executes the command. A new process waits for that, but not for a living
+// process, and only for a limited time.
 func TestLockOfTheDead(t *testing.T) {
 	dead := exec.Command("/bin/sh", "-c", "exit 0")
 	if err := dead.Run(); err != nil {

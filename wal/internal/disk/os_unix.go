@@ -26,7 +26,7 @@ func checkOwner(path string, info fs.FileInfo) error {
 // syncDirectory makes the directory's entries durable.
 func syncDirectory(root *os.Root) error { return syncAndClose(root.Open(".")) }
 
-// SyncPath does so for the directory at a path.
+// SyncPath makes the entries of the directory at a path durable.
 func SyncPath(path string) error { return syncAndClose(os.Open(path)) }
 
 func syncAndClose(d *os.File, err error) error {
@@ -36,7 +36,7 @@ func syncAndClose(d *os.File, err error) error {
 	return errors.Join(d.Sync(), d.Close())
 }
 
-// freeSpace is what an unprivileged process may still write to path's file system.
+// freeSpace is the number of bytes that an unprivileged process may still write to path's file system.
 func freeSpace(path string) (int64, error) {
 	var st unix.Statfs_t
 	if err := unix.Statfs(path, &st); err != nil {
@@ -55,5 +55,5 @@ func tryLock(f *os.File) (bool, error) {
 	return err == nil, err
 }
 
-// orphaned reports whether a process is surely gone.
+// orphaned reports whether a process certainly no longer exists.
 func orphaned(pid int) bool { return pid > 0 && errors.Is(unix.Kill(pid, 0), unix.ESRCH) }

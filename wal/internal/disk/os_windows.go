@@ -9,7 +9,7 @@ import (
 	"golang.org/x/sys/windows"
 )
 
-// checkOwner leaves ownership to the access control lists that Windows inherits.
+// checkOwner does nothing: inherited access control lists control ownership on Windows.
 func checkOwner(string, fs.FileInfo) error { return nil }
 
 // syncDirectory does nothing: NTFS journals directory entries, and Windows cannot
@@ -19,7 +19,7 @@ func syncDirectory(*os.Root) error { return nil }
 // SyncPath does nothing, for the same reason.
 func SyncPath(string) error { return nil }
 
-// freeSpace is what this user may still write to path's volume.
+// freeSpace is the number of bytes that this user may still write to path's volume.
 func freeSpace(path string) (int64, error) {
 	p, err := windows.UTF16PtrFromString(path)
 	if err != nil {
@@ -33,8 +33,8 @@ func freeSpace(path string) (int64, error) {
 }
 
 // tryLock takes the lock on f, or returns false if another process has it. It ends
-// with the process. The locked byte lies far behind the text in the file, which
-// others could not read otherwise.
+// with the process. The locked byte is far behind the text in the file, so that other
+// processes can read the text.
 func tryLock(f *os.File) (bool, error) {
 	at := &windows.Overlapped{Offset: 1 << 30}
 	err := windows.LockFileEx(windows.Handle(f.Fd()), windows.LOCKFILE_EXCLUSIVE_LOCK|windows.LOCKFILE_FAIL_IMMEDIATELY, 0, 1, 0, at)
@@ -44,5 +44,5 @@ func tryLock(f *os.File) (bool, error) {
 	return err == nil, err
 }
 
-// orphaned is false: no child has the files of a process here.
+// orphaned is always false: on Windows a child does not hold the files of its parent.
 func orphaned(int) bool { return false }

@@ -9,20 +9,20 @@ import (
 	"syscall"
 )
 
-// Errors that others wrap.
+// Errors that other errors wrap.
 var (
 	ErrLocked     = errors.New("directory is in use")
-	ErrUnsafe     = errors.New("unsafe directory")              // somebody else may control it
-	ErrNotInPlace = errors.New("directory is not in its place") // another process would not find what is in it
+	ErrUnsafe     = errors.New("unsafe directory")              // another user may control it
+	ErrNotInPlace = errors.New("directory is not in its place") // another process would not find its files
 )
 
-// Open opens the directory at path, and creates it with mode 0700 if it is not there. It
-// refuses a symbolic link, a directory of another user, and one that a group or
-// others may write to: whoever controls the directory could feed samples to every
-// target, or have the log written elsewhere.
+// Open opens the directory at path, and creates it with mode 0700 if it does not exist. It
+// refuses a symbolic link, a directory of another user, and one that a group or others
+// may write to, because a user with such control could send samples to every target, or
+// redirect the log to another place.
 //
-// sync makes the entries of the directory at a path durable. Whatever Open
-// creates is durable when it returns.
+// sync makes the entries of the directory at a path durable. All directories that Open
+// creates are durable when it returns.
 func Open(path string, sync func(path string) error) (*Root, error) {
 	if err := makeDirectory(path, sync); errors.Is(err, syscall.ENOTDIR) {
 		return nil, fmt.Errorf("%w: %w, and so %s cannot be the directory: name another one", ErrUnsafe, err, path)
@@ -36,12 +36,12 @@ func Open(path string, sync func(path string) error) (*Root, error) {
 	return openChecked(path, info)
 }
 
-// makeDirectory creates the directory at path, and its parents, as far as they are not
-// there. POSIX promises that a file survives a power cut only if the entries of all
-// directories above it were synced, too: so the parent of each directory that is created is
-// synced, and the parent of path in any case, because an earlier process may have died
-// between the two. A parent that this user may not read, or whose file system cannot sync
-// directories, is left to the kernel.
+// makeDirectory creates the directory at path and its missing parents. POSIX promises that a
+// file survives a power cut only if the entries of all directories above it were synced too.
+// So makeDirectory syncs the parent of each directory that it creates. It always syncs the
+// parent of path, because an earlier process may have died after mkdir and before the sync.
+// It does not sync a parent that this user may not read, or whose file system cannot sync
+// directories.
 func makeDirectory(path string, sync func(path string) error) error {
 	path = filepath.Clean(path)
 	parent := filepath.Dir(path)
@@ -66,8 +66,7 @@ func makeDirectory(path string, sync func(path string) error) error {
 	return err
 }
 
-// openChecked opens the directory at path that info tells of, and no other one that may
-// have come to stand there since.
+// openChecked opens the directory at path only if it is still the one that info describes.
 func openChecked(path string, info fs.FileInfo) (*Root, error) {
 	root, err := os.OpenRoot(path)
 	if err != nil {
@@ -80,13 +79,13 @@ func openChecked(path string, info fs.FileInfo) (*Root, error) {
 	return &Root{path: path, root: root, info: info}, nil
 }
 
-// Check says what is wrong with what is at path.
+// Check returns an error if Open would refuse the directory at path.
 func Check(path string) error {
 	_, err := check(path)
 	return err
 }
 
-// OpenExisting opens a directory for reading; it must be there.
+// OpenExisting opens a directory for reading; it must exist.
 func OpenExisting(path string) (*Root, error) {
 	root, err := os.OpenRoot(path)
 	if err != nil {
@@ -95,7 +94,7 @@ func OpenExisting(path string) (*Root, error) {
 	return &Root{path: path, root: root}, nil
 }
 
-// check is Check, and says which directory it was that it has seen.
+// check implements Check, and returns the FileInfo of the directory that it checked.
 func check(path string) (fs.FileInfo, error) {
 	info, err := os.Lstat(path)
 	if err != nil {
@@ -107,14 +106,14 @@ func check(path string) (fs.FileInfo, error) {
 	return info, checkOwner(path, info)
 }
 
-// Root is a directory of the operating system, and a Directory. An [os.Root] keeps every access inside it.
+// Root is a Directory of the operating system. An [os.Root] keeps every access inside it.
 type Root struct {
 	path string
 	root *os.Root
-	info fs.FileInfo // tells it from another one at the same path
+	info fs.FileInfo // distinguishes it from another directory at the same path
 }
 
-// InPlace says what is wrong if another process would not find the directory at its path.
+// InPlace returns an error if another process would not find the directory at its path.
 func (d *Root) InPlace() error {
 	const andNow = "put it back, or restart the agent"
 	switch info, err := os.Lstat(d.path); {
@@ -123,13 +122,13 @@ func (d *Root) InPlace() error {
 	case err == nil && !os.SameFile(info, d.info):
 		return fmt.Errorf("%w: something else is at %s than when the agent started: %s", ErrNotInPlace, d.path, andNow)
 	}
-	return nil // or it cannot be told now
+	return nil // also if Lstat failed for another reason
 }
 
-// Path is where it was opened.
+// Path is the path at which the directory was opened.
 func (d *Root) Path() string { return d.path }
 
-// Open opens a file in it.
+// Open opens a file in the directory.
 func (d *Root) Open(name string, flag int) (File, error) {
 	f, err := d.root.OpenFile(name, flag, 0o600)
 	if err != nil {
@@ -141,13 +140,13 @@ func (d *Root) Open(name string, flag int) (File, error) {
 // Remove removes a file.
 func (d *Root) Remove(name string) error { return d.root.Remove(name) }
 
-// Close lets the directory go.
+// Close closes the directory.
 func (d *Root) Close() error { return d.root.Close() }
 
-// Sync makes creations and removals durable, where the system can do that.
+// Sync makes creations and removals durable, if the system can sync directories.
 func (d *Root) Sync() error { return syncDirectory(d.root) }
 
-// Free is how many bytes this process may still write on the file system.
+// Free is the number of bytes that this process may still write on the file system.
 func (d *Root) Free() (int64, error) { return freeSpace(d.path) }
 
 // List lists the regular files.
@@ -159,7 +158,7 @@ func (d *Root) List() ([]Info, error) {
 	return regularFiles(entries)
 }
 
-// regularFiles leaves out what is no file, and files that have gone meanwhile.
+// regularFiles leaves out entries that are not regular files, and files removed meanwhile.
 func regularFiles(entries []fs.DirEntry) (infos []Info, err error) {
 	for _, e := range entries {
 		if !e.Type().IsRegular() {

@@ -11,7 +11,7 @@ import (
 
 var errDisk = errors.New("disk is broken")
 
-// A directory that cannot be one, is another one by now, or has gone is refused by name.
+// A path that is not a directory, has another directory by now, or has vanished is refused by name.
 func TestDirectoryIsAnother(t *testing.T) {
 	dir := t.TempDir()
 	file := filepath.Join(dir, "file")
@@ -33,12 +33,12 @@ func TestDirectoryIsAnother(t *testing.T) {
 	}
 }
 
-// brokenEntry is an entry of a directory of which nothing more can be told.
+// brokenEntry is a directory entry whose Info fails.
 type brokenEntry struct{ fs.DirEntry }
 
 func (brokenEntry) Info() (fs.FileInfo, error) { return nil, errDisk }
 
-// A file that goes while its directory is listed is not there; an error is one.
+// A file removed while its directory is listed is left out; other errors are returned.
 func TestListWhileFilesGo(t *testing.T) {
 	dir := t.TempDir()
 	for _, name := range []string{"a", "b"} {
