@@ -13,16 +13,16 @@ type Info struct {
 	Number int   // as in its file name
 	Size   int64 // of the file, bytes
 
-	// End is how many of these bytes may be read: all of them, but less where a write error ended the segment
-	// and it could not be cut (see [Header.PrevEnd]); in the active segment, those up to the head.
+	// End is the number of readable bytes: all of them, or fewer if a write error ended the segment and it could
+	// not be truncated (see [Header.PrevEnd]); in the active segment, those up to the head.
 	End int64
 
-	Header  Header // zero (Version 0) if it is unreadable, or another log's
-	Foreign bool   // it belongs to another log
+	Header  Header // zero (Version 0) if it is unreadable or of another log
+	Foreign bool   // the segment belongs to another log
 
-	// again says that a later segment has the commits with numbers greater than Before once more.
-	// Before is the smallest Header.Commit of the later segments: the number of the last commit in
-	// front of such a segment.
+	// again means that a later segment repeats the commits with numbers greater than Before.
+	// Before is the smallest Header.Commit of the later segments, that is the last commit before
+	// one of them.
 	again  bool
 	Before uint64
 
@@ -34,7 +34,7 @@ type Info struct {
 // Known reports whether the header could be read.
 func (s *Info) Known() bool { return s.Header.Version != 0 }
 
-// Created is the time when the segment began, by the wall clock of then; zero if the header is unreadable.
+// Created is the time when the segment began, by the wall clock at that time; zero if the header is unreadable.
 func (s *Info) Created() time.Time {
 	if !s.Known() {
 		return time.Time{}
@@ -42,10 +42,10 @@ func (s *Info) Created() time.Time {
 	return time.UnixMilli(s.Header.CreatedAt)
 }
 
-// ComesAgain reports whether a later segment has the commit of that number, too.
+// ComesAgain reports whether a later segment repeats the commit of that number.
 func (s *Info) ComesAgain(number uint64) bool { return s.again && number > s.Before }
 
-// Follow notes in the segments of a list that one with the header h follows them.
+// Follow records in the segments of a list that a segment with the header h follows them.
 func Follow(list []Info, h *Header) {
 	for i := range list {
 		if s := &list[i]; !s.again || h.Commit < s.Before {
@@ -54,7 +54,7 @@ func Follow(list []Info, h *Header) {
 	}
 }
 
-// Unfollow returns the list without its last segment, and undoes what Follow noted for that one.
+// Unfollow returns the list without its last segment, and undoes Follow for that segment.
 func Unfollow(list []Info) []Info {
 	list = list[:len(list)-1]
 	for i := range list {
@@ -67,8 +67,8 @@ func Unfollow(list []Info) []Info {
 }
 
 // Catalogue compares the headers of a list of segments, in the order of numbers, and sets End, Foreign and
-// Before of each. It returns the ID of their log: the one that served knows, or else that of most headers;
-// the zero ID if no header is readable.
+// Before of each. It returns the ID of their log: the one for which served is true, otherwise that of most
+// headers; the zero ID if no header is readable.
 func Catalogue(list []Info, served func(ID) bool) ID {
 	log := ownLog(list, served)
 	for i := range list {
@@ -89,8 +89,8 @@ func Catalogue(list []Info, served func(ID) bool) ID {
 	return log
 }
 
-// endsAt sets the end of s as the header of the next segment gives it; a zero ID there gives none. An unreadable
-// header of s is taken for the one that the next header names.
+// endsAt sets the end of s to the one in the header of the next segment; a zero ID means that it has none. A
+// segment with an unreadable header is assumed to be the one that the next header names.
 func (s *Info) endsAt(id ID, end int64) {
 	switch {
 	case id == (ID{}):
@@ -101,8 +101,8 @@ func (s *Info) endsAt(id ID, end int64) {
 	}
 }
 
-// ownLog is the ID of the log of these segments. Where segments of another log are among them, it is the
-// ID that the savepoints know, or else that of most segments. It is zero if no header is readable.
+// ownLog returns the ID of the log of these segments. If there are segments of several logs, it is the ID that
+// the savepoints know, otherwise that of most segments. It is zero if no header is readable.
 func ownLog(list []Info, served func(ID) bool) ID {
 	segments := map[ID]int{}
 	for i := range list {
@@ -116,31 +116,31 @@ func ownLog(list []Info, served func(ID) bool) ID {
 		case own == (ID{}), a && !b, a == b && n > segments[own]:
 			own = id
 		case a == b && n == segments[own] && bytes.Compare(id[:], own[:]) < 0:
-			own = id // any, but the same each time
+			own = id // an arbitrary choice, but the same each time
 		}
 	}
 	return own
 }
 
-// Find returns the number of the segment of a list in which to read on after a mark of the list's log; head is
-// the number of the newest segment in use. The segment may be earlier than necessary, never later; a reader skips
-// the commits up to the mark by their numbers.
+// Find returns the number of the segment in which reading continues after a mark of the list's log; head is the
+// number of the newest segment in use. The segment may be earlier than necessary, never later: readers skip commits
+// up to the mark by their numbers.
 func Find(list []Info, head int, after Mark) int {
 	for i := range list {
 		if s := &list[i]; s.Number == after.Segment && s.Header.of(after.Log) && s.Header.Segment == after.SegmentID {
 			return after.Segment
 		}
 	}
-	// The segment is gone, or another one has its number: a power cut took it, or its
-	// header is damaged. A header says which commits are in the segments before.
-	again := false // a later segment has what follows, perhaps once more
+	// The segment of the mark does not exist, or another one has its number: a power cut
+	// took it, or its header is damaged. Headers tell which commits the segments before have.
+	again := false // a later segment has the next commits, but may only repeat them
 	for i, s := range slices.Backward(list) {
 		switch h := &s.Header; {
-		case s.Number > head: // it could not be begun: its header says what came before an error
+		case s.Number > head: // it could not be begun, so its header may be from before an error
 		case !h.of(after.Log) || h.Commit > after.Commit:
 		case !again && i > 0 && h.PrevID != (ID{}):
-			// It may have been begun after an error, with the commits that were not durable then. If a power
-			// cut has torn it, that is in one of those before still.
+			// This segment may have been begun after an error, with the commits that were not durable. If a power
+			// cut has torn it, an earlier segment still has them.
 			again = true
 		default:
 			return s.Number
@@ -152,7 +152,7 @@ func Find(list []Info, head int, after Mark) int {
 // Name is the file name of a segment.
 func Name(n int) string { return fmt.Sprintf("%08d", n) }
 
-// ParseName is the inverse of Name; foreign names are not ok.
+// ParseName is the inverse of Name; ok is false for other names.
 func ParseName(name string) (n int, ok bool) {
 	if len(name) < 8 {
 		return 0, false

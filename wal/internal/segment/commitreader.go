@@ -6,32 +6,32 @@ import (
 	"io"
 )
 
-// MaxCommit bounds the uncompressed records of a commit, in bytes: a reader holds them
-// until it comes to the commit record. The encoder refuses to write a longer commit, and a
-// reader takes it for damage.
+// MaxCommit bounds the uncompressed records of a commit, in bytes, because readers keep them
+// in memory until they reach the commit record. The encoder refuses larger commits, and
+// readers treat them as damage.
 const MaxCommit = 256 << 20
 
-// Reader assembles the commits of one segment and verifies them: record count,
-// and checksum over the uncompressed bytes and the place.
+// Reader assembles the commits of one segment. It verifies the record count, and the
+// checksum over the uncompressed bytes and the place.
 type Reader struct {
 	pages  PageReader
 	number int // of the segment, by the name of its file
 
-	// buf holds the records read since the last commit record, ends where each ends.
+	// buf holds the records read since the last commit record; ends has the end of each.
 	buf  []byte
 	ends []int
 
 	// The results of the last call of Next, valid until the following call. Header is valid after
-	// FoundHeader; Commit, and its records Good, after FoundCommit. Debris are records of no commit
-	// that verifies; a reader may still learn the series that they announce.
+	// FoundHeader; Commit, and its records Good, after FoundCommit. Debris are records without a
+	// valid commit; a reader may still learn the series that they announce.
 	Header Header
 	Commit Commit
 	Good   Records
 	Debris Records
 
-	consumed bool // buf was handed out and starts anew
-	usual    int  // bytes of buf that a large one of the recent commits took
-	broken   int  // commit records that did not verify
+	consumed bool // the records in buf were returned; Next discards them
+	usual    int  // size of buf that large recent commits need, in bytes
+	broken   int  // commit records that failed verification
 }
 
 // Records are consecutive records in one buffer.
@@ -50,17 +50,17 @@ func (rs Records) Each(f func(rec []byte)) {
 	}
 }
 
-// Found says what Next came upon.
+// Found is the kind of result of Next.
 type Found uint8
 
 const (
-	FoundNothing Found = iota // at the limit
+	FoundNothing Found = iota // reached the limit
 	FoundHeader
 	FoundCommit
-	FoundDebris // a commit that does not verify, or records at a final limit
+	FoundDebris // a commit that fails verification, or records without a commit at a final limit
 )
 
-// Reset makes c read the segment of that number in r from its beginning; the buffers are kept.
+// Reset makes c read the segment of that number from the beginning of r. It keeps the buffers.
 func (c *Reader) Reset(r io.ReaderAt, number int, limit int64, final bool) {
 	c.number = number
 	c.pages.Reset(r, limit, final)
@@ -68,8 +68,8 @@ func (c *Reader) Reset(r io.ReaderAt, number int, limit int64, final bool) {
 	c.Header, c.broken = Header{}, 0
 }
 
-// Next reads up to the next header or commit record. The error is the disk's (the
-// call may be repeated) or says that the segment is of another format.
+// Next reads up to the next header or commit record. The error is that of the disk (the
+// caller may retry), or means that the segment has another format.
 func (c *Reader) Next() (Found, error) {
 	if c.consumed {
 		c.shrink()
@@ -122,11 +122,11 @@ func (c *Reader) Next() (Found, error) {
 	}
 }
 
-// maxKept is the capacity in bytes up to which buf is kept although commits need far less.
+// maxKept is the capacity, in bytes, up to which buf is kept even if commits need far less.
 const maxKept = 64 << 10
 
-// shrink lets go of buf if recent commits needed far less: a commit that announces many series is large, and each
-// target has a reader.
+// shrink releases buf if recent commits needed far less, because a commit that announces many series is large, and
+// each target has a reader.
 func (c *Reader) shrink() {
 	c.usual = max(len(c.buf), c.usual-c.usual/8)
 	if cap(c.buf) > max(maxKept, 4*c.usual) {
@@ -134,8 +134,8 @@ func (c *Reader) shrink() {
 	}
 }
 
-// verify checks the records read against the commit record rec. After damage, the
-// last of them may be a whole commit and those before it the rest of another.
+// verify checks the records in buf against the commit record rec. After damage, the last
+// of them may be a whole commit, and the records before them the rest of another.
 func (c *Reader) verify(rec []byte) Found {
 	c.Debris = Records{buf: c.buf, ends: c.ends}
 	commit, err := DecodeCommit(rec)
@@ -161,26 +161,26 @@ func (c *Reader) verify(rec []byte) Found {
 	return FoundCommit
 }
 
-// Offset is the end of what Next returned last.
+// Offset is the end of the last result of Next.
 func (c *Reader) Offset() int64 { return c.pages.Offset() }
 
-// Skipped is how many bytes of the file were skipped as damage.
+// Skipped is the number of bytes of the file skipped as damage.
 func (c *Reader) Skipped() int64 { return c.pages.Skipped }
 
-// IsFinal reports whether nothing will be written beyond the limit.
+// IsFinal reports whether the limit is the end of the segment.
 func (c *Reader) IsFinal() bool { return c.pages.Final }
 
-// Extend raises the limit to so many bytes, if that is more than before. final says that nothing will be written
-// beyond.
+// Extend raises the limit to that many bytes, if that is more than before. final means that the limit is the end
+// of the segment.
 func (c *Reader) Extend(limit int64, final bool) {
 	c.pages.Limit, c.pages.Final = max(c.pages.Limit, limit), final
 }
 
-// SkipPage gives up the rest of the page that the disk refuses to read: it counts as damage.
+// SkipPage skips the rest of a page that the disk refuses to read, and counts it as damage.
 func (c *Reader) SkipPage() { c.pages.skipPage() }
 
-// Mark is the mark of the commit that Next found last. A segment whose header is damaged has no
-// IDs.
+// Mark is the mark of the last commit that Next found. Its IDs are zero if the header of the
+// segment is damaged.
 func (c *Reader) Mark() Mark {
 	return Mark{
 		Position:  Position{Segment: c.number, Offset: c.Offset()},
@@ -191,10 +191,10 @@ func (c *Reader) Mark() Mark {
 	}
 }
 
-// ReadHeader reads the header of the segment of that number and length. It is zero (Version 0) if it
-// is damaged; the error is the disk's, or ErrOtherFormat. The reader is to be reset afterwards.
+// ReadHeader reads the header of the segment of that number and size. The header is zero (Version 0) if
+// it is damaged; the error is that of the disk, or ErrOtherFormat. Call Reset afterwards.
 func (c *Reader) ReadHeader(f io.ReaderAt, number int, size int64) (Header, error) {
-	// The header is the first record, so what does not fit the first page is no header.
+	// The header is the first record, so it is in the first page.
 	c.Reset(f, number, min(size, PageSize), true)
 	var err error
 	for range ScanTries {

@@ -1,11 +1,11 @@
 // Package segment is the format of the log: pages, records, commits and the headers of segments.
 //
-// It opens no file. [Pages] lays records out in memory. [PageReader] finds the records of a file again and
-// goes on behind damage. [Reader] puts records together to commits, and accepts a commit only if
+// It opens no files. [Pages] lays out records in memory. [PageReader] reads the records of a file and
+// continues after damage. [Reader] assembles records into commits, and accepts a commit only if
 // its checksum confirms the records and the place. [Scan] reads a segment to its end.
-// [Catalogue] compares the headers of all segments: which log they belong to, where each ends, and
-// which commits a later one has once more. The documentation of package
-// wal describes the bytes.
+// [Catalogue] compares the headers of all segments to find the log that they belong to, the end of
+// each, and the commits that later segments repeat. The documentation of package wal describes the
+// bytes.
 //
-// Nothing here is safe for concurrent use.
+// The types are not safe for concurrent use.
 package segment

@@ -2,10 +2,10 @@ package segment
 
 import "hash/crc32"
 
-// The page format is that of tsdb/wlog: a segment is a row of pages; a page is a row
-// of fragments; a fragment is a header of 7 bytes (type and flags, length, checksum
-// of the payload) and its payload. What is left of a page when no header fits any
-// more, or when a segment is closed, is zeros.
+// The page format is that of tsdb/wlog: a segment is a sequence of pages; a page is a
+// sequence of fragments; a fragment is a header of 7 bytes (type and flags, length,
+// checksum of the payload) and its payload. The rest of a page is zeros if no header
+// fits, or when the segment is closed.
 const (
 	PageSize           = 32 * 1024
 	FragmentHeaderSize = 7
@@ -19,13 +19,13 @@ const (
 
 	FlagSnappy = 1 << 3 // the record is snappy-compressed
 
-	// MaxRecord bounds an uncompressed record, in bytes. The writer never makes a
-	// longer one; the reader takes one for damage before it allocates anything.
+	// MaxRecord bounds an uncompressed record, in bytes. The writer never writes a longer
+	// one; the reader treats one as damage before it allocates memory.
 	MaxRecord = 16 << 20
 
-	// maxExpansion bounds how much longer than its compressed form a record can be that
-	// snappy made: an element of 3 bytes stands for 64 at most. So a length that damage, or
-	// somebody, has put there costs no more memory than the file has bytes, times this.
+	// maxExpansion bounds the ratio of a record to its snappy-compressed form: an element of
+	// 3 bytes represents at most 64. So a wrong length, from damage or an attacker, costs at
+	// most this many times the memory of the compressed bytes.
 	maxExpansion = 22
 )
 

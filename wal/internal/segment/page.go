@@ -7,15 +7,15 @@ import (
 	"github.com/golang/snappy"
 )
 
-// Pages lays records out in pages, in memory. It appends to the page in which its
-// start offset lies, so Buf has exactly the bytes to write at that offset.
+// Pages lays out records in pages, in memory. It continues the page that contains the
+// start offset, so Buf has exactly the bytes to write at that offset.
 type Pages struct {
 	Buf    []byte // the bytes from offset Start on
 	Start  int64  // offset of Buf's first byte in the segment
 	packed []byte // compression scratch
 }
 
-// Reset makes p empty, to build what follows offset start of a segment.
+// Reset empties p, to build the bytes from offset start of a segment on.
 func (p *Pages) Reset(start int64) {
 	if cap(p.Buf) > keepBytes {
 		p.Buf = nil
@@ -23,10 +23,10 @@ func (p *Pages) Reset(start int64) {
 	p.Buf, p.Start = p.Buf[:0], start
 }
 
-// keepBytes is how large a buffer may be that is kept for the next commit.
+// keepBytes is the largest buffer that is kept for the next commit, in bytes.
 const keepBytes = 4 << 20
 
-// End is the offset in the segment after what has been built.
+// End is the offset in the segment after the bytes in Buf.
 func (p *Pages) End() int64 { return p.Start + int64(len(p.Buf)) }
 
 // Place is the offset at which the next record begins. It is on the next page if the rest of this one is too short
@@ -39,7 +39,7 @@ func (p *Pages) Place() int64 {
 	return end
 }
 
-// Record appends one record, compressed where that makes it smaller.
+// Record appends one record, compressed if that makes it smaller.
 func (p *Pages) Record(rec []byte) {
 	var flags byte
 	if n := snappy.MaxEncodedLen(len(rec)); cap(p.packed) < n {
@@ -51,7 +51,7 @@ func (p *Pages) Record(rec []byte) {
 	p.Fragments(rec, flags)
 }
 
-// Fragments appends rec in as many fragments as it needs; an empty one needs one.
+// Fragments appends rec in as many fragments as it needs; an empty record needs one.
 func (p *Pages) Fragments(rec []byte, flags byte) {
 	for first := true; first || len(rec) > 0; first = false {
 		left := PageSize - int(p.End()%PageSize)

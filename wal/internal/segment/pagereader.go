@@ -12,39 +12,38 @@ import (
 	"github.com/klauspost/compress/s2"
 )
 
-// PageReader reads the records of one segment and salvages what it can of a damaged
-// one. Unlike the stock readers it goes on after damage: with the next fragment that
-// starts a record and has the right checksum. It can stop at the end of what is
-// written so far and go on when there is more.
+// PageReader reads the records of one segment. Unlike Prometheus' readers it continues
+// after damage, with the next fragment that starts a record and has the right checksum.
+// It can stop at the end of the data written so far and continue later.
 //
-// A checksum covers a fragment's payload, not its header, so damage may still yield
-// a record that was never written. Whoever trusts a record checks it once more: see
-// [Reader].
+// A checksum covers a fragment's payload but not its header, so damage may still yield
+// a record that was never written. [Reader] therefore verifies the records of a commit
+// again.
 type PageReader struct {
 	r io.ReaderAt
 
-	// Limit is how many bytes of the file may be read; it only grows. final says that
-	// nothing will be written beyond it.
+	// Limit is the number of bytes of the file that may be read; it only grows. Final means
+	// that no bytes will be written beyond it.
 	Limit int64
 	Final bool
 
-	page  []byte // the page at start, of which have bytes are read
+	page  []byte // the page at offset start; have bytes of it are read
 	start int64
 	have  int
 	pos   int // of the next fragment in page
 
 	// The record in progress: its payload so far, the flags of its first fragment, and
-	// how many bytes of the file it takes, for the count of skipped ones.
+	// the bytes of the file that it takes, which count as skipped if it is abandoned.
 	partial []byte
 	flags   byte
-	began   int64 // where it begins in the segment
+	began   int64 // its offset in the segment
 	taken   int64
 
-	// Skipped is how many bytes of the file were skipped as damage.
+	// Skipped is the number of bytes of the file skipped as damage.
 	Skipped int64
 }
 
-// Reset makes p read r from its beginning; the buffers are kept.
+// Reset makes p read r from its beginning. It keeps the buffers.
 func (p *PageReader) Reset(r io.ReaderAt, limit int64, final bool) {
 	if p.page == nil {
 		p.page = make([]byte, PageSize)
@@ -55,13 +54,13 @@ func (p *PageReader) Reset(r io.ReaderAt, limit int64, final bool) {
 	p.Skipped = 0
 }
 
-// Offset is the end of what has been read: after next returned a record, the end of
+// Offset is the end of the bytes processed: after Next has returned a record, the end of
 // that record.
 func (p *PageReader) Offset() int64 { return p.start + int64(p.pos) }
 
-// Next appends the next record, uncompressed, to dst. ok is false at the limit; if
-// the limit is not final, next may be called again when it has grown. After an error
-// of the disk the call may be repeated, or the page given up with skipPage.
+// Next appends the next record, uncompressed, to dst. ok is false at the limit; if the
+// limit is not final, the caller may call Next again after raising it. After a disk error
+// the caller may retry, or skip the page with skipPage.
 func (p *PageReader) Next(dst []byte) (out []byte, ok bool, err error) {
 	for {
 		if p.pos+FragmentHeaderSize > PageSize {
@@ -115,19 +114,19 @@ func (p *PageReader) Next(dst []byte) (out []byte, ok bool, err error) {
 	}
 }
 
-// fragmentState is what came of looking for a fragment.
+// fragmentState is the result of looking for a fragment.
 type fragmentState uint8
 
 const (
 	intact  fragmentState = iota
-	damaged               // something was skipped: look again
-	atLimit               // nothing more, or not yet
+	damaged               // skipped bytes: look again
+	atLimit               // no more fragments, at least not yet
 )
 
-// fragment looks at the fragment at pos. It moves pos only past padding and damage.
+// fragment examines the fragment at pos. It moves pos only past padding and damage.
 func (p *PageReader) fragment() (payload []byte, typ byte, s fragmentState, err error) {
 	if ok, err := p.fill(p.pos + FragmentHeaderSize); err != nil {
-		return nil, 0, atLimit, err // nothing has moved: the next try begins here
+		return nil, 0, atLimit, err // pos is unchanged: a retry begins here
 	} else if !ok {
 		return nil, 0, p.end(), nil
 	}
@@ -150,8 +149,8 @@ func (p *PageReader) fragment() (payload []byte, typ byte, s fragmentState, err 
 	}
 	payload = p.page[p.pos+FragmentHeaderSize : end]
 	if crc32.Checksum(payload, Castagnoli) != binary.BigEndian.Uint32(head[3:]) {
-		// If the length is right, the next fragment follows. If not, what stands there
-		// has no right checksum either, and so on to the end of the page.
+		// If the length is right, the next fragment follows. If not, the checksum of the bytes
+		// there does not match either, and so on to the end of the page.
 		p.abandon()
 		p.skip(end - p.pos)
 		return nil, typ, damaged, nil
@@ -159,8 +158,7 @@ func (p *PageReader) fragment() (payload []byte, typ byte, s fragmentState, err 
 	return payload, typ, intact, nil
 }
 
-// padding passes over the zeros up to the end of the page. Anything else among them
-// is damage.
+// padding skips the zeros up to the end of the page. Other bytes among them are damage.
 func (p *PageReader) padding() (fragmentState, error) {
 	end := int(min(PageSize, p.Limit-p.start))
 	if _, err := p.fill(end); err != nil {
@@ -173,13 +171,13 @@ func (p *PageReader) padding() (fragmentState, error) {
 	if p.have < PageSize {
 		return p.end(), nil
 	}
-	p.abandon() // a record does not go on after padding
+	p.abandon() // a record does not continue after padding
 	p.turn()
 	return damaged, nil
 }
 
-// end is reached when what is asked for lies beyond the limit. At a final one, what
-// is left is a torn record, or zeros.
+// end handles a fragment that would extend beyond the limit. At a final limit, the rest is
+// a torn record, or zeros.
 func (p *PageReader) end() fragmentState {
 	if p.Final {
 		p.abandon()
@@ -192,7 +190,7 @@ func (p *PageReader) end() fragmentState {
 	return atLimit
 }
 
-// fill reads the page up to n bytes at least; ok is false if the limit comes first.
+// fill reads at least n bytes of the page; ok is false if the limit comes first.
 func (p *PageReader) fill(n int) (ok bool, err error) {
 	if p.have >= n {
 		return true, nil
@@ -207,13 +205,13 @@ func (p *PageReader) fill(n int) (ok bool, err error) {
 		return true, nil
 	}
 	if err == nil || errors.Is(err, io.EOF) {
-		// Shorter than said: truncated meanwhile. At a final limit that is the end.
+		// The file is shorter than the limit, because it was truncated meanwhile. At a final limit this is the end.
 		return false, nil
 	}
 	return false, fmt.Errorf("read page at %d: %w", p.start, err)
 }
 
-// turn goes on to the next page.
+// turn moves to the next page.
 func (p *PageReader) turn() {
 	p.start += PageSize
 	p.have, p.pos = 0, 0
@@ -225,8 +223,8 @@ func (p *PageReader) skip(n int) {
 	p.Skipped += int64(n)
 }
 
-// skipPage counts the rest of the page, as far as the limit, as damage and goes on
-// to the next one.
+// skipPage counts the rest of the page, up to the limit, as damage and moves to the next
+// page.
 func (p *PageReader) skipPage() {
 	p.abandon()
 	if rest := min(PageSize, p.Limit-p.start) - int64(p.pos); rest > 0 {
@@ -241,13 +239,13 @@ func (p *PageReader) abandon() {
 	p.partial, p.taken = p.partial[:0], 0
 }
 
-// expand appends the uncompressed form of src to dst. It allocates no more than
-// MaxRecord; ok is false if src is not what its flags say.
+// expand appends the uncompressed form of src to dst. It allocates at most MaxRecord
+// bytes; ok is false if src does not match its flags.
 func (p *PageReader) expand(dst, src []byte) (out []byte, ok bool) {
 	if p.flags&FlagSnappy == 0 {
 		return append(dst, src...), true
 	}
-	n, err := s2.DecodedLen(src) // s2 reads it, and faster than the snappy package does
+	n, err := s2.DecodedLen(src) // s2 reads snappy, faster than the snappy package
 	if err != nil || n > min(MaxRecord, maxExpansion*len(src)) {
 		return dst, false
 	}

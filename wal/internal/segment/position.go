@@ -6,8 +6,8 @@ import (
 	"fmt"
 )
 
-// Position is a place in the log: the end of a commit. Positions order first by
-// segment, then by offset. The zero Position is before everything.
+// Position is a place in the log: the end of a commit. Positions are ordered by segment,
+// then by offset. The zero Position is before all others.
 type Position struct {
 	Segment int   `json:"segment"` // number of the segment file
 	Offset  int64 `json:"offset"`  // bytes from the start of that file
@@ -24,8 +24,8 @@ func (p Position) Before(q Position) bool {
 // String formats p as the segment's file name and the offset: 00000042:18734.
 func (p Position) String() string { return fmt.Sprintf("%08d:%d", p.Segment, p.Offset) }
 
-// ID is 16 random bytes that name a log or a segment. A segment's ID tells it from
-// an earlier file of the same number that a power cut took away.
+// ID is 16 random bytes that identify a log or a segment. The ID distinguishes a segment
+// from an earlier file of the same number that a power cut removed.
 type ID [16]byte
 
 // String formats the ID as lower-case hex.
@@ -44,9 +44,9 @@ func (id *ID) UnmarshalText(text []byte) error {
 	return nil
 }
 
-// Mark is a Position together with what identifies and counts it: enough to find
-// the place again after a restart, to notice that it is gone, and to do the
-// ledger's arithmetic without reading the log.
+// Mark is a Position plus its log, segment ID, commit number and total. That suffices to
+// find the position again after a restart, to detect that it no longer exists, and to
+// compute ledgers without reading the log.
 type Mark struct {
 	Position
 
@@ -62,14 +62,14 @@ type Mark struct {
 	// Invariant: a is before b ⇔ a.Commit < b.Commit.
 	Commit uint64 `json:"commit"`
 
-	// Total is how many samples (floats and histograms, stale markers included) the
-	// log had been given up to and including this commit, since it was created.
+	// Total is the number of samples (floats and histograms, including stale markers)
+	// committed to the log since its creation, up to and including this commit.
 	//
 	// Invariant: a.Commit <= b.Commit ⇒ a.Total <= b.Total.
 	Total uint64 `json:"total"`
 }
 
-// Later is m with the greater commit number and the greater total of the two.
+// Later returns the mark with the greater commit number, with the greater total of the two.
 func Later(m, n Mark) Mark {
 	total := max(m.Total, n.Total)
 	if n.Commit >= m.Commit {

@@ -7,7 +7,7 @@ import (
 	"math"
 )
 
-// Record types of our own. tsdb/record numbers its types upwards from 1; stock
+// Record types of this package. tsdb/record numbers its types upwards from 1; Prometheus'
 // readers report these as unknown and skip them.
 const (
 	TypeHeader byte = 0xC8
@@ -15,7 +15,7 @@ const (
 	TypeFamily byte = 0xCA
 )
 
-// Version is the version in a segment's header. A reader refuses every other one.
+// Version is the version in a segment's header. Readers refuse all others.
 const Version = 2
 
 // Header is the first record of every segment.
@@ -26,39 +26,37 @@ type Header struct {
 	Number    int   // the segment's number, as in its file name
 	CreatedAt int64 // milliseconds since the epoch
 
-	// Commit and Total are those of the last commit before this segment. The first
-	// commit in it has a number greater than Commit.
+	// Commit and Total are those of the last commit before this segment. Its first commit
+	// has a number greater than Commit.
 	Commit uint64
 	Total  uint64
 
-	// Found is the total that could be read back from the disk when the log was
-	// opened, if this is the first segment after that; otherwise Found = Total.
-	// Total - Found samples had been acknowledged and did not survive a power cut
-	// (a savepoint knew of them, the files do not have them).
+	// Found is the total without samples lost to a power cut, if this is the first segment
+	// after the log was opened; otherwise Found = Total. Total - Found samples had been
+	// acknowledged and did not survive a power cut (savepoints or headers count them, but
+	// the files do not have them).
 	//
 	// Invariant: Found <= Total.
 	Found uint64
 
-	// PrevID and PrevEnd seal the segment whose number is one less. A zero PrevID says
-	// nothing: that segment was sealed by an earlier process, and all that can be read
-	// of it counts. Otherwise the segment's ID must be PrevID and it ends at offset
-	// PrevEnd: what can be read beyond, or all of it if its ID is another, are commits
-	// that failed and could not be cut off. They were never acknowledged, the totals
-	// do not contain them, and a reader must not deliver them. (An open log applies
-	// this to the sizes that cursors get to see.)
+	// PrevID and PrevEnd seal the segment whose number is one less. If PrevID is zero, an
+	// earlier process sealed that segment, and all its readable commits count. Otherwise
+	// the segment must have the ID PrevID and ends at offset PrevEnd. Commits beyond, or all
+	// commits of a segment with another ID, failed and could not be truncated. They were
+	// never acknowledged, totals do not include them, and readers must not deliver them.
+	// (An open log applies this to the segment ends that cursors see.)
 	PrevID  ID
 	PrevEnd int64
 
-	// Relogged is the number of the last commit that this segment has once more, if it was begun
-	// after an error: those after Commit up to Relogged had been published in the segments
-	// before it, and were not durable. It is 0 if there are none. Until the segment was synced
-	// once, nothing rests on it: if the commit Relogged is not in it, a start goes on with the
-	// segment before, which has all of them.
+	// Relogged is the number of the last commit that this segment repeats, if it was begun after
+	// an error: the commits after Commit up to Relogged had been published in earlier segments
+	// and were not durable. It is 0 if there are none. The segment counts only after its first
+	// sync: if it does not hold the commit Relogged, a start continues with the previous
+	// segment, which has all of them.
 	Relogged uint64
 
-	// DurableCommit and DurableTotal are those of the last commit that was known to survive a
-	// power cut when the segment began: Commit and Total, unless the segment before was still
-	// being synced.
+	// DurableCommit and DurableTotal are those of the last commit known to be durable when the
+	// segment began: Commit and Total, unless the previous segment was still being synced.
 	//
 	// Invariant: DurableCommit <= Commit and DurableTotal <= Total.
 	DurableCommit uint64
@@ -68,13 +66,13 @@ type Header struct {
 // of reports whether h was read, and belongs to a segment of that log.
 func (h *Header) of(log ID) bool { return h.Version != 0 && h.Log == log }
 
-// Commit ends each commit. A commit without it is never delivered. A commit
-// of no records and no samples is legal: the log writes one when it is opened after
-// a power cut took samples that a savepoint knew of, so that there is a commit at
-// the head whose total contains them.
+// Commit is the record that ends each commit. A commit without it is never delivered. A
+// commit may have no records and no samples: the log writes an empty one when it is opened
+// after a power cut has lost acknowledged samples, so that the total of the head includes
+// them.
 type Commit struct {
 	Number  uint64
-	Records uint32 // how many records of the commit precede this one
+	Records uint32 // number of the commit's records before this one
 	CRC     uint32 // Castagnoli, over the uncompressed bytes of these records, in order, and of AppendPlace
 	Samples uint64 // floats and histograms in this commit
 	Total   uint64 // running total including this commit
@@ -89,15 +87,15 @@ var (
 )
 
 // AppendPlace appends the place of a commit record: the number of the segment, and the offset at
-// which the record begins, 8 bytes each. A commit's checksum covers them, so a page that stands
-// in another place, or in the file of another segment, confirms no commit.
+// which the record begins, 8 bytes each. A commit's checksum covers them, so a page that was
+// moved to another offset or segment file does not verify.
 func AppendPlace(b []byte, segment int, offset int64) []byte {
 	b = binary.BigEndian.AppendUint64(b, uint64(segment))
 	return binary.BigEndian.AppendUint64(b, uint64(offset))
 }
 
-// Before is the mark of everything before the segment with that header. Samples that a
-// power cut took right before it lie behind the mark.
+// Before is the mark before the segment with that header. Samples that a power cut took right
+// before the segment are after this mark.
 func (h *Header) Before() Mark {
 	return Mark{
 		Position:  Position{Segment: h.Number},
@@ -125,8 +123,8 @@ func AppendHeader(b []byte, h Header) []byte {
 	return binary.AppendUvarint(b, h.DurableTotal)
 }
 
-// DecodeHeader decodes a header record, its type byte included. The error for another format
-// version says what to do about it.
+// DecodeHeader decodes a header record including its type byte. The error for another format
+// version includes the remedy.
 func DecodeHeader(rec []byte) (Header, error) {
 	var h Header
 	if len(rec) < 2+len(h.Log)+len(h.Segment) || rec[0] != TypeHeader {
@@ -171,7 +169,7 @@ func AppendCommit(b []byte, c Commit) []byte {
 	return binary.AppendVarint(b, c.MaxT)
 }
 
-// DecodeCommit decodes a commit record, its type byte included.
+// DecodeCommit decodes a commit record including its type byte.
 func DecodeCommit(rec []byte) (Commit, error) {
 	var c Commit
 	if len(rec) == 0 || rec[0] != TypeCommit {
@@ -209,8 +207,8 @@ func AppendFamilies(b []byte, fs []Family) []byte {
 	return b
 }
 
-// Decoder reads fields from the front of B. After the first short field Err is set,
-// and every further field is zero.
+// Decoder reads fields from the front of B. The first short field sets Err, and all
+// further fields are zero.
 type Decoder struct {
 	B   []byte
 	Err error
@@ -269,7 +267,7 @@ func (d *Decoder) Float() float64 { return math.Float64frombits(d.Be64()) }
 
 func (d *Decoder) Text() string { return string(d.Bytes(d.Uvarint())) }
 
-// End is the error of what was decoded, bytes that are left over included.
+// End returns the error of decoding; bytes left over are an error too.
 func (d *Decoder) End() error {
 	if d.Err == nil && len(d.B) > 0 {
 		return errors.New("bytes left over")

@@ -8,13 +8,13 @@ import (
 
 // Contents is the result of a scan of one segment.
 type Contents struct {
-	Header Header // zero (Version 0) when it is unreadable
+	Header Header // zero (Version 0) if it is unreadable
 
 	// Last is the mark of the last good commit; zero if there is none. Its Log and SegmentID are
-	// the header's, so zero too when that is unreadable.
+	// those of the header, so they are zero if the header is unreadable.
 	Last Mark
 
-	// End is where the good commits end, or the header if there are none.
+	// End is the end of the good commits, or of the header if there are none.
 	End int64
 
 	Commits     int
@@ -22,29 +22,29 @@ type Contents struct {
 	FirstCommit uint64 // number of the first of these commits
 	Before      uint64 // the total before that one
 	MinT, MaxT  int64  // of the samples, milliseconds; both 0 if there are none
-	Damaged     int64  // bytes of the file that could not be read, a torn end included
-	Broken      int    // commit records that did not verify
+	Damaged     int64  // unreadable bytes of the file, including a torn end
+	Broken      int    // commit records that failed verification
 
-	// Refused is the disk's error for the first page that it refused to read, nil if there
-	// was none; TailRefused says that it refused the last page, so that there may be commits
-	// behind the last one that was read.
+	// Refused is the disk error of the first unreadable page, nil if there is none. TailRefused
+	// means that the last page is unreadable, so there may be commits after the last one that
+	// was read.
 	Refused     error
 	TailRefused bool
 }
 
-// ScanTries is how often a scan asks the disk for a page before it skips the page.
+// ScanTries is the number of times that a scan tries to read a page before it skips the page.
 const ScanTries = 3
 
 // Scan reads the header and all commits in the first size bytes of the segment of that
-// number. It tolerates damage, and pages that the disk refuses to read: these cost what touches
-// them, as they cost a cursor. The error says that the segment is of another format.
+// number. As for a cursor, damage and unreadable pages lose only the commits that touch them.
+// The error means that the segment has another format.
 func Scan(r io.ReaderAt, number int, size int64) (Contents, error) {
 	var c Reader
 	c.Reset(r, number, size, true)
 	return c.Scan(nil)
 }
 
-// Scan reads all commits; their records go to learn, if that is not nil.
+// Scan reads all commits and passes their records to learn, if it is not nil.
 func (c *Reader) Scan(learn func(rec []byte)) (Contents, error) {
 	info := Contents{MinT: math.MaxInt64, MaxT: math.MinInt64}
 	tries := 0
