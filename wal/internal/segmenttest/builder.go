@@ -16,8 +16,7 @@ import (
 	"hwsagent/wal/internal/segment"
 )
 
-// Builder makes the bytes of one segment without the writer, so that tests of
-// readers can have segments that the writer never makes.
+// Builder builds the bytes of one segment without the writer.
 type Builder struct {
 	B        []byte
 	Compress byte // segment.FlagSnappy or 0
@@ -78,8 +77,7 @@ func (s *Builder) Record(rec []byte, compress byte) {
 	}
 }
 
-// Commit appends the records and their commit record, which says that they hold so
-// many samples.
+// Commit appends the records and their commit record, which claims that number of samples.
 func (s *Builder) Commit(samples uint64, minT, maxT int64, recs ...[]byte) {
 	s.Start()
 	s.Next.Number++
@@ -110,7 +108,7 @@ func (s *Builder) Mark(i int) segment.Mark {
 
 var Encoder = record.Encoder{EnableSTStorage: true}
 
-// Labels are the labels of the i-th series of a test.
+// Labels returns the labels of the i-th series of a test.
 func Labels(i int) labels.Labels {
 	return labels.FromStrings("__name__", fmt.Sprintf("metric_%d", i%17), "instance", "host:9100", "n", fmt.Sprint(i))
 }
@@ -124,7 +122,7 @@ func Series(refs ...int) []byte {
 	return Encoder.Series(rs, nil)
 }
 
-// Samples has one sample of each series at t; the values tell them apart.
+// Samples has one sample of each series at t, with distinct values.
 func Samples(t int64, refs ...int) []byte {
 	var rs []record.RefSample
 	for _, r := range refs {
@@ -141,7 +139,7 @@ func Refs(from, to int) []int {
 	return refs
 }
 
-// PadTo appends a commit of one sample whose end leaves want bytes of its page.
+// PadTo appends a commit of one sample that leaves want bytes of its last page.
 func (s *Builder) PadTo(t testing.TB, want int, ts int64, ref int) {
 	t.Helper()
 	try := func(filler int) *Builder {
