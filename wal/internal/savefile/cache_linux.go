@@ -8,13 +8,13 @@ import (
 	"hwsagent/wal/internal/disk"
 )
 
-// uncache takes the synced pages of a file out of the page cache. The kernel keeps what one large write brought in one large
+// uncache removes the synced pages of a file from the page cache. The kernel keeps the data of one large write in one large
 // folio, and counts all of it as written whenever 512 bytes of it change (Linux 6.16 and later with ext4, earlier with XFS). After
-// this, small writes bring in single pages. It is advice (posix_fadvise(2), POSIX_FADV_DONTNEED): an error changes nothing.
+// uncache, small writes load single pages. It is only advice (posix_fadvise(2), POSIX_FADV_DONTNEED), so errors are ignored.
 func uncache(f disk.File) {
 	c, ok := f.(syscall.Conn)
 	if !ok {
-		return // a file of a test, in memory
+		return // an in-memory file of a test
 	}
 	raw, err := c.SyscallConn()
 	if err != nil {

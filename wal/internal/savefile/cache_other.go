@@ -4,5 +4,5 @@ package savefile
 
 import "hwsagent/wal/internal/disk"
 
-// uncache would take the synced pages of a file out of the page cache, see Linux's.
+// uncache does nothing; see the implementation for Linux.
 func uncache(disk.File) {}

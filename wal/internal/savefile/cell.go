@@ -10,8 +10,8 @@ import (
 )
 
 // A savepoint file is an array of cells of one disk sector each, and a record is one or more
-// cells in a row. No cell holds bytes of two records, so writing a record touches no sector that
-// an older record needs. A cell is
+// consecutive cells. Two records never share a cell, so writing a record does not touch a
+// sector of an older record. A cell is
 //
 //	identity (32 bytes), part (1), parts (1), length of the payload (2), count (4), checksum of the cell (4),
 //	payload (up to 436), the identity again
@@ -20,7 +20,7 @@ import (
 //
 //	magic (2), version (1), kind (1), generation (8), sequence number (8), owner (8), checksum (4)
 //
-// The identity is there twice, with a checksum each, so that a damaged cell still says whose it is.
+// Each cell has the identity twice, each with a checksum, so that a damaged cell can still be identified.
 // Numbers are big-endian, checksums are CRC-32C.
 const (
 	cellSize     = 512
@@ -31,50 +31,50 @@ const (
 	cellPayload  = cellSize - cellHead - identitySize // bytes of a record that a cell holds
 	maxCells     = 255                                // of one record
 
-	// MaxBody bounds the body of a record, in bytes. As much is left for names.
+	// MaxBody bounds the body of a record, in bytes. The other half of a record is for names.
 	MaxBody = maxCells / 2 * cellPayload
 
 	snapshotFlag = 0x80 // in the byte of the kind
 )
 
-// recordKind says what a savepoint record holds.
+// recordKind is the kind of content of a savepoint record.
 type recordKind uint8
 
 const (
-	kindTarget recordKind = iota + 1 // what a target says
-	kindRename                       // the same; the queue was that of another target, which it ends
+	kindTarget recordKind = iota + 1 // the state of a target
+	kindRename                       // the same for a target that takes over the queue of another, which ends
 	kindDrop                         // the end of a target's queue
-	kindLog                          // what concerns no single target
+	kindLog                          // a LogRecord
 )
 
-// identity says which record a cell belongs to.
+// identity identifies the record of a cell.
 type identity struct {
 	kind recordKind
 
-	// snapshot says that the record was written when the file was begun, and not appended later.
+	// snapshot means that the record is part of the snapshot, and was not appended later.
 	snapshot bool
 
-	// generation is the number of the snapshot that the file began with. Cells with a smaller
-	// one are left over from an earlier use of the file.
+	// generation is the number of the file's snapshot. Cells with a smaller one are left over
+	// from an earlier use of the file.
 	generation uint64
 
-	// sequence orders the records of both files: of two that speak of a target the greater one counts.
+	// sequence orders the records of both files: for each target the greatest counts.
 	sequence uint64
 
-	owner uint64 // ownerOf the target's name; 0 if the record is not one target's
+	owner uint64 // ownerOf the target's name; 0 if the record does not belong to one target
 }
 
 // cell is a decoded cell.
 type cell struct {
 	identity
-	known bool // the identity could be read
-	whole bool // so could everything else
-	blank bool // the cell was never written, to its end
+	known bool // the identity is readable
+	whole bool // the whole cell is readable
+	blank bool // the cell was never written completely
 
 	part, parts int
 
-	// count is the number of cells of the snapshot if this is one of them. In an appended cell it is how many
-	// cells of the file were durable when this one was written.
+	// count is the number of cells of the snapshot in a cell of it. In an appended cell it is the number of cells
+	// of the file that were durable when this one was written.
 	count int
 
 	payload []byte // part of the decoded bytes
@@ -87,10 +87,10 @@ func ownerOf(name string) uint64 {
 	return h.Sum64()
 }
 
-// cellsFor is how many cells a payload of n bytes takes.
+// cellsFor is the number of cells for a payload of n bytes.
 func cellsFor(n int) int { return max(1, (n+cellPayload-1)/cellPayload) }
 
-// appendRecord appends the cells of a record, which has maxCells at most, to b.
+// appendRecord appends the cells of a record, at most maxCells, to b.
 func appendRecord(b []byte, id identity, count int, payload []byte) []byte {
 	parts := cellsFor(len(payload))
 	for part := range parts {
@@ -122,12 +122,12 @@ func (id identity) put(b []byte) {
 	binary.BigEndian.PutUint32(b[identitySize-4:], crc32.Checksum(b[:identitySize-4], segment.Castagnoli))
 }
 
-// cellChecksum covers everything in a cell but the checksum itself.
+// cellChecksum covers the whole cell except the checksum itself.
 func cellChecksum(c []byte) uint32 {
 	return crc32.Update(crc32.Checksum(c[:cellHead-4], segment.Castagnoli), segment.Castagnoli, c[cellHead:])
 }
 
-// FormatError says that the files are of a format that this build does not read. Going on without them would lose positions.
+// FormatError means that this build cannot read the format of the files. Continuing without them would lose positions.
 type FormatError struct{ problem string }
 
 func (e *FormatError) Error() string { return e.problem }
@@ -136,14 +136,14 @@ func newerFormat(version byte) error {
 	return &FormatError{fmt.Sprintf("savepoints have format version %d, this build reads up to %d: use a newer hwsagent or another --storage.path", version, cellVersion)}
 }
 
-// earlierFormat says that savepoints are of the format with one file for each target.
+// earlierFormat is the error for savepoints of the format with one file per target.
 func earlierFormat() error {
 	return &FormatError{"savepoints are of an earlier format, which this build does not read; nothing was changed: " +
 		"run the hwsagent that wrote them until no target has anything pending, stop it, and start this one with another --storage.path"}
 }
 
-// decodeCell decodes a cell, which has cellSize bytes. Damage is no error. A write that the disk refused may have left the
-// beginning of a cell: that counts as the cell which was there before.
+// decodeCell decodes a cell of cellSize bytes. Damage is not an error. A failed write may have left only the beginning of a
+// new cell: that counts as the previous cell.
 func decodeCell(b []byte) (c cell, err error) {
 	const tail = cellSize - identitySize
 	begins, ok, err := decodeIdentity(b[:identitySize])
@@ -169,7 +169,7 @@ func decodeCell(b []byte) (c cell, err error) {
 	return c, nil
 }
 
-// decodeIdentity decodes an identity; not ok if it is damaged. The error is a *FormatError.
+// decodeIdentity decodes an identity; ok is false if it is damaged. The error is a *FormatError.
 func decodeIdentity(b []byte) (id identity, ok bool, err error) {
 	if string(b[:2]) != cellMagic || binary.BigEndian.Uint32(b[identitySize-4:]) != crc32.Checksum(b[:identitySize-4], segment.Castagnoli) {
 		return id, false, nil

@@ -8,13 +8,13 @@ import (
 	"os"
 )
 
-// trace is what a file must have if it is the one that this process writes; the zero value says nothing.
+// trace identifies the file that this process writes by its records; the zero value matches any file.
 type trace struct {
 	first, last identity // of its records
-	at          int64    // where the last one begins, bytes
+	at          int64    // offset of the last record, bytes
 }
 
-// Check looks whether the files are still there, and the same. One that is not is written anew by the next sync.
+// Check checks that the files still exist and are the same. The next sync rewrites a file that is not.
 func (s *Store) Check() error {
 	for i := range names {
 		s.mu.Lock()
@@ -29,8 +29,8 @@ func (s *Store) Check() error {
 	return nil
 }
 
-// gone says what has happened to the i-th file if a process that is started now would not find in it what this one has
-// written; "" if it would, or if that cannot be told.
+// gone describes what happened to the i-th file if a process started now would not find the records of this process in it;
+// "" if it would, or if that is unknown.
 func (s *Store) gone(i int, wants trace, size int64) (what string, err error) {
 	f, err := s.dir.Open(names[i], os.O_RDWR)
 	if errors.Is(err, fs.ErrNotExist) {
@@ -46,7 +46,7 @@ func (s *Store) gone(i int, wants trace, size int64) (what string, err error) {
 	differs := func(at int64, n int, same func(b []byte) bool) bool {
 		b := make([]byte, n)
 		if _, err := f.ReadAt(b, at); err != nil {
-			return errors.Is(err, io.EOF) // else it is damage, which a start finds
+			return errors.Is(err, io.EOF) // other errors are damage, which a start detects
 		}
 		return !same(b)
 	}
@@ -65,7 +65,7 @@ func (s *Store) gone(i int, wants trace, size int64) (what string, err error) {
 	return "", nil
 }
 
-// vanished has the i-th file written anew, unless that is to be done already.
+// vanished makes the next sync rewrite the i-th file, unless that is already due.
 func (s *Store) vanished(i int) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -73,13 +73,13 @@ func (s *Store) vanished(i int) {
 	if s.blank[i] {
 		return
 	}
-	what, err := s.gone(i, s.traces[i], s.sizes[i]) // once more, for a snapshot may have been written meanwhile
+	what, err := s.gone(i, s.traces[i], s.sizes[i]) // check again: a snapshot may have been written meanwhile
 	if err != nil || what == "" {
 		return
 	}
 	s.logger.Error("A savepoint file was changed under the running agent; writing it anew", "file", names[i], "change", what)
 	if s.files[i] != nil {
-		_ = s.files[i].Close() // it has no name any more
+		_ = s.files[i].Close() // the open file no longer has this name
 	}
 	s.files[i], s.sizes[i], s.blank[i], s.traces[i] = nil, 0, true, trace{}
 	s.active, s.compact = 1-i, true

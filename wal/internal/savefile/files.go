@@ -15,8 +15,8 @@ import (
 	"hwsagent/wal/internal/segment"
 )
 
-// readFiles reads both files, and how long they are. Damage is no error, and neither is a page that the disk
-// refuses to read. Anything else in the directory is left alone, but for savepoints of an earlier format: these are refused.
+// readFiles reads both files and their sizes. Damage and unreadable pages are not errors. Other files in the
+// directory are ignored, except that savepoints of an earlier format are an error.
 func readFiles(dir Directory, logger *slog.Logger) (files [2]contents, sizes [2]int64, err error) {
 	infos, err := dir.List()
 	if err != nil {
@@ -40,7 +40,7 @@ func readFiles(dir Directory, logger *slog.Logger) (files [2]contents, sizes [2]
 	return files, sizes, nil
 }
 
-// checkForeign says whether a file is a savepoint of the earlier format: it had two slots, each with this at its beginning.
+// checkForeign returns an error if a file is a savepoint of the earlier format, whose two slots each begin with magic.
 func checkForeign(dir Directory, name string) error {
 	const magic, slot = "hwsp", 16 * 1024
 	f, err := dir.Open(name, os.O_RDONLY)
@@ -57,7 +57,7 @@ func checkForeign(dir Directory, name string) error {
 	return nil
 }
 
-// refreshFile makes durable what can be read of a file.
+// refreshFile makes the readable parts of a file durable.
 func refreshFile(dir Directory, name string, size int64) (err error) {
 	f, err := dir.Open(name, os.O_RDWR)
 	if err != nil {
@@ -70,15 +70,15 @@ func refreshFile(dir Directory, name string, size int64) (err error) {
 	return dir.Sync()
 }
 
-// Refresh makes durable what can be read of a file between two offsets. The process that wrote it may have been killed
-// before its fsync, or after one that had failed: the system may then take what it could not write for written, and no other
-// fsync writes that. So the same bytes are written once more, in their place, and synced.
+// Refresh makes the readable bytes of a file between two offsets durable. The process that wrote them may have been killed
+// before its fsync, or after a failed one: the kernel may then treat unwritten pages as clean, and no later fsync writes
+// them. So Refresh writes the same bytes again in place and syncs the file.
 func Refresh(f disk.File, from, to int64) error {
 	b := make([]byte, readPiece)
 	for at := from; at < to; at += readPiece {
 		n, err := f.ReadAt(b[:min(readPiece, to-at)], at)
 		if err != nil && !errors.Is(err, io.EOF) || segment.AllZero(b[:n]) {
-			continue // what cannot be read was not taken in, and zeros say nothing
+			continue // unreadable bytes were not used, and zeros hold no records
 		}
 		if _, err := f.WriteAt(b[:n], at); err != nil {
 			return err
@@ -87,26 +87,26 @@ func Refresh(f disk.File, from, to int64) error {
 	return f.Sync()
 }
 
-// readPatience is how long a start waits, each time, before it asks the disk again for a piece that it refused.
+// readPatience returns the delays before each retry of reading an unreadable piece.
 func readPatience() []time.Duration {
 	return []time.Duration{100 * time.Millisecond, 300 * time.Millisecond, time.Second}
 }
 
-// readPiece is how much of a savepoint file is given up together where the disk refuses to read it, in bytes.
+// readPiece is the size, in bytes, in which savepoint files are read, and in which unreadable parts are given up.
 const readPiece = 4096
 
 // readFile reads one file, a piece at a time.
 func readFile(dir Directory, index int, size int64, logger *slog.Logger) (contents, error) {
 	f, err := dir.Open(names[index], os.O_RDONLY)
 	if errors.Is(err, fs.ErrNotExist) {
-		return contents{index: index}, nil // it has gone meanwhile
+		return contents{index: index}, nil // removed meanwhile
 	}
 	if err != nil {
 		return contents{}, err
 	}
 	defer f.Close()
 	var cells []cell
-	var piece []byte // its cells keep parts of it, unless all are blank
+	var piece []byte // cells refer to parts of it, unless all are blank
 	for at := int64(0); at < size; at += readPiece {
 		if piece == nil {
 			piece = make([]byte, readPiece)
@@ -123,7 +123,7 @@ func readFile(dir Directory, index int, size int64, logger *slog.Logger) (conten
 		if err != nil && !errors.Is(err, io.EOF) {
 			logger.Error("A page of the savepoints cannot be read", "file", names[index], "offset", at, "err", err)
 			for i := range b {
-				b[i] = 0xff // no cell
+				b[i] = 0xff // not a valid cell
 			}
 			n = len(b)
 		}
@@ -139,7 +139,7 @@ func readFile(dir Directory, index int, size int64, logger *slog.Logger) (conten
 	}
 	s := scanCells(index, cells)
 	if s.generation > 0 && !wholeLength(size) {
-		s.bad = append(s.bad, badCell{at: math.MaxInt}) // the records that were cut off may have been of any target
+		s.bad = append(s.bad, badCell{at: math.MaxInt}) // the truncated records may have been of any target
 	}
 	return s, nil
 }

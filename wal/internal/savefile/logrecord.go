@@ -8,29 +8,29 @@ import (
 	"hwsagent/wal/internal/segment"
 )
 
-// LogRecord is what the files say of the log as a whole.
+// LogRecord is the state of the log as a whole.
 type LogRecord struct {
-	// Durable is the last commit of the log that was durable at that time. Without it, samples at the
-	// log's end that become unreadable would not be missed.
+	// Durable is the last durable commit of the log at that time. Without it, the loss of durable
+	// samples at the end of the log would not be detected.
 	Durable segment.Mark
 
 	Lost Lost
 }
 
-// Lost are targets without a readable record: each begins with the oldest data as soon as the
-// log is asked for it.
+// Lost is the set of targets whose records are unreadable. Each begins at the oldest data when
+// it is opened or enrolled again.
 type Lost struct {
-	All    bool            // any target that has no record may be one
-	Owners map[uint64]bool // ownerOf its name
+	All    bool            // any target without a record may be lost
+	Owners map[uint64]bool // ownerOf of the names
 }
 
-// maxLostOwners bounds the owners that are remembered one by one.
+// maxLostOwners bounds Lost.Owners.
 const maxLostOwners = 200
 
-// Any reports whether there may be one.
+// Any reports whether any target may be lost.
 func (l *Lost) Any() bool { return l.All || len(l.Owners) > 0 }
 
-// Has reports whether a target of that name may be one.
+// Has reports whether the target of that name may be lost.
 func (l *Lost) Has(name string) bool { return l.All || l.Owners[ownerOf(name)] }
 
 func (l *Lost) add(owner uint64) {

@@ -14,34 +14,34 @@ type record struct {
 	payload  []byte
 }
 
-// badCell is damage in a savepoint file: something was written there and cannot be read.
+// badCell is damage in a savepoint file: a cell that was written and is unreadable.
 type badCell struct {
 	identity
-	known bool // the identity is
+	known bool // the identity is readable
 	at    int  // index of the cell
 }
 
-// contents is what the cells of one file say.
+// contents is the result of reading the cells of one file.
 type contents struct {
 	present    bool
 	index      int
-	generation uint64 // 0: it has no record
+	generation uint64 // 0: no records
 	top        uint64 // greatest sequence number
-	first      uint64 // least sequence number of the snapshot, as far as that can be read
+	first      uint64 // least readable sequence number of the snapshot
 	records    []record
 	bad        []badCell
-	snapshot   int // cells that its snapshot has; 0: not known
+	snapshot   int // number of cells of the snapshot; 0: unknown
 
-	// complete says that the whole snapshot was on the disk once. Otherwise a power cut came while it was being written, so nothing
-	// rests on it.
+	// complete means that the whole snapshot was once on the disk. Otherwise a power cut came during its writing, and the store
+	// never relied on it.
 	complete bool
 }
 
-// scanCells reads the cells of a file. What is left of an earlier generation is passed over.
+// scanCells reads the cells of a file. It skips cells left over from an earlier generation.
 //
-// A power cut leaves each sector as it was or as it was to be. So a cell that makes no sense is damage. A cell that
-// is missing, since it is blank or of an earlier generation, is damage if a later record says that it was durable; otherwise
-// nothing rested on it.
+// A power cut leaves each sector either old or new. So an invalid cell is damage. A missing cell, one that is blank
+// or of an earlier generation, is damage if a later record says that it was durable; otherwise the store never relied on
+// it.
 func scanCells(index int, cells []cell) contents {
 	f := contents{present: true, index: index}
 	for i := range cells {
@@ -62,7 +62,7 @@ func scanCells(index int, cells []cell) contents {
 			f.bad = append(f.bad, badCell{c.identity, true, i})
 		case !c.known && !c.blank && i <= end:
 			f.bad = append(f.bad, badCell{at: i})
-			end = max(end, i+1) // damage of the last cells lies behind the last good one
+			end = max(end, i+1) // include damaged cells after the last good one
 		case i < durable:
 			f.bad = append(f.bad, badCell{at: i})
 		}
@@ -71,8 +71,8 @@ func scanCells(index int, cells []cell) contents {
 	return f
 }
 
-// extent finds out what the snapshot is. It returns how many cells the file's generation spans, and how many of them were
-// durable as far as they tell.
+// extent determines the extent of the snapshot. It returns the number of cells that the file's generation spans, and how many
+// of them were durable according to the cells.
 func (f *contents) extent(cells []cell) (end, durable int) {
 	for i := range cells {
 		c := &cells[i]
@@ -88,7 +88,7 @@ func (f *contents) extent(cells []cell) (end, durable int) {
 		case c.snapshot:
 			f.snapshot = c.count
 		default:
-			// Nothing is appended before the snapshot is durable.
+			// Records are appended only after the snapshot is durable.
 			durable, f.complete = max(durable, min(c.count, len(cells))), true
 		}
 	}
@@ -98,7 +98,7 @@ func (f *contents) extent(cells []cell) (end, durable int) {
 	return end, durable
 }
 
-// record reads the record that begins at the i-th cell. It returns how many cells that takes.
+// record reads the record that begins at the i-th cell. It returns the number of cells of the record.
 func (f *contents) record(cells []cell, i, durable int) int {
 	first := &cells[i]
 	r := record{identity: first.identity, file: f.index, at: i, payload: slices.Clip(first.payload)}
@@ -110,7 +110,7 @@ func (f *contents) record(cells []cell, i, durable int) int {
 			r.payload = append(r.payload, c.payload...)
 		case c.identity == first.identity, !c.known && !c.blank:
 			damaged = true
-		default: // a power cut took it, before it was durable or not
+		default: // lost to a power cut, perhaps before it was durable
 			missing = true
 		}
 	}
@@ -123,35 +123,35 @@ func (f *contents) record(cells []cell, i, durable int) int {
 	return next - i
 }
 
-// Kept is the newest that the files say of one target.
+// Kept is the newest record of one target.
 type Kept[T any] struct {
 	Value  T
 	Doubt  bool // a newer record may have been lost
 	record record
-	ended  bool // it has no queue any more
+	ended  bool // the target no longer has a queue
 }
 
-// Saved is what both files say together.
+// Saved is the merged content of both files.
 type Saved[T any] struct {
 	Targets    map[string]*Kept[T] // by name
 	Log        LogRecord
-	Generation uint64 // of the newest snapshot; 0: there is none
-	Base       int    // index of the file that everything rests on: the other one may be overwritten
-	Damaged    int    // places that could not be read and may have cost something
+	Generation uint64 // of the newest snapshot; 0: none
+	Base       int    // index of the file that must be kept: the other one may be overwritten
+	Damaged    int    // unreadable places that may have lost records
 
-	logAt    uint64 // sequence number of the record that Log is from
+	logAt    uint64 // sequence number of the record of Log
 	sequence uint64 // the greatest in use
 	decode   Decode[T]
 }
 
-// Decode decodes the body of a target's record. A record with an error is passed over.
+// Decode decodes the body of a target's record. Records with an error are skipped.
 type Decode[T any] func(body []byte) (T, error)
 
-// merge puts together what the two files say.
+// merge merges the records of the two files.
 //
-// The newest complete snapshot names all targets that there were. Later records count by their sequence numbers: those behind it, and
-// those that went to the other file while it was being written. What the other file says otherwise is of use only where damage has
-// cost something: a target that the snapshot does not name has ended.
+// The newest complete snapshot names all targets that existed. Later records count by their sequence numbers: those after the snapshot,
+// and those appended to the other file while the snapshot was being written. Older records of the other file matter only after damage,
+// because a target that the snapshot does not name has ended.
 func merge[T any](files [2]contents, decode Decode[T]) Saved[T] {
 	older, newer := &files[0], &files[1]
 	if older.generation > newer.generation {
@@ -186,7 +186,7 @@ func merge[T any](files [2]contents, decode Decode[T]) Saved[T] {
 	return s
 }
 
-// mayHide reports whether a target may have a record in the snapshot that cannot be read.
+// mayHide reports whether the snapshot may have an unreadable record of a target.
 func (f *contents) mayHide(name string) bool {
 	return slices.ContainsFunc(f.bad, func(b badCell) bool {
 		if b.known {
@@ -196,7 +196,7 @@ func (f *contents) mayHide(name string) bool {
 	})
 }
 
-// take takes a record in.
+// take merges a record into s.
 func (s *Saved[T]) take(r record) {
 	set := func(name string, t *Kept[T]) {
 		if was := s.Targets[name]; was == nil || was.record.sequence < r.sequence {
@@ -213,7 +213,7 @@ func (s *Saved[T]) take(r record) {
 		return
 	case kindTarget, kindDrop, kindRename:
 	default:
-		return // no build of this version writes such a record, nor one that cannot be decoded
+		return // builds of this version write no records of other kinds
 	}
 	var ended string
 	if r.kind != kindTarget {
@@ -232,8 +232,8 @@ func (s *Saved[T]) take(r record) {
 	}
 }
 
-// judge finds out what damage has cost: targets of which a newer savepoint may have been lost are
-// doubted, and those of which nothing is left are remembered as lost.
+// judge determines the effect of damage: it sets Doubt for targets that may have lost a newer
+// savepoint, and records targets without any record as lost.
 func (s *Saved[T]) judge(base, older, newer *contents) {
 	owners := make(map[uint64]*Kept[T], len(s.Targets))
 	for name, t := range s.Targets {
@@ -244,7 +244,7 @@ func (s *Saved[T]) judge(base, older, newer *contents) {
 		switch t := owners[b.owner]; {
 		case !b.known:
 			s.suspect(func(r *record) bool {
-				// A record behind it makes up for it. So does one in a snapshot that has one of each target.
+				// A later record replaces the damaged one. So does any record in this file if the damage is in its snapshot.
 				return r.file == base.index && (r.at > b.at || b.at < base.snapshot)
 			})
 		case b.owner == 0 || t != nil && t.record.sequence > b.sequence:
@@ -257,14 +257,14 @@ func (s *Saved[T]) judge(base, older, newer *contents) {
 	switch {
 	case !older.present && !newer.present:
 	case older.generation == 0, older.generation == newer.generation, !base.complete:
-		// Both files have a snapshot from the beginning on, and never the same. So the newest file may be gone.
+		// Both files always have a snapshot, with different generations. So the newest file may have been lost.
 		s.Damaged++
 		s.suspect(func(*record) bool { return false })
 	}
 }
 
-// suspect notes what the loss of a record of an unknown owner may cost. unharmed says of which targets the
-// newest record is there for certain.
+// suspect records the possible effect of losing a record of an unknown owner. unharmed reports whether a record
+// is certainly the newest of its target.
 func (s *Saved[T]) suspect(unharmed func(newest *record) bool) {
 	for _, t := range s.Targets {
 		t.Doubt = t.Doubt || !unharmed(&t.record)
@@ -272,33 +272,32 @@ func (s *Saved[T]) suspect(unharmed func(newest *record) bool) {
 	s.Log.Lost.All = true
 }
 
-// What a snapshot needs, and how long a file is made for it, in bytes: long enough that writing snapshots is a small
-// part of all that is written.
+// File sizes in bytes. Files are large enough for snapshots to be a small part of all writes.
 const (
 	minFile = 256 << 10
 	maxFile = 64 << 20
 )
 
-// capacity is how long a file is to be that begins with a snapshot of n bytes.
+// capacity is the size for a file that begins with a snapshot of n bytes.
 func capacity(n int64) int64 {
 	size := int64(minFile)
 	for size < 8*n && size < maxFile {
 		size *= 2
 	}
-	for compactionDue(n+n/8, size) { // else the next snapshot would be due as soon as this one is written
+	for compactionDue(n+n/8, size) { // otherwise the next snapshot would be due as soon as this one is written
 		size *= 2
 	}
 	return size
 }
 
-// compactionDue reports whether the next round is to leave a file of that size for a new snapshot in the other one. That
-// takes the place of the round's fsync, so a snapshot costs no fsync of its own.
+// compactionDue reports whether the next round must write a snapshot to the other file. The snapshot's fsync replaces the
+// one of the round, so a snapshot adds no fsync.
 func compactionDue(used, size int64) bool { return used > size/8*3 }
 
-// compactionUrgent reports whether such a round is to begin at once: more than an eighth of the file was written since the one
-// before. The other half is for what is appended while the snapshot is being written, or an fsync hangs.
+// compactionUrgent reports whether that round must begin at once: more than an eighth of the file was written after compaction
+// became due. The other half of the file is for records appended while the snapshot is written, or while an fsync hangs.
 func compactionUrgent(used, size int64) bool { return used > size/2 }
 
-// wholeLength reports whether files are ever made that long. Their length is durable before anything else in them is, so one of
-// another length is cut off.
+// wholeLength reports whether the store creates files of that size. The size of a file is durable before its content, so a file of
+// another size is truncated.
 func wholeLength(size int64) bool { return size >= minFile && size&(size-1) == 0 }

@@ -9,9 +9,9 @@ import (
 	"hwsagent/wal/internal/disk"
 )
 
-// rewriteLocked writes a snapshot to the file that is not active, and makes that the active one. It lets mu go while
-// it waits for the disk: if there is room in the active file, appending goes on there meanwhile. grew says that the file has
-// become longer.
+// rewriteLocked writes a snapshot to the inactive file, which then becomes the active one. It releases mu while it waits
+// for the disk; meanwhile records are appended to the active file if it has room. grew means that the inactive file became
+// longer.
 func (s *Store) rewriteLocked() (grew bool, err error) {
 	to := 1 - s.active
 	s.tried++
@@ -28,11 +28,11 @@ func (s *Store) rewriteLocked() (grew bool, err error) {
 	s.mu.Lock()
 	grew, s.sizes[to] = size > s.sizes[to], size
 	if err != nil {
-		s.compact = true // the records that were appended before are not durable
+		s.compact = true // the records appended before are not durable
 		return grew, fmt.Errorf("write savepoints: %w", err)
 	}
 	if s.unsure && !s.harmed {
-		s.blank[1-to] = false // it has been refreshed
+		s.blank[1-to] = false // the file has been refreshed
 	}
 	s.unsure, s.harmed = false, false
 	s.active, s.generation, s.synced, s.compact, s.blank[to] = to, begins.generation, through, false, false
@@ -42,15 +42,15 @@ func (s *Store) rewriteLocked() (grew bool, err error) {
 		c.t.RelyOn(c.Credit)
 	}
 	for _, c := range s.unsynced {
-		c.t.Unwritten() // it is in the other file only
+		c.t.Unwritten() // its record is only in the other file
 	}
 	s.unsynced = nil
-	s.logOld = true // a record behind it proves that the snapshot is durable
+	s.logOld = true // a record after the snapshot proves that it is durable
 	s.putAllLocked(false)
 	return grew, nil
 }
 
-// snapshotLocked encodes everything, and notes that it is written. begins is its first record.
+// snapshotLocked encodes all records, and marks them as written. begins is the identity of the first.
 func (s *Store) snapshotLocked() (b []byte, begins identity, credits []credit) {
 	type record struct {
 		identity
@@ -77,13 +77,13 @@ func (s *Store) snapshotLocked() (b []byte, begins identity, credits []credit) {
 	return b, records[0].identity, credits
 }
 
-// replace makes a file begin with a snapshot, durably, and have room for what will follow, if there is some. It returns the size of
-// the file.
+// replace durably writes a snapshot to the beginning of a file, and extends the file for later records if the disk has room. It
+// returns the size of the file.
 func (s *Store) replace(to int, size int64, snapshot []byte) (int64, error) {
 	if s.files[to] == nil {
 		flag := os.O_RDWR
 		if size == 0 {
-			flag |= os.O_CREATE | os.O_TRUNC // a file that is there is not the one that this process wrote
+			flag |= os.O_CREATE | os.O_TRUNC // this process did not write an existing file
 		}
 		f, err := s.dir.Open(names[to], flag)
 		if err != nil {
@@ -93,7 +93,7 @@ func (s *Store) replace(to int, size int64, snapshot []byte) (int64, error) {
 	}
 	f := s.files[to]
 	size, err := growFile(f, size, capacity(int64(len(snapshot))))
-	if size >= int64(len(snapshot)) { // else an error says why
+	if size >= int64(len(snapshot)) { // otherwise err has the reason
 		if _, err = f.WriteAt(snapshot, 0); err == nil {
 			err = f.Sync()
 		}
@@ -104,15 +104,15 @@ func (s *Store) replace(to int, size int64, snapshot []byte) (int64, error) {
 	}
 	if err != nil {
 		err = errors.Join(err, f.Close())
-		s.files[to] = nil // a new descriptor next time
+		s.files[to] = nil // use a new descriptor next time
 	}
 	return size, err
 }
 
-// growFile gives a file that is about to be overwritten a length that wholeLength knows, durably: the one that is wanted, with zeros
-// written there, or a smaller one if the disk refuses that. It returns the length.
+// growFile durably gives a file that is about to be overwritten a size that wholeLength accepts: want, filled with zeros, or a smaller
+// one if the disk refuses that. It returns the size.
 func growFile(f disk.File, size, want int64) (int64, error) {
-	if size > 0 && !wholeLength(size) { // a power cut came while it grew
+	if size > 0 && !wholeLength(size) { // a power cut interrupted an earlier growth
 		whole := int64(minFile)
 		for 2*whole <= size {
 			whole *= 2
@@ -131,7 +131,7 @@ func growFile(f disk.File, size, want int64) (int64, error) {
 	zeros := make([]byte, minFile)
 	for at := size; at < want; at += minFile {
 		if _, err := f.WriteAt(zeros, at); err != nil {
-			return size, errors.Join(err, f.Truncate(size)) // a file of another length would look cut off
+			return size, errors.Join(err, f.Truncate(size)) // a file of another size would look truncated
 		}
 	}
 	if err := f.Sync(); err != nil {

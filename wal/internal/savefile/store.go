@@ -12,77 +12,77 @@ import (
 	"hwsagent/wal/internal/segment"
 )
 
-// ErrClosed is the error of what a closed store is asked to make durable.
+// ErrClosed is the error of Sync, Flush and End on a closed store.
 var ErrClosed = errors.New("log is closed")
 
-// names are the two files. No savepoint file of an earlier format has such a name.
+// names are the names of the two files. Savepoint files of earlier formats have other names.
 var names = [2]string{"records.0", "records.1"}
 
-// Store keeps the newest record of each target in two files. One of them is active: it begins with a snapshot,
-// and records are appended to it. When three eighths of it are used, or it has had an error, a new snapshot is written
-// to the other one, which is active from then on. So there is always a file that was durable as a whole and that no write
-// touches but behind what is durable.
+// Store keeps the newest record of each target in two files. The active file begins with a snapshot, to which records
+// are appended. When three eighths of it are used, or after an error, a new snapshot is written to the other file, which
+// then becomes the active one. So there is always one file with a durable snapshot, to which writes only append behind
+// the durable records.
 //
-// What is written counts after a kill; it is durable when Sync returns. All methods are safe for concurrent use.
+// Written records survive a kill; they are durable when Sync returns. All methods are safe for concurrent use.
 //
-// Invariant: nothing is appended to a file before its snapshot is durable.
-// Invariant: a file that had an error is not appended to, and not synced, until a new snapshot is in it.
+// Invariant: records are appended to a file only after its snapshot is durable.
+// Invariant: after an error, a file is neither appended to nor synced until it has a new snapshot.
 type Store struct {
 	dir    Directory
 	logger *slog.Logger
-	all    iter.Seq[Target] // in the order of names; called with mu held
+	all    iter.Seq[Target] // ordered by name; called with mu held
 
-	mu         sync.Mutex // guards what follows; taken before a target's; never held during an fsync
-	cond       sync.Cond  // a sync has ended
-	buf, cells []byte     // of the record that is being written
+	mu         sync.Mutex // guards the following fields; taken before a target's mutex; never held during an fsync
+	cond       sync.Cond  // signals the end of a sync
+	buf, cells []byte     // buffers for the record being written
 
-	active     int          // index of the file that is appended to
-	unsure     bool         // the active file is an earlier process', and may not be durable
-	harmed     bool         // and has damage
-	files      [2]disk.File // nil: not open, or not to be trusted
+	active     int          // index of the active file
+	unsure     bool         // the active file is from an earlier process, and may not be durable
+	harmed     bool         // the active file is from an earlier process, and the files are damaged
+	files      [2]disk.File // nil: not open, or abandoned after an error
 	sizes      [2]int64     // bytes
-	blank      [2]bool      // has no snapshot that is durable, as far as this process knows
+	blank      [2]bool      // the file has no snapshot known to be durable
 	traces     [2]trace
 	used       int64  // bytes of the active file
-	durable    int64  // of these
+	durable    int64  // durable bytes of the active file
 	generation uint64 // of the active file
 	tried      uint64 // the greatest generation that was tried
 
-	sequence uint64 // of the record written last
-	synced   uint64 // of the last one that is durable
+	sequence uint64 // of the last record written
+	synced   uint64 // of the last durable record
 	unsynced []credit
-	compact  bool // nothing may be appended before the next snapshot
-	single   bool // a target has records in the active file only: any page of that may be damaged
-	due      bool // the next round writes a snapshot because of that
-	changed  bool // something was to be written since it was opened
+	compact  bool // no records may be appended before the next snapshot
+	single   bool // a target has records only in the active file, where a damaged page could lose them
+	due      bool // the next round writes a snapshot
+	changed  bool // Flush was called since the store was opened
 	closed   bool
 
-	crowded chan struct{} // has one when a snapshot is urgent
+	crowded chan struct{} // has a value when a snapshot is urgent
 
-	// A round makes durable whatever has changed before it began. Rounds are numbered, and run one after the other.
-	began, ended uint64    // the last one that has
-	well         uint64    // the last one without an error
-	err          error     // of the last one that had one
-	since        time.Time // when rounds began to fail; zero if the last one was well
-	settling     int       // how many wait for the present round, and that no other one begins
+	// A round makes all changes durable that were made before it began. Rounds are numbered and run one at a time.
+	began, ended uint64    // the last round that began or ended
+	well         uint64    // the last round without an error
+	err          error     // of the last round with an error
+	since        time.Time // of the first failed round in a row; zero if the last round succeeded
+	settling     int       // callers in settledLocked, which keep the next round from beginning
 
 	log    LogRecord
-	logOld bool      // log has changed since it was written, in what is to be durable within a second
-	grewAt time.Time // since when log.Durable is further than what was written; zero: it is not
+	logOld bool      // log has changes that must be durable within a second
+	grewAt time.Time // since when log.Durable is ahead of the last written record; zero: it is not
 }
 
-// durableLag is for how long the record of how much of the log is durable may wait for another one that is to be
-// written. Alone it costs a page of the disk. With the second between two rounds it bounds the end of the log that is missing
-// without being counted, if it is destroyed together with a kill, to two seconds.
+// durableLag is how long the record of the log's durable end may wait for another record to be written with it. Alone it
+// costs the write of a disk page. If the end of the log is destroyed together with a kill, durableLag and the second between
+// two rounds bound the uncounted loss to two seconds.
 const durableLag = time.Second
 
-// credit is what the target t may rely on once a record of it is durable.
+// credit is the Credit that target t gets once its record is durable.
 type credit struct {
 	t Target
 	Credit
 }
 
-// Read reads the files in dir. A file that is not there and damage are no errors, a *FormatError is one.
+// Read reads the files in dir. Missing files and damage are not errors; another format is a *FormatError.
 func Read[T any](dir Directory, logger *slog.Logger, decode Decode[T]) (Saved[T], error) {
 	files, _, err := readFiles(dir, logger)
 	if err != nil {
@@ -91,8 +91,8 @@ func Read[T any](dir Directory, logger *slog.Logger, decode Decode[T]) (Saved[T]
 	return merge(files, decode), nil
 }
 
-// Open is Read, and returns a store that goes on with the files. It changes nothing: the first Sync does. all are the targets
-// that there are whenever it is called, in the order of names; it waits for no disk.
+// Open reads the files like Read, and returns a store that continues them. The first Sync changes the files, not Open. all
+// yields the current targets, ordered by name, and must not wait for the disk.
 func Open[T any](dir Directory, logger *slog.Logger, all iter.Seq[Target], decode Decode[T]) (*Store, Saved[T], error) {
 	files, sizes, err := readFiles(dir, logger)
 	if err != nil {
@@ -108,18 +108,18 @@ func Open[T any](dir Directory, logger *slog.Logger, all iter.Seq[Target], decod
 	return s, saved, nil
 }
 
-// Fresh reports whether the files had no record, and none has been made durable since.
+// Fresh reports whether the files had no records, and none has become durable since.
 func (s *Store) Fresh() bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	return s.generation == 0
 }
 
-// Crowded has a value when a snapshot is due before the next second: Flush then.
+// Crowded has a value when a snapshot is urgent: the receiver must call Flush.
 func (s *Store) Crowded() <-chan struct{} { return s.crowded }
 
-// Write writes the record of a target that has changed. What it returns is to be given to Sync. An error shows there,
-// and nowhere else: the record is written again as part of the next snapshot.
+// Write writes the record of a changed target. The caller passes the ticket to Sync, which returns any error. After an
+// error the record is written again as part of the next snapshot.
 func (s *Store) Write(t Target) (ticket uint64) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -128,7 +128,7 @@ func (s *Store) Write(t Target) (ticket uint64) {
 	return s.ticketLocked()
 }
 
-// ticketLocked is the round that makes durable what has changed by now; 0 if everything is.
+// ticketLocked returns the round that makes all changes so far durable; 0 if they are.
 func (s *Store) ticketLocked() uint64 {
 	if !s.compact && !s.due && !s.closed && s.synced == s.sequence {
 		return 0
@@ -136,7 +136,7 @@ func (s *Store) ticketLocked() uint64 {
 	return s.began + 1
 }
 
-// putLocked is Write.
+// putLocked implements Write.
 func (s *Store) putLocked(t Target) {
 	if s.compact || s.closed {
 		return
@@ -154,7 +154,7 @@ func (s *Store) putLocked(t Target) {
 	s.single = s.single || c.First
 }
 
-// appendLocked appends a record to the active file. If that cannot be, everything waits for the next snapshot.
+// appendLocked appends a record to the active file. If it cannot, all records wait for the next snapshot.
 func (s *Store) appendLocked(kind recordKind, name string, payload []byte) bool {
 	s.sequence++
 	id := identity{kind: kind, generation: s.generation, sequence: s.sequence}
@@ -176,27 +176,27 @@ func (s *Store) appendLocked(kind recordKind, name string, payload []byte) bool 
 	if !was && compactionUrgent(s.used, s.sizes[s.active]) {
 		select {
 		case s.crowded <- struct{}{}:
-		default: // the housekeeping will see the one that is there
+		default: // crowded already has a value
 		}
 	}
 	return true
 }
 
-// distrustLocked leaves the active file as it is.
+// distrustLocked abandons the active file after an error; the next round writes a snapshot.
 func (s *Store) distrustLocked(err error) {
 	s.logger.Warn("A savepoint file had an error; going on in the other one", "file", names[s.active], "err", err)
 	s.compact = true
 }
 
-// End makes durable that a target has no queue any more. If to is not nil, it has the queue from now on. change does the
-// same in memory; no snapshot is being written while it runs. After an error the caller takes back what change did: the next
-// snapshot names those targets that there are.
+// End durably ends the queue of a target. If to is not nil, the queue becomes that of to. change makes the same change in
+// memory; no snapshot is being written while it runs. After an error the caller must undo the change: the next snapshot
+// names the targets in memory.
 func (s *Store) End(name string, to Target, change func()) error {
 	s.mu.Lock()
 	s.settledLocked()
 	change()
 	if s.compact || s.closed {
-		// The next snapshot tells.
+		// The next snapshot records the change.
 	} else if payload := appendText(nil, name); to == nil {
 		s.appendLocked(kindDrop, name, payload)
 	} else {
@@ -212,8 +212,8 @@ func (s *Store) End(name string, to Target, change func()) error {
 	return s.Sync(ticket)
 }
 
-// settledLocked waits until no round runs, and none begins before the caller releases mu. The next one waits for it, so
-// that there is an end to this also while reservations are made without a pause.
+// settledLocked waits until no round runs, and none can begin before the caller releases mu. The next round waits for
+// the callers of settledLocked, so that continuous reservations cannot starve them.
 func (s *Store) settledLocked() {
 	s.settling++
 	for s.began > s.ended {
@@ -223,7 +223,7 @@ func (s *Store) settledLocked() {
 	s.cond.Broadcast()
 }
 
-// Renew has the next round write a snapshot, because the files may have a target that is none.
+// Renew makes the next round write a snapshot, because the files may name a target that does not exist.
 func (s *Store) Renew() {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -231,7 +231,7 @@ func (s *Store) Renew() {
 	s.due = true
 }
 
-// Learn notes how much of the log is durable.
+// Learn records the last durable commit of the log.
 func (s *Store) Learn(durable segment.Mark) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -243,7 +243,7 @@ func (s *Store) Learn(durable segment.Mark) {
 	}
 }
 
-// Durable is what Learn was told last, or an earlier process.
+// Durable returns the last durable commit from Learn, or from an earlier process.
 func (s *Store) Durable() segment.Mark {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -257,14 +257,14 @@ func (s *Store) IsLost(name string) bool {
 	return s.log.Lost.Has(name)
 }
 
-// MissAll says that any target may have had a record.
+// MissAll records that any target may be lost.
 func (s *Store) MissAll() {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.log.Lost.All, s.logOld = true, true
 }
 
-// Found says that a target has a record again.
+// Found records that a target has a record again.
 func (s *Store) Found(name string) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -274,7 +274,7 @@ func (s *Store) Found(name string) {
 	}
 }
 
-// FoundAll says that no target is missed but those that are known by their owner.
+// FoundAll records that only the targets in Lost.Owners are lost.
 func (s *Store) FoundAll() {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -284,8 +284,8 @@ func (s *Store) FoundAll() {
 	}
 }
 
-// Flush writes whatever has changed, and makes it durable. If patient is set, how much of the log is durable is
-// not written for its own sake before durableLag.
+// Flush writes all changes and makes them durable. If patient is true, a mere change of the log's durable end waits
+// for durableLag.
 func (s *Store) Flush(patient bool) error {
 	s.mu.Lock()
 	s.changed = true
@@ -296,7 +296,7 @@ func (s *Store) Flush(patient bool) error {
 	return s.Sync(ticket)
 }
 
-// putAllLocked writes the records of all targets that have changed, and that of the log; patient is as for Flush.
+// putAllLocked writes the records of all changed targets, and that of the log; patient is as for Flush.
 func (s *Store) putAllLocked(patient bool) {
 	for t := range s.all {
 		s.putLocked(t)
@@ -306,7 +306,7 @@ func (s *Store) putAllLocked(patient bool) {
 	}
 }
 
-// logDueLocked reports whether the record of the log is to be written now.
+// logDueLocked reports whether the record of the log must be written now.
 func (s *Store) logDueLocked(patient bool) bool {
 	if s.logOld || s.grewAt.IsZero() {
 		return s.logOld
@@ -314,7 +314,7 @@ func (s *Store) logDueLocked(patient bool) bool {
 	return !patient || s.synced != s.sequence || time.Since(s.grewAt) >= durableLag
 }
 
-// Sync returns when the round with that number has ended. Whoever finds none running runs one; the others wait for it.
+// Sync returns when the round of that number has ended. A caller that finds no round running runs one; others wait for it.
 func (s *Store) Sync(ticket uint64) error {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -334,17 +334,17 @@ func (s *Store) Sync(ticket uint64) error {
 	return nil
 }
 
-// roundLocked is one round. It lets mu go while it waits for the disk.
+// roundLocked runs one round. It releases mu while it waits for the disk.
 func (s *Store) roundLocked() {
 	s.began++
 	rewrite := s.compact || s.due || compactionDue(s.used, s.sizes[s.active])
 	s.due = false
 	if !rewrite {
 		s.syncActiveLocked()
-		rewrite = s.compact // there was an error
+		rewrite = s.compact // set after an error
 	}
 	var err error
-	for range 2 { // once more if the other file has no durable snapshot, or less room
+	for range 2 { // again if the other file has no durable snapshot, or less room
 		if err == nil && (rewrite || s.blank[1-s.active]) {
 			rewrite, err = s.rewriteLocked()
 		}
@@ -358,7 +358,7 @@ func (s *Store) roundLocked() {
 	s.cond.Broadcast()
 }
 
-// syncActiveLocked makes durable what was appended. It lets mu go during the fsync.
+// syncActiveLocked makes the appended records durable. It releases mu during the fsync.
 func (s *Store) syncActiveLocked() {
 	f, through, used, credits := s.files[s.active], s.sequence, s.used, s.unsynced
 	s.unsynced = nil
@@ -375,7 +375,7 @@ func (s *Store) syncActiveLocked() {
 	}
 }
 
-// RefusedFor is for how long syncs have failed; 0 if the last one was well.
+// RefusedFor is how long syncs have failed; 0 if the last one succeeded.
 func (s *Store) RefusedFor() time.Duration {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -385,10 +385,10 @@ func (s *Store) RefusedFor() time.Duration {
 	return time.Since(s.since)
 }
 
-// Close makes everything durable and closes the files.
+// Close makes all records durable and closes the files.
 func (s *Store) Close() (err error) {
 	s.mu.Lock()
-	changed := s.changed && !s.closed // else the log may have been refused, and stays as it is
+	changed := s.changed && !s.closed // without a Flush, Open of the log may have failed: do not change its files
 	s.mu.Unlock()
 	if changed {
 		err = s.Flush(false)
