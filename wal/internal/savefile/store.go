@@ -54,7 +54,7 @@ type Store struct {
 	compact  bool // no records may be appended before the next snapshot
 	single   bool // a target has records only in the active file, where a damaged page could lose them
 	due      bool // the next round writes a snapshot
-	changed  bool // Flush was called since the store was opened
+	changed  bool // Write or Flush was called since the store was opened
 	closed   bool
 
 	crowded chan struct{} // has a value when a snapshot is urgent
@@ -388,7 +388,7 @@ func (s *Store) RefusedFor() time.Duration {
 // Close makes all records durable and closes the files.
 func (s *Store) Close() (err error) {
 	s.mu.Lock()
-	changed := s.changed && !s.closed // without a Flush, Open of the log may have failed: do not change its files
+	changed := s.changed && !s.closed // otherwise Open of the log may have failed: do not change its files
 	s.mu.Unlock()
 	if changed {
 		err = s.Flush(false)
