@@ -173,7 +173,7 @@ func TestStatesAreUnderstood(t *testing.T) {
 	if _, _, code := hwsagent(t, "reload", "--storage.path", a.storage); code == exitOK {
 		t.Fatal("the fault did not take: the reload succeeded")
 	}
-	states = append(states, state{"config", "nonsense", `the reload at \d\d:\d\d`, `changed nothing; what was loaded at \d\d:\d\d:\d\d is in force`, "correct " + a.config})
+	states = append(states, state{"config", "nonsense", `the reload at \d\d:\d\d`, `changed nothing; the configuration loaded at \d\d:\d\d:\d\d stays in force`, "correct " + a.config})
 	understood(t, states, a.page, func() (string, int) {
 		stdout, _, code := hwsagent(t, "status", "--storage.path", a.storage)
 		return stdout, code

@@ -82,7 +82,7 @@ func configProblems(s Status) []Problem {
 		return all
 	}
 	return append(all, Problem{SeverityError, "config",
-		fmt.Sprintf("the reload at %s failed and changed nothing; what was loaded at %s is in force. %s",
+		fmt.Sprintf("the reload at %s failed and changed nothing; the configuration loaded at %s stays in force. %s",
 			clock(s.Now, s.Config.ReloadedAt), clock(s.Now, s.Config.LoadedAt), more(s.Config.ReloadError)),
 		"correct " + s.Config.File + ", check it with `hwsagent check --no-network`, and reload"})
 }
@@ -96,7 +96,7 @@ func logProblems(s Status) []Problem {
 			text += " since " + clock(s.Now, w.ErrorSince)
 		}
 		all = append(all, Problem{SeverityError, "wal", fmt.Sprintf("%s: %s. New samples are refused meanwhile (%s so far)", text, w.Error, samples(w.Refused)),
-			"make room or repair the file system at " + w.Dir + "; the agent goes on by itself"})
+			"make room or repair the file system at " + w.Dir + "; the agent resumes by itself"})
 	}
 	return all
 }
