@@ -35,7 +35,7 @@ type ConfigStatus struct {
 	LoadedAt    time.Time `json:"loaded_at,omitzero"`
 	ReloadError string    `json:"reload_error,omitempty"` // of the last reload, until one succeeds
 	ReloadedAt  time.Time `json:"reload_attempted_at,omitzero"`
-	// Underway describes a reload or command that takes too long, and what it waits for.
+	// Underway describes a reload or command that takes too long, and the part that it waits for.
 	Underway string `json:"underway,omitempty"`
 }
 

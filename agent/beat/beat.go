@@ -14,7 +14,7 @@ type Beat struct {
 
 	mu        sync.Mutex
 	listeners []*listener
-	timer     *time.Timer // nil: nobody listens
+	timer     *time.Timer // nil while there are no listeners
 	next      time.Time   // when it fires
 	count     int64       // of beats
 }
