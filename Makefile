@@ -20,7 +20,7 @@ NFPM         := .cache/nfpm-$(NFPM_VERSION)/nfpm
 # The compiler collects garbage for an eighth of its time otherwise; wal and remotewrite ask for the same in their tests.
 test race minimal scrapediff cross replant: export GOGC ?= 400
 
-.PHONY: all build minimal run test cover race lint fmt-check tidy-check cross bench bench-process bench-agents fleet bmcs conformance herd e2e oracle faults torture guarantees replant fuzz notice notice-check vulncheck ci clean install packages release
+.PHONY: all build minimal run test cover race lint fmt-check tidy-check cross bench bench-process bench-agents fleet million churn bmcs conformance herd e2e oracle faults torture guarantees replant fuzz notice notice-check vulncheck ci clean install packages release
 
 all: build test
 
@@ -35,17 +35,18 @@ run: build ## the demo: mutual TLS, bearer token, an outage, nothing lost
 # -p 3: on two cores, one of three packages waits for something.
 test: build ## everything that needs no other program; what is skipped says why
 	@mkdir -p .cache
-	$(GO) test -vet=all -coverpkg ./wal,./wal/internal/disk,./wal/internal/savefile,./wal/internal/segment -coverprofile .cache/wal.cover ./wal ./wal/internal/disk ./wal/internal/savefile ./wal/internal/segment & wal=$$!; others=0; \
+	$(GO) test -vet=all -coverpkg ./wal,./wal/queue,./wal/internal/disk,./wal/internal/savefile,./wal/internal/segment -coverprofile .cache/wal.cover ./wal ./wal/queue ./wal/internal/disk ./wal/internal/savefile ./wal/internal/segment & wal=$$!; others=0; \
 		$(GO) test -vet=all -p 3 ./remotewrite $$($(GO) list ./... | grep -vx hwsagent/wal) || others=$$?; \
 		wait $$wal && exit $$others
 
-WAL_SOURCES := $(wildcard wal/*.go wal/internal/*/*.go)
+WAL_SOURCES := $(wildcard wal/*.go wal/queue/*.go wal/internal/*/*.go)
 .cache/wal.cover: $(WAL_SOURCES)
 	@mkdir -p .cache
-	$(GO) test -coverpkg ./wal,./wal/internal/disk,./wal/internal/savefile,./wal/internal/segment -coverprofile $@ ./wal ./wal/internal/disk ./wal/internal/savefile ./wal/internal/segment
+	$(GO) test -coverpkg ./wal,./wal/queue,./wal/internal/disk,./wal/internal/savefile,./wal/internal/segment -coverprofile $@ ./wal ./wal/queue ./wal/internal/disk ./wal/internal/savefile ./wal/internal/segment
 
 cover: .cache/wal.cover ## of wal: how many statements its tests execute, and which branches of errors they do not reach
 	$(GO) run ./e2e/reached -profile .cache/wal.cover -min 95 wal
+	$(GO) run ./e2e/reached -profile .cache/wal.cover -min 95 wal/queue
 	$(GO) run ./e2e/reached -profile .cache/wal.cover -min 95 wal/internal/disk
 	$(GO) run ./e2e/reached -profile .cache/wal.cover -min 95 wal/internal/segment
 	$(GO) run ./e2e/reached -profile .cache/wal.cover -min 95 wal/internal/savefile
@@ -144,6 +145,12 @@ bench-agents: build ## hwsagent beside prometheus and vmagent, of PATH or make b
 fleet: ## one agent and 1,000 simulated SNMP devices of 1,312 variables, every twentieth dead, each 60 s; four minutes
 	HWSAGENT_E2E=1 HWSAGENT_SNMP_FLEET=1000 $(GO) test -count=1 -timeout 10m -run TestSNMPFleet -v ./e2e
 
+million: build ## one agent that scrapes a million series each minute for two receivers; four minutes
+	HWSAGENT_E2E=1 HWSAGENT_BINARY=$(CURDIR)/$(BIN)/hwsagent HWSAGENT_MILLION=100 $(GO) test -count=1 -timeout 10m -run TestMillion -v ./e2e
+
+churn: ## ten million series that come and go while a target is down: what they leave in memory; ten minutes or more
+	HWSAGENT_CHURN=10000000 $(GO) test -count=1 -timeout 20m -run TestChurn -v ./agent
+
 bmcs: ## one agent and 200 simulated BMCs of 60 sensors, each 60 s, without and with ten more that hang; nine minutes
 	HWSAGENT_E2E=1 HWSAGENT_BMCS=200 HWSAGENT_BMCS_INTERVAL=60s $(GO) test -count=1 -timeout 15m -run TestIPMIFleet -v ./e2e
 
@@ -198,7 +205,7 @@ tidy-check:
 minimal: ## the agent without scraping, and the tests that it has
 	$(GO) build -tags minimal -trimpath -ldflags '$(LDFLAGS)' -o $(BIN)/hwsagent-minimal ./cmd/hwsagent
 	$(GO) vet -tags minimal ./agent/... ./cmd/...
-	$(GO) test -tags minimal -vet=off -run 'Config|Load|Check|Document|Example' ./agent
+	$(GO) test -tags minimal -vet=off -run 'Config|Load|Check|Document|Example' ./agent ./agent/config
 
 cross: ## every platform that is released
 	GOOS=linux   GOARCH=amd64 $(GO) build -o /dev/null ./cmd/hwsagent

@@ -16,6 +16,7 @@ import (
 	"github.com/prometheus/client_golang/prometheus/promhttp"
 
 	"hwsagent/agent/beat"
+	"hwsagent/agent/config"
 	"hwsagent/agent/control"
 	"hwsagent/agent/events"
 	"hwsagent/agent/history"
@@ -77,18 +78,18 @@ type Agent struct {
 	ids     identities // set by the change in progress
 
 	mu     sync.Mutex // guards the fields below
-	cfg    *Config
+	cfg    *config.Config
 	status web.ConfigStatus
 }
 
 // New reads the configuration, locks the storage directory and builds everything. On success the caller must call Run.
-// The error is a *[ConfigErrors] if the configuration has mistakes, and wal.ErrLocked if another agent uses the
+// The error is a *[config.Errors] if the configuration has mistakes, and wal.ErrLocked if another agent uses the
 // directory.
 func New(o Options) (*Agent, error) {
 	if o.Env == nil {
 		o.Env = os.LookupEnv
 	}
-	cfg, warns, err := Load(o.ConfigFile, o.Env)
+	cfg, warns, err := config.Load(o.ConfigFile, o.Env)
 	if err != nil {
 		return nil, err
 	}
@@ -122,7 +123,7 @@ func New(o Options) (*Agent, error) {
 }
 
 // build constructs everything above the log.
-func (a *Agent) build(cfg *Config) error {
+func (a *Agent) build(cfg *config.Config) error {
 	followers := observer{&a.taps, panics.New("tap", a.logger)}
 	a.targets = &targets{
 		encoders: remotewrite.NewEncoderPool(),
@@ -175,7 +176,7 @@ func (a *Agent) build(cfg *Config) error {
 
 // put applies a configuration: it first constructs everything that can fail, and only then swaps it in. Only a change
 // (see [changes]) calls it, or New, before anything runs.
-func (a *Agent) put(cfg *Config) error {
+func (a *Agent) put(cfg *config.Config) error {
 	a.follow(cfg)
 	if err := a.swap(cfg); err != nil {
 		return err
@@ -190,7 +191,7 @@ func (a *Agent) put(cfg *Config) error {
 }
 
 // swap does the work of put, without recording the outcome in the status.
-func (a *Agent) swap(cfg *Config) error {
+func (a *Agent) swap(cfg *config.Config) error {
 	plan, err := a.targets.plan(cfg, &a.ids)
 	if err != nil {
 		return err
@@ -224,7 +225,7 @@ func (a *Agent) swap(cfg *Config) error {
 		return errors.Join(err, closeProbes(specs), intake.Abandon(), pull.Abandon())
 	}
 	if a.scraper != nil {
-		if err := a.scraper.Apply(cfg.scrape); err != nil {
+		if err := a.scraper.Apply(cfg.ScrapeJobs()); err != nil {
 			return errors.Join(err, closeProbes(specs), intake.Abandon(), pull.Abandon())
 		}
 	}
@@ -246,7 +247,7 @@ func (a *Agent) swap(cfg *Config) error {
 }
 
 // logSettings returns the log settings that the configuration controls.
-func logSettings(cfg *Config) wal.Settings {
+func logSettings(cfg *config.Config) wal.Settings {
 	s := wal.Settings{
 		Sync:         cfg.WAL.Sync.Every,
 		MaxBytes:     int64(cfg.WAL.MaxBytes),

@@ -19,6 +19,7 @@ import (
 	"github.com/golang/snappy"
 	"github.com/prometheus/prometheus/prompb"
 
+	"hwsagent/agent/config"
 	"hwsagent/wal"
 	"hwsagent/web"
 )
@@ -197,7 +198,7 @@ func TestReload(t *testing.T) {
 	// A mistake changes nothing and stays visible.
 	r.configure(entry("a", a.URL, ", remote_timeout: soon"), entry("c", b.URL, ""))
 	err := r.Reload()
-	if _, ok := errors.AsType[*ConfigErrors](err); !ok {
+	if _, ok := errors.AsType[*config.Errors](err); !ok {
 		t.Fatalf("a wrong configuration was reloaded: %v", err)
 	}
 	if queueOf("a") != qa || queueOf("b") != qb || queueOf("c") != nil {

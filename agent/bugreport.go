@@ -15,6 +15,7 @@ import (
 	"strings"
 	"time"
 
+	"hwsagent/agent/config"
 	"hwsagent/agent/control"
 )
 
@@ -64,7 +65,7 @@ func BugReport(ctx context.Context, o BugReportOptions) []ReportFile {
 
 	add("version.json", "the program", asJSON(Build()), nil)
 	add("system.txt", "the operating system", []byte(systemFacts()), nil)
-	add("config.yaml", "the configuration with defaults, without secrets; or its mistakes", configForReport(o), nil)
+	add("config.yaml", "the configuration with defaults, without secrets; or its mistakes", config.Describe(o.ConfigFile, o.Env), nil)
 	report, err := Check(ctx, CheckOptions{ConfigFile: o.ConfigFile, StoragePath: o.StoragePath, Level: NoNetwork, Env: o.Env})
 	var text bytes.Buffer
 	err = errors.Join(err, report.WriteText(&text))
@@ -83,30 +84,10 @@ func BugReport(ctx context.Context, o BugReportOptions) []ReportFile {
 	return files
 }
 
-// configForReport is the configuration as it may be shown.
-func configForReport(o BugReportOptions) []byte {
-	cfg, warns, err := Load(o.ConfigFile, o.Env)
-	if err != nil {
-		return []byte(err.Error() + "\n")
-	}
-	text, err := cfg.Redacted()
-	if err != nil {
-		return []byte(err.Error() + "\n")
-	}
-	for _, w := range warns {
-		text = append(text, "# "+w.String()+"\n"...)
-	}
-	return text
-}
-
 // fetchPage fetches a page from the running agent.
 func fetchPage(ctx context.Context, storage, path string) ([]byte, error) {
-	ctx, cancel := context.WithTimeoutCause(ctx, silentAfter, ErrSilent)
-	defer cancel()
-	code, body, err := control.Do(ctx, storage, http.MethodGet, path)
+	code, body, err := control.AskSoon(ctx, storage, http.MethodGet, path)
 	switch {
-	case err != nil && errors.Is(context.Cause(ctx), ErrSilent):
-		return nil, ErrSilent
 	case err != nil:
 		return nil, err
 	case code != http.StatusOK:
@@ -120,13 +101,23 @@ func systemFacts() string {
 	var b strings.Builder
 	fmt.Fprintf(&b, "%s/%s, %d processors\n", runtime.GOOS, runtime.GOARCH, runtime.NumCPU())
 	for _, file := range []string{"/proc/version", "/etc/os-release", "/proc/meminfo", "/proc/loadavg", "/proc/pressure/io", "/proc/self/mountinfo"} {
-		text, err := readAtMost(file, 64<<10)
+		text, err := readHead(file)
 		if err != nil {
 			continue // not every system has all of them
 		}
 		fmt.Fprintf(&b, "\n==> %s\n%s\n", file, bytes.TrimSpace(text))
 	}
 	return b.String()
+}
+
+// readHead reads the first 64KiB of a file.
+func readHead(file string) ([]byte, error) {
+	f, err := os.Open(file)
+	if err != nil {
+		return nil, err
+	}
+	defer f.Close()
+	return io.ReadAll(io.LimitReader(f, 64<<10))
 }
 
 // WriteBugReport writes the files as a tar archive, compressed with gzip.

@@ -11,6 +11,8 @@ import (
 	"strings"
 	"sync"
 	"time"
+
+	"hwsagent/agent/config"
 )
 
 // Level says how much a check covers.
@@ -64,13 +66,13 @@ type Group struct {
 
 // Report holds the results of a check.
 type Report struct {
-	Schema   int           `json:"schema"` // 1
-	Version  string        `json:"version"`
-	File     string        `json:"file"`
-	Result   Result        `json:"result"`
-	Groups   []Group       `json:"groups"`
-	Errors   []ConfigError `json:"config_errors"`   // never null
-	Warnings []Warning     `json:"config_warnings"` // never null
+	Schema   int              `json:"schema"` // 1
+	Version  string           `json:"version"`
+	File     string           `json:"file"`
+	Result   Result           `json:"result"`
+	Groups   []Group          `json:"groups"`
+	Errors   []config.Error   `json:"config_errors"`   // never null
+	Warnings []config.Warning `json:"config_warnings"` // never null
 
 	// ConfigText lists the mistakes in the configuration with their source lines.
 	ConfigText string `json:"-"`
@@ -99,7 +101,7 @@ const parallel = 8
 //
 // The error is ErrNoSuchTarget or ErrNoSuchProbe if the configuration lacks one of the names.
 func Check(ctx context.Context, o CheckOptions) (Report, error) {
-	r := Report{Schema: 1, Version: Version, File: o.ConfigFile, Groups: []Group{}, Errors: []ConfigError{}, Warnings: []Warning{}, level: o.Level}
+	r := Report{Schema: 1, Version: Version, File: o.ConfigFile, Groups: []Group{}, Errors: []config.Error{}, Warnings: []config.Warning{}, level: o.Level}
 	if o.Env == nil {
 		o.Env = os.LookupEnv
 	}
@@ -111,7 +113,7 @@ func Check(ctx context.Context, o CheckOptions) (Report, error) {
 		r.finish()
 		return r, nil
 	}
-	chosen, err := cfg.only(o.Targets, o.Probes)
+	chosen, err := only(cfg, o.Targets, o.Probes)
 	if err != nil {
 		return r, err
 	}
@@ -131,13 +133,13 @@ func Check(ctx context.Context, o CheckOptions) (Report, error) {
 
 // only returns the part of a configuration that concerns the targets and probes with these names, or all of it if there
 // are no names. For an entry with a list of devices, the name is that of the entry or of one device.
-func (c *Config) only(targets, probes []string) (*Config, error) {
+func only(c *config.Config, targets, probes []string) (*config.Config, error) {
 	if len(targets)+len(probes) == 0 {
 		return c, nil
 	}
-	part := &Config{File: c.File, Dir: c.Dir, Global: c.Global, WAL: c.WAL}
+	part := &config.Config{File: c.File, Dir: c.Dir, Global: c.Global, WAL: c.WAL}
 	for _, name := range targets {
-		t, err := c.target(name)
+		t, err := c.Target(name)
 		if err != nil {
 			return nil, err
 		}
@@ -152,8 +154,8 @@ func (c *Config) only(targets, probes []string) (*Config, error) {
 			}
 		}
 		if len(part.Probes) == known {
-			_, err := findProbe(c, name)
-			return nil, cmp.Or(err, fmt.Errorf("%w that can be tried: %q reports the agent itself", ErrNoSuchProbe, name))
+			_, err := c.Probe(name)
+			return nil, cmp.Or(err, fmt.Errorf("%w that can be tried: %q reports the agent itself", config.ErrNoSuchProbe, name))
 		}
 	}
 	return part, nil
@@ -185,16 +187,15 @@ func (r *Report) Failed(kind string) bool {
 	return slices.ContainsFunc(r.Groups, func(g Group) bool { return g.Kind == kind && g.Result == Fail })
 }
 
-func (r *Report) checkConfig(o CheckOptions) *Config {
-	readFile := readSmallFile
+func (r *Report) checkConfig(o CheckOptions) *config.Config {
+	load := config.Load
 	if o.Level == SyntaxOnly {
-		// The machine that has the file need not have the secrets.
-		readFile = placeholder
+		load = config.LoadWithoutFiles // the machine that has the configuration need not have the secrets
 	}
-	cfg, warns, err := loadFile(o.ConfigFile, o.Env, readFile)
+	cfg, warns, err := load(o.ConfigFile, o.Env)
 	g := Group{Kind: GroupConfig, About: o.ConfigFile}
 	r.Warnings = append(r.Warnings, warns...)
-	var many *ConfigErrors
+	var many *config.Errors
 	switch {
 	case errors.As(err, &many):
 		r.Errors, r.ConfigText = many.Errors, many.Error()
@@ -205,13 +206,13 @@ func (r *Report) checkConfig(o CheckOptions) *Config {
 	case err != nil:
 		g.Steps = append(g.Steps, Step{Name: "load", Result: Fail, Text: err.Error(), Try: "name the file with --config.file"})
 	default:
-		g.Steps = append(g.Steps, Step{Name: "load", Result: OK, Text: summary(cfg)})
+		g.Steps = append(g.Steps, Step{Name: "load", Result: OK, Text: cfg.Summary()})
 	}
 	for _, w := range warns {
-		g.Steps = append(g.Steps, Step{Name: "warning", Result: Warn, Text: ConfigError{File: w.File, Line: w.Line, Column: w.Column, Path: w.Path, Message: w.Message}.Error(), Try: w.Hint})
+		g.Steps = append(g.Steps, Step{Name: "warning", Result: Warn, Text: config.Error{File: w.File, Line: w.Line, Column: w.Column, Path: w.Path, Message: w.Message}.Error(), Try: w.Hint})
 	}
 	if cfg != nil {
-		for _, p := range cfg.listProblems {
+		for _, p := range cfg.ListProblems() {
 			g.Steps = append(g.Steps, Step{Name: "list of targets", Result: Warn, Text: p.Error(), Try: "correct the file:a running agent reads it again when it changes, and keeps the previous list until then"})
 		}
 	}
@@ -219,41 +220,9 @@ func (r *Report) checkConfig(o CheckOptions) *Config {
 	return cfg
 }
 
-func summary(cfg *Config) string {
-	n, self := 0, ""
-	for _, p := range cfg.Probes {
-		switch {
-		case p.Enabled && p.Type == "self":
-			self = " and the agent's own metrics"
-		case p.Enabled:
-			n++
-		}
-	}
-	jobs := ""
-	if cfg.scrape != nil && len(cfg.scrape.Names()) > 0 {
-		jobs = ", " + counted(len(cfg.scrape.Names()), "scrape job")
-	}
-	received := ""
-	if n := len(cfg.Receivers.listeners()); n > 0 {
-		received = ", " + counted(n, "receiver")
-	}
-	further := ""
-	if n := len(cfg.Further); n > 0 {
-		further = "; with " + counted(n, "file") + " of " + confDir
-	}
-	return counted(n, "probe") + self + jobs + received + ", " + counted(len(cfg.RemoteWrite), "target") + further
-}
-
-func counted(n int, noun string) string {
-	if n != 1 {
-		noun += "s"
-	}
-	return fmt.Sprintf("%d %s", n, noun)
-}
-
 // checkLive checks targets and probes, and resolves the targets of scrape jobs, several at a time. The groups have the
 // order of the configuration.
-func checkLive(ctx context.Context, cfg *Config, o CheckOptions) []Group {
+func checkLive(ctx context.Context, cfg *config.Config, o CheckOptions) []Group {
 	var tasks []func() Group
 	for _, t := range cfg.RemoteWrite {
 		tasks = append(tasks, func() Group {
@@ -267,10 +236,10 @@ func checkLive(ctx context.Context, cfg *Config, o CheckOptions) []Group {
 			})
 		}
 	}
-	if cfg.scrape != nil {
-		for _, job := range cfg.scrape.Lookable() {
+	if cfg.ScrapeJobs() != nil {
+		for _, job := range cfg.ScrapeJobs().Lookable() {
 			tasks = append(tasks, func() Group {
-				return Group{Kind: GroupScrape, Name: job, Steps: checkJob(ctx, cfg.scrape, job)}
+				return Group{Kind: GroupScrape, Name: job, Steps: checkJob(ctx, cfg.ScrapeJobs(), job)}
 			})
 		}
 	}

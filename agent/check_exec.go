@@ -5,11 +5,12 @@ import (
 	"os"
 	"runtime"
 
+	"hwsagent/agent/config"
 	"hwsagent/probes/exec"
 )
 
 // checkCommands checks the programs that probes run.
-func checkCommands(c *Config) (steps []Step) {
+func checkCommands(c *config.Config) (steps []Step) {
 	for i := range c.Probes {
 		p := &c.Probes[i]
 		s, ok := p.Settings.(*exec.Config)

@@ -30,20 +30,3 @@ func TestCheckCommand(t *testing.T) {
 		}
 	}
 }
-
-// A command's environment must not be readable by others.
-func TestEnvironmentIsSecret(t *testing.T) {
-	const text = "probes:\n  - {name: x, type: exec, command: [/bin/true], env: {DSN: hunter2222}}\n"
-	cfg, _, err := LoadBytes("agent.yaml", []byte(text), testEnv)
-	if err != nil {
-		t.Fatal(err)
-	}
-	shown, err := cfg.Redacted()
-	if err != nil || strings.Contains(string(shown), "hunter2222") {
-		t.Errorf("%v\n%s", err, shown)
-	}
-	_, _, err = LoadBytes("agent.yaml", []byte(strings.Replace(text, "env:", "wrong: 1, env:", 1)), testEnv)
-	if err == nil || strings.Contains(err.Error(), "hunter2222") {
-		t.Errorf("%v", err)
-	}
-}

@@ -6,90 +6,23 @@ import (
 	"errors"
 	"fmt"
 	"io/fs"
-	"net"
 	"os"
 	"path/filepath"
-	"reflect"
 	"runtime"
-	"slices"
 	"time"
 
 	toolkit "github.com/prometheus/exporter-toolkit/web"
 	"go.yaml.in/yaml/v4"
 
+	"hwsagent/agent/config"
+	"hwsagent/agent/control"
 	"hwsagent/receivers"
 	"hwsagent/remotewrite/client"
-	"hwsagent/remotewrite/config"
-	"hwsagent/wal"
+	remoteconfig "hwsagent/remotewrite/config"
 )
 
-// namedFile is a file that the configuration names.
-type namedFile struct {
-	path   string
-	owner  string // the part of the configuration that names it, for people
-	secret bool   // other users must not be able to read it
-}
-
-// files lists the files that the configuration names, each file once.
-func (c *Config) files() []namedFile {
-	var all []namedFile
-	add := func(path, owner string, secret bool) {
-		if path != "" && !slices.ContainsFunc(all, func(f namedFile) bool { return f.path == path }) {
-			all = append(all, namedFile{path, owner, secret})
-		}
-	}
-	for _, t := range c.RemoteWrite {
-		public := []string{t.HTTP.TLSConfig.CAFile, t.HTTP.TLSConfig.CertFile}
-		if o := t.HTTP.OAuth2; o != nil {
-			public = append(public, o.TLSConfig.CAFile, o.TLSConfig.CertFile)
-		}
-		for _, f := range t.CredentialFiles() {
-			add(f, "target "+t.TargetName(), !slices.Contains(public, f))
-		}
-	}
-	for _, l := range c.Receivers.listeners() {
-		add(l.WebConfigFile, "receiver "+l.name, true)
-	}
-	for _, t := range c.RemoteWrite {
-		for _, id := range tokensOf(t) {
-			add(t.ForTenant(id).CredentialFiles()[0], "target "+wal.Member(t.TargetName(), id), true)
-		}
-	}
-	if c.scrape != nil {
-		for _, f := range c.scrape.Files() {
-			add(f.path, f.owner, f.secret)
-		}
-	}
-	for i := range c.Probes {
-		p := &c.Probes[i]
-		if p.Enabled && p.Type != "canary" { // the probe creates its journal by itself
-			joinFiles(reflect.ValueOf(p.Settings), func(path *string) { add(*path, "probe "+p.Name, true) })
-		}
-	}
-	return all
-}
-
-// tokensOf returns the tenants with a token in the entry's directory, and the default tenant even without one.
-func tokensOf(t *config.Config) []string {
-	c := t.Target.Tenant
-	if c == nil || c.CredentialsDir == "" {
-		return nil
-	}
-	var ids []string
-	if c.Default != "" {
-		ids = append(ids, c.Default)
-	}
-	entries, _ := os.ReadDir(c.CredentialsDir) // an error is reported for the directory
-	for _, e := range entries {
-		if info, err := os.Stat(filepath.Join(c.CredentialsDir, e.Name())); err == nil && info.Mode().IsRegular() && config.CheckTenant(e.Name()) == nil {
-			ids = append(ids, e.Name())
-		}
-	}
-	return ids
-}
-
 // checkTokenDir checks the directory with the tokens of an entry's tenants.
-func checkTokenDir(t *config.Config) (Step, bool) {
+func checkTokenDir(t *remoteconfig.Config) (Step, bool) {
 	if t.Target.Tenant == nil || t.Target.Tenant.CredentialsDir == "" {
 		return Step{}, false
 	}
@@ -101,9 +34,8 @@ func checkTokenDir(t *config.Config) (Step, bool) {
 }
 
 // opensPage reports whether the page listens beyond this host while its configuration file requires no authentication.
-func opensPage(w WebConfig) (bool, error) {
-	host, _, err := net.SplitHostPort(w.Listen)
-	if err != nil || loopback(host) {
+func opensPage(w config.Web) (bool, error) {
+	if !w.Reachable() {
 		return false, nil // a bad listen is reported with the configuration
 	}
 	text, err := os.ReadFile(w.ConfigFile)
@@ -123,7 +55,7 @@ func opensPage(w WebConfig) (bool, error) {
 }
 
 // checkWebFile checks the file with TLS and users of a listener. what says what the listener shows.
-func checkWebFile(key, what string, w WebConfig) Step {
+func checkWebFile(key, what string, w config.Web) Step {
 	if err := toolkit.Validate(w.ConfigFile); err != nil {
 		return Step{Name: w.ConfigFile, Result: Fail, Text: key + ": " + err.Error()}
 	}
@@ -139,23 +71,23 @@ func checkWebFile(key, what string, w WebConfig) Step {
 }
 
 // checkFiles checks every file that the configuration names.
-func checkFiles(c *Config, now time.Time) Group {
+func checkFiles(c *config.Config, now time.Time) Group {
 	g := Group{Kind: GroupFiles}
-	for _, f := range c.files() {
+	for _, f := range c.NamedFiles() {
 		g.Steps = append(g.Steps, checkFile(f, now)...)
 	}
 	if c.Web.ConfigFile != "" {
 		g.Steps = append(g.Steps, checkWebFile("web.config_file", "the page", c.Web))
 	}
 	if c.Pull != nil && c.Pull.WebConfigFile != "" {
-		g.Steps = append(g.Steps, checkWebFile("pull.web_config_file", "every value", WebConfig{Listen: c.Pull.Listen, ConfigFile: c.Pull.WebConfigFile}))
+		g.Steps = append(g.Steps, checkWebFile("pull.web_config_file", "every value", config.Web{Listen: c.Pull.Listen, ConfigFile: c.Pull.WebConfigFile}))
 	}
-	for _, l := range c.Receivers.listeners() {
+	for _, l := range c.Receivers.Listeners() {
 		if l.WebConfigFile == "" {
 			continue
 		}
 		if err := receivers.CheckWebConfig(l.WebConfigFile, l.Listen); err != nil && !l.InsecureListen {
-			g.Steps = append(g.Steps, Step{Name: l.WebConfigFile, Result: Fail, Text: "receivers." + l.path + ": " + err.Error()})
+			g.Steps = append(g.Steps, Step{Name: l.WebConfigFile, Result: Fail, Text: "receivers." + l.Path + ": " + err.Error()})
 		}
 	}
 	g.Steps = append(g.Steps, checkCommands(c)...)
@@ -168,8 +100,8 @@ func checkFiles(c *Config, now time.Time) Group {
 	if len(g.Steps) == 0 {
 		g.Steps = []Step{{Name: "none", Result: OK, Text: "the configuration names no files"}}
 	}
-	if c.scrape != nil {
-		if err := c.scrape.Check(); err != nil && !errors.Is(err, fs.ErrNotExist) && !errors.Is(err, fs.ErrPermission) {
+	if c.ScrapeJobs() != nil {
+		if err := c.ScrapeJobs().Check(); err != nil && !errors.Is(err, fs.ErrNotExist) && !errors.Is(err, fs.ErrPermission) {
 			g.Steps = append(g.Steps, Step{Name: "scrape_configs", Result: Fail, Text: err.Error(), Try: "put files there that belong together"})
 		}
 	}
@@ -183,7 +115,7 @@ func checkFiles(c *Config, now time.Time) Group {
 
 // checkCredentials asks the client whether it could work with a target's files, for example whether certificate and key
 // belong together.
-func checkCredentials(t *config.Config) (Step, bool) {
+func checkCredentials(t *remoteconfig.Config) (Step, bool) {
 	c, err := client.New(t, client.Options{Version: Version})
 	if err == nil {
 		err = c.CredentialError()
@@ -195,11 +127,11 @@ func checkCredentials(t *config.Config) (Step, bool) {
 	return Step{Name: "target " + t.TargetName(), Result: Fail, Text: err.Error(), Try: "put files there that belong together"}, true
 }
 
-func checkFile(f namedFile, now time.Time) []Step {
+func checkFile(f config.NamedFile, now time.Time) []Step {
 	fail := func(text, try string) []Step {
-		return []Step{{Name: f.path, Result: Fail, Text: "for " + f.owner + ": " + text, Try: try}}
+		return []Step{{Name: f.Path, Result: Fail, Text: "for " + f.Owner + ": " + text, Try: try}}
 	}
-	body, err := readSmallFile(f.path)
+	body, err := f.Read()
 	switch {
 	case errors.Is(err, fs.ErrNotExist):
 		return fail("does not exist", "put it there; the agent finds it by itself")
@@ -210,9 +142,9 @@ func checkFile(f namedFile, now time.Time) []Step {
 	case len(bytes.TrimSpace(body)) == 0:
 		return fail("is empty", "put the token, password or certificate into it; the agent re-reads it by itself")
 	}
-	steps := []Step{{Name: f.path, Result: OK, Text: "readable"}}
-	if info, err := os.Stat(f.path); err == nil && f.secret && runtime.GOOS != "windows" && info.Mode().Perm()&0o007 != 0 {
-		steps = append(steps, Step{Name: f.path, Result: Warn, Text: fmt.Sprintf("holds a secret and every user of this host may read it (%#o)", info.Mode().Perm()), Try: "chmod 600 " + f.path})
+	steps := []Step{{Name: f.Path, Result: OK, Text: "readable"}}
+	if info, err := os.Stat(f.Path); err == nil && f.Secret && runtime.GOOS != "windows" && info.Mode().Perm()&0o007 != 0 {
+		steps = append(steps, Step{Name: f.Path, Result: Warn, Text: fmt.Sprintf("holds a secret and every user of this host may read it (%#o)", info.Mode().Perm()), Try: "chmod 600 " + f.Path})
 	}
 	if e, ends := client.ExpiryOf(body); ends {
 		left := e.Until.Sub(now)
@@ -235,7 +167,7 @@ func days(d time.Duration) string {
 }
 
 // checkStorage proves that the log can be written in its directory.
-func checkStorage(ctx context.Context, c *Config, dir string) Group {
+func checkStorage(ctx context.Context, c *config.Config, dir string) Group {
 	g := Group{Kind: GroupStorage, About: dir}
 	add := func(s Step) { g.Steps = append(g.Steps, s) }
 	if dir == "" {
@@ -264,7 +196,7 @@ func checkStorage(ctx context.Context, c *Config, dir string) Group {
 	}
 	add(tryWrite(at))
 	if free, err := freeBytes(at); err == nil {
-		s := Step{Name: "space", Result: OK, Text: roughly(free) + " free"}
+		s := Step{Name: "space", Result: OK, Text: remoteconfig.Bytes(free).Roughly() + " free"}
 		if least := int64(c.WAL.MinFreeBytes); free < least {
 			s.Result, s.Text = Fail, s.Text+", less than wal.min_free_bytes, "+c.WAL.MinFreeBytes.String()
 			s.Try = "make room, or lower wal.min_free_bytes"
@@ -274,22 +206,13 @@ func checkStorage(ctx context.Context, c *Config, dir string) Group {
 		}
 		add(s)
 	}
-	switch status, _, err := ask(ctx, dir, "GET", "/-/healthy"); {
+	switch status, _, err := control.Ask(ctx, dir, "GET", "/-/healthy"); {
 	case err == nil && status == 200:
 		add(Step{Name: "agent", Result: OK, Text: "in use by a running agent"})
-	case errors.Is(err, ErrSilent):
+	case errors.Is(err, control.ErrSilent):
 		add(Step{Name: "agent", Result: Warn, Text: "in use by an agent that does not answer: " + err.Error(), Try: "hwsagent status"})
 	}
 	return g
-}
-
-// roughly is a size in whole units, rounded down.
-func roughly(n int64) string {
-	shift := 0
-	for n>>shift >= 10<<10 && shift < 40 {
-		shift += 10
-	}
-	return config.Bytes(n >> shift << shift).String()
 }
 
 // tryWrite writes, syncs and removes a file.

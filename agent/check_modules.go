@@ -5,12 +5,13 @@ import (
 	"errors"
 	"fmt"
 
+	"hwsagent/agent/config"
 	"hwsagent/probes/snmp"
 )
 
 // checkModules reads the files of SNMP modules that probes name. It reports which parts have no effect, and where the
 // agent differs from snmp_exporter with the same files.
-func checkModules(c *Config) (steps []Step) {
+func checkModules(c *config.Config) (steps []Step) {
 	seen := map[string]bool{}
 	for i := range c.Probes {
 		p := &c.Probes[i]
@@ -42,7 +43,12 @@ func checkModules(c *Config) (steps []Step) {
 
 // failedModules returns a step for each mistake in err.
 func failedModules(name string, err error) (steps []Step) {
-	for _, one := range unjoined(err) {
+	all := []error{err}
+	var many interface{ Unwrap() []error }
+	if errors.As(err, &many) {
+		all = many.Unwrap()
+	}
+	for _, one := range all {
 		step := Step{Name: name, Result: Fail, Text: one.Error()}
 		var n *snmp.Note
 		if errors.As(one, &n) {

@@ -10,6 +10,7 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
+	"hwsagent/agent/config"
 	"hwsagent/probes/devices"
 	"hwsagent/probes/snmp"
 )
@@ -69,7 +70,7 @@ func TestCheckModules(t *testing.T) {
 // A reload makes a probe anew when the modules that it reads have changed, and only then.
 func TestVersionOfModules(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "snmp.yml")
-	c := &ProbeConfig{Name: "p", Type: "snmp", Settings: &snmp.Config{Target: "h", ConfigFiles: []string{path}, Modules: []string{"m"}}}
+	c := &config.Probe{Name: "p", Type: "snmp", Settings: &snmp.Config{Target: "h", ConfigFiles: []string{path}, Modules: []string{"m"}}}
 	var ids identities
 	identity := func(text string) string {
 		t.Helper()

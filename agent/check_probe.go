@@ -5,6 +5,7 @@ import (
 	"log/slog"
 	"strings"
 
+	"hwsagent/agent/config"
 	"hwsagent/probes"
 	"hwsagent/probes/devices"
 )
@@ -13,7 +14,7 @@ import (
 const deviceDown = "hwsagent_device_down"
 
 // checkProbe runs a probe once. If the device cannot be reached, the reason becomes the name of the step.
-func checkProbe(ctx context.Context, p *ProbeConfig, logger *slog.Logger) []Step {
+func checkProbe(ctx context.Context, p *config.Probe, logger *slog.Logger) []Step {
 	c, st, err := runOnce(ctx, p, logger)
 	switch {
 	case err != nil:
@@ -57,7 +58,7 @@ func portOf(probeType string) string {
 }
 
 // tryProbe returns what to do about a failed round. The error itself already names the known cause.
-func tryProbe(p *ProbeConfig, st probes.Status, why devices.Reason) string {
+func tryProbe(p *config.Probe, st probes.Status, why devices.Reason) string {
 	alone := "then try it alone: hwsagent probe " + p.Name
 	low := strings.ToLower(st.LastError)
 	switch {

@@ -3,16 +3,12 @@ package agent
 import (
 	"context"
 	"fmt"
+
+	"hwsagent/agent/config"
 )
 
-// looked is the outcome of resolving the targets of a scrape job once; it mirrors the scraper's own type Looked.
-type looked struct {
-	Found, Kept int
-	Problem     string
-}
-
 // checkJob resolves the targets of a scrape job, but scrapes none of them.
-func checkJob(ctx context.Context, jobs scrapeJobs, name string) []Step {
+func checkJob(ctx context.Context, jobs config.ScrapeJobs, name string) []Step {
 	found := jobs.Look(ctx, name)
 	switch {
 	case found.Problem != "":

@@ -15,9 +15,9 @@ import (
 	promconfig "github.com/prometheus/common/config"
 
 	"hwsagent/remotewrite/client"
-	"hwsagent/remotewrite/config"
+	remoteconfig "hwsagent/remotewrite/config"
 	"hwsagent/remotewrite/wire"
-	"hwsagent/wal"
+	"hwsagent/wal/queue"
 )
 
 // Limits of the steps before the write, which is bounded by remote_timeout.
@@ -28,7 +28,7 @@ const (
 
 // checkTarget tests the whole route to a receiver, step by step: name, connection, TLS, and a write without samples
 // through the agent's own client.
-func checkTarget(ctx context.Context, t *config.Config) []Step {
+func checkTarget(ctx context.Context, t *remoteconfig.Config) []Step {
 	var steps []Step
 	if t.Target.Tenant != nil && t.Tenant() == "" {
 		t = t.ForRest()
@@ -43,13 +43,13 @@ func checkTarget(ctx context.Context, t *config.Config) []Step {
 	}
 	if t.Target.Tenant != nil && t.Tenant() == "" {
 		return append(steps, Step{Name: "write", Result: Skip, Text: "not tried: there is no default tenant to write for",
-			Try: "hwsagent targets test " + wal.Member(t.TargetName(), "TENANT")})
+			Try: "hwsagent targets test " + queue.Member(t.TargetName(), "TENANT")})
 	}
 	return append(steps, checkWrite(ctx, t)...)
 }
 
 // checkRoute tests the route up to TLS; it stops after the first failed step.
-func checkRoute(ctx context.Context, t *config.Config) []Step {
+func checkRoute(ctx context.Context, t *remoteconfig.Config) []Step {
 	u := t.URL.Full()
 	host, port := u.Hostname(), u.Port()
 	if port == "" {
@@ -105,7 +105,7 @@ func shortDialError(err error) string {
 
 // checkTLS performs the same handshake as the client. Only the write shows whether the receiver accepts a client
 // certificate.
-func checkTLS(ctx context.Context, t *config.Config, conn net.Conn, host string) Step {
+func checkTLS(ctx context.Context, t *remoteconfig.Config, conn net.Conn, host string) Step {
 	s := Step{Name: "tls", Result: Fail}
 	cfg, err := promconfig.NewTLSConfig(&t.HTTP.TLSConfig)
 	if err != nil {
@@ -172,7 +172,7 @@ func tryTLS(err error) string {
 
 // checkWrite sends a write without samples: it stores nothing, and a receiver that accepts it takes data over this
 // route with these credentials.
-func checkWrite(ctx context.Context, t *config.Config) []Step {
+func checkWrite(ctx context.Context, t *remoteconfig.Config) []Step {
 	s := Step{Name: "write", Result: Fail}
 	sender, err := client.New(t, client.Options{Version: Version})
 	if err != nil {
@@ -216,7 +216,7 @@ func checkWrite(ctx context.Context, t *config.Config) []Step {
 }
 
 // checkVersion reports that a receiver accepts remote write 1.0 but not 2.0.
-func checkVersion(t *config.Config, a client.Answer) Step {
+func checkVersion(t *remoteconfig.Config, a client.Answer) Step {
 	s := Step{Name: "write", Result: OK, Took: a.Took}
 	s.Text = fmt.Sprintf("an empty write is accepted as remote write 1.0, which the agent will send; to 2.0 it answers %d without saying what it wrote", a.Status)
 	if t.ProtobufMessage != "auto" {

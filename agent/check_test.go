@@ -24,6 +24,8 @@ import (
 	"testing"
 	"time"
 
+	"hwsagent/agent/config"
+
 	"github.com/golang/snappy"
 	"github.com/prometheus/prometheus/prompb"
 )
@@ -56,6 +58,9 @@ func receiver(t *testing.T, secure bool, answer func(w http.ResponseWriter, r *h
 	return srv
 }
 
+// noEnv is an environment without variables.
+func noEnv(string) (string, bool) { return "", false }
+
 // write puts a file into the test's directory.
 func write(t *testing.T, path, text string, mode os.FileMode) string {
 	t.Helper()
@@ -73,7 +78,7 @@ func check(t *testing.T, level Level, config string) Report {
 	t.Helper()
 	dir := t.TempDir()
 	file := write(t, filepath.Join(dir, "agent.yaml"), config, 0o600)
-	return checked(t, CheckOptions{ConfigFile: file, StoragePath: filepath.Join(dir, "data"), Level: level, Env: testEnv})
+	return checked(t, CheckOptions{ConfigFile: file, StoragePath: filepath.Join(dir, "data"), Level: level, Env: noEnv})
 }
 
 func checked(t *testing.T, o CheckOptions) Report {
@@ -290,7 +295,7 @@ func TestCheckLevels(t *testing.T) {
 
 func TestCheckStorage(t *testing.T) {
 	dir := t.TempDir()
-	cfg, _, err := LoadBytes("agent.yaml", nil, testEnv)
+	cfg, _, err := config.LoadBytes("agent.yaml", nil, noEnv)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -363,7 +368,7 @@ func TestCheckOnly(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			clear(asked)
-			r := checked(t, CheckOptions{ConfigFile: file, StoragePath: filepath.Join(dir, "data"), Level: Live, Env: testEnv, Targets: c.targets, Probes: c.probes})
+			r := checked(t, CheckOptions{ConfigFile: file, StoragePath: filepath.Join(dir, "data"), Level: Live, Env: noEnv, Targets: c.targets, Probes: c.probes})
 			var got []string
 			for _, g := range r.Groups {
 				if g.Kind == GroupTarget || g.Kind == GroupProbe {
@@ -383,8 +388,8 @@ func TestCheckOnly(t *testing.T) {
 			}
 		})
 	}
-	for want, o := range map[error]CheckOptions{ErrNoSuchTarget: {Targets: []string{"x"}}, ErrNoSuchProbe: {Probes: []string{"hwsagent"}}} {
-		o.ConfigFile, o.Level, o.Env = file, Live, testEnv
+	for want, o := range map[error]CheckOptions{config.ErrNoSuchTarget: {Targets: []string{"x"}}, config.ErrNoSuchProbe: {Probes: []string{"hwsagent"}}} {
+		o.ConfigFile, o.Level, o.Env = file, Live, noEnv
 		if _, err := Check(t.Context(), o); !errors.Is(err, want) {
 			t.Errorf("%+v: %v, want %v", o, err, want)
 		}

@@ -21,20 +21,15 @@ var ErrNotRunning = control.ErrNotRunning
 var ErrReload = errors.New("the reload failed and changed nothing")
 
 // FetchStatus asks the agent that runs on the storage directory for its status. Without a running agent the error is
-// ErrNotRunning and the status is that of [OfflineStatus], if there is a log. The error is ErrSilent if the agent does
+// ErrNotRunning and the status is that of [OfflineStatus], if there is a log. The error is control.ErrSilent if the agent does
 // not answer in time.
 func FetchStatus(ctx context.Context, storage string) (web.Status, error) {
-	ctx, cancel := context.WithTimeoutCause(ctx, silentAfter, ErrSilent)
-	defer cancel()
-	code, body, err := control.Do(ctx, storage, http.MethodGet, "/api/v1/status")
+	code, body, err := control.AskSoon(ctx, storage, http.MethodGet, "/api/v1/status")
 	if errors.Is(err, ErrNotRunning) {
 		s, offline := OfflineStatus(storage, time.Now())
 		return s, errors.Join(err, offline)
 	}
 	if err != nil {
-		if errors.Is(context.Cause(ctx), ErrSilent) {
-			err = ErrSilent
-		}
 		return web.Status{}, err
 	}
 	if code != http.StatusOK {

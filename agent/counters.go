@@ -5,7 +5,7 @@ import (
 
 	"github.com/prometheus/client_golang/prometheus"
 
-	"hwsagent/wal"
+	"hwsagent/wal/queue"
 )
 
 // ledgers turns ledgers into counters that begin with the process. A ledger is an account: it continues from the
@@ -18,11 +18,11 @@ type ledgers struct {
 
 // tallied holds the counters of one target.
 type tallied struct {
-	seen, since wal.Ledger // the highest value of each figure, and its growth since the start
+	seen, since queue.Ledger // the highest value of each figure, and its growth since the start
 }
 
 // begin records the ledger of a target before it does any work.
-func (c *ledgers) begin(target string, l wal.Ledger) {
+func (c *ledgers) begin(target string, l queue.Ledger) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	if c.counts == nil {
@@ -34,13 +34,13 @@ func (c *ledgers) begin(target string, l wal.Ledger) {
 }
 
 // count returns the counters of a target whose ledger is l.
-func (c *ledgers) count(target string, l wal.Ledger) wal.Ledger {
+func (c *ledgers) count(target string, l queue.Ledger) queue.Ledger {
 	c.begin(target, l)
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	t := c.counts[target]
 	if l.Appended < t.seen.Appended {
-		t.seen = wal.Ledger{} // another queue has this name now
+		t.seen = queue.Ledger{} // another queue has this name now
 	}
 	grow(&t.since.Appended, &t.seen.Appended, l.Appended)
 	grow(&t.since.Delivered, &t.seen.Delivered, l.Delivered)

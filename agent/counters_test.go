@@ -10,7 +10,7 @@ import (
 
 	dto "github.com/prometheus/client_model/go"
 
-	"hwsagent/wal"
+	"hwsagent/wal/queue"
 )
 
 // TestLedgersCount: whatever ledgers say, each counter starts at 0, never goes backwards, and is what its figure grew.
@@ -21,33 +21,33 @@ func TestLedgersCount(t *testing.T) {
 	for round := range uint64(500) {
 		rnd := rand.New(rand.NewPCG(seed, round))
 		var c ledgers
-		l := wal.Ledger{Appended: 1000}
-		l.Delivered, l.Dropped[wal.Budget] = 900, 100
+		l := queue.Ledger{Appended: 1000}
+		l.Delivered, l.Dropped[queue.Budget] = 900, 100
 		c.begin("a", l)
 		before := c.count("a", l)
-		if before != (wal.Ledger{}) {
+		if before != (queue.Ledger{}) {
 			t.Fatalf("round %d: at the start %+v", round, before)
 		}
 		grown := uint64(0)
 		for range 50 {
 			switch n := uint64(rnd.IntN(100)); rnd.IntN(8) {
 			case 0: // requests that were under way are answered
-				n = min(n, l.Dropped[wal.Budget])
-				l.Dropped[wal.Budget] -= n
+				n = min(n, l.Dropped[queue.Budget])
+				l.Dropped[queue.Budget] -= n
 				l.Delivered += n
 				corrected++
 			case 1:
-				l.Appended, l.Dropped[wal.Budget] = l.Appended+n, l.Dropped[wal.Budget]+n
+				l.Appended, l.Dropped[queue.Budget] = l.Appended+n, l.Dropped[queue.Budget]+n
 			case 2:
 				if rnd.IntN(5) == 0 {
-					l = wal.Ledger{} // removed, and made anew
+					l = queue.Ledger{} // removed, and made anew
 					replaced++
 				}
 			default:
 				l.Appended, l.Delivered, grown = l.Appended+n, l.Delivered+n, grown+n
 			}
 			after := c.count("a", l)
-			if after.Appended < before.Appended || after.Delivered < before.Delivered || after.Dropped[wal.Budget] < before.Dropped[wal.Budget] {
+			if after.Appended < before.Appended || after.Delivered < before.Delivered || after.Dropped[queue.Budget] < before.Dropped[queue.Budget] {
 				t.Fatalf("round %d: %+v, then %+v", round, before, after)
 			}
 			before = after

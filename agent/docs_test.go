@@ -1,6 +1,7 @@
 package agent
 
 import (
+	"flag"
 	"fmt"
 	"maps"
 	"os"
@@ -14,12 +15,15 @@ import (
 	dto "github.com/prometheus/client_model/go"
 
 	"hwsagent/agent/demo"
+	"hwsagent/agent/inspect"
 	"hwsagent/agent/tap"
 	"hwsagent/meter"
 	"hwsagent/remotewrite"
-	"hwsagent/wal"
+	"hwsagent/wal/queue"
 	"hwsagent/web"
 )
+
+var update = flag.Bool("update", false, "write the page of metrics anew")
 
 // documented returns every word in code style on a page of docs that matches pattern.
 func documented(t *testing.T, page, pattern string) map[string]bool {
@@ -180,7 +184,7 @@ func TestJSONIsDocumented(t *testing.T) {
 	inDocs := documented(t, "status.md", `^[a-z]`)
 	seen := map[reflect.Type]bool{}
 	keys := map[string]string{} // to the type that has it
-	for _, v := range []any{web.Status{}, Report{}, ProbeResult{}, Inspection{}, BuildInfo{}, demo.Result{}, remotewrite.Letter{}, TargetChange{}, TargetTest{}, EventList{}, Reloaded{}, tap.Item{}, EventsAck{}, Rejections{}, ReplayResult{}} {
+	for _, v := range []any{web.Status{}, Report{}, ProbeResult{}, inspect.Inspection{}, BuildInfo{}, demo.Result{}, remotewrite.Letter{}, TargetChange{}, TargetTest{}, EventList{}, Reloaded{}, tap.Item{}, EventsAck{}, Rejections{}, ReplayResult{}} {
 		jsonKeys(reflect.TypeOf(v), seen, keys)
 	}
 	if len(keys) < 60 {
@@ -191,7 +195,7 @@ func TestJSONIsDocumented(t *testing.T) {
 			t.Errorf("docs/status.md lacks the key %q of %s", key, keys[key])
 		}
 	}
-	for r := range wal.NumReasons {
+	for r := range queue.NumReasons {
 		if !inDocs[r.String()] {
 			t.Errorf("docs/status.md lacks the reason %q", r)
 		}

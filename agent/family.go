@@ -8,10 +8,10 @@ import (
 
 	"github.com/prometheus/prometheus/model/labels"
 
-	"hwsagent/remotewrite/config"
 	"hwsagent/remotewrite/deadletter"
 	"hwsagent/remotewrite/tenant"
 	"hwsagent/wal"
+	"hwsagent/wal/queue"
 	"hwsagent/watchdog"
 	"hwsagent/web"
 )
@@ -41,7 +41,7 @@ func (ts *targets) dissolve(entries []planned) {
 func (ts *targets) establish() {
 	for _, e := range ts.plain {
 		if e.family != nil && ts.families[e.name] == nil {
-			named := func(id string) error { return wal.CheckName(wal.Member(e.name, id)) }
+			named := func(id string) error { return queue.CheckName(queue.Member(e.name, id)) }
 			ts.families[e.name] = &family{entry: e, tenants: tenant.NewRegistry(e.family, ts.log.Members(e.name), named)}
 		}
 	}
@@ -106,7 +106,7 @@ func (ts *targets) withTenants() []planned {
 			continue
 		}
 		for _, id := range f.tenants.Known() {
-			m := planned{name: wal.Member(e.name, id), config: f.entry.family.ForTenant(id), external: e.external}
+			m := planned{name: queue.Member(e.name, id), config: f.entry.family.ForTenant(id), external: e.external}
 			old := ts.running[m.name]
 			m.changed = old == nil || !reflect.DeepEqual(old.config, m.config) || !labels.Equal(old.external, m.external)
 			all = append(all, m)
@@ -137,7 +137,7 @@ func (ts *targets) release(f *family, id string, last uint64) {
 	}
 	defer ts.mu.Unlock()
 	defer ts.publish()
-	name := wal.Member(f.entry.name, id)
+	name := queue.Member(f.entry.name, id)
 	t, rest := ts.running[name], ts.running[f.entry.name]
 	if t == nil || rest == nil || !t.paused.IsZero() || t.letters.Count() > 0 {
 		return // a person still needs its state
@@ -173,26 +173,4 @@ func (ts *targets) tenants(name string) *web.TenantsStatus {
 		s.Strangers = append(s.Strangers, web.StrangerStatus{Value: v.Value, Why: v.Why})
 	}
 	return s
-}
-
-// inFamily returns the configuration for a target of that name in an entry with tenants; nil if no entry has it.
-func inFamily(c *config.Config, name string) *config.Config {
-	if c.Target.Tenant == nil {
-		return nil
-	}
-	if name == c.TargetName() {
-		return c.ForRest()
-	}
-	if id, ok := wal.MemberOf(c.TargetName(), name); ok && config.CheckTenant(id) == nil {
-		return c.ForTenant(id)
-	}
-	return nil
-}
-
-// sharedName returns an error that says which tenant's target has the same name as an entry.
-func sharedName(family *config.Config, name string) error {
-	if family.Target.Tenant != nil && inFamily(family, name) != nil && name != family.TargetName() {
-		return fmt.Errorf("%q is the name of the target of a tenant of %q", name, family.TargetName())
-	}
-	return nil
 }

@@ -14,6 +14,8 @@ import (
 	"testing"
 	"time"
 
+	"hwsagent/agent/config"
+
 	"github.com/golang/snappy"
 	"github.com/prometheus/prometheus/model/value"
 	"github.com/prometheus/prometheus/prompb"
@@ -286,7 +288,7 @@ func TestManageTenant(t *testing.T) {
 	if _, err := m.Drop(t.Context(), "mimir/a"); err == nil {
 		t.Error("a tenant that is served was dropped")
 	}
-	for name, want := range map[string]error{"mimir/a": nil, "mimir": nil, "mimir/nobody/x": ErrNoSuchTarget} {
+	for name, want := range map[string]error{"mimir/a": nil, "mimir": nil, "mimir/nobody/x": config.ErrNoSuchTarget} {
 		if test, err := TestTarget(t.Context(), storage, r.file, name); !errors.Is(err, want) || err == nil && test.Result != OK {
 			t.Errorf("test of %s: %+v, %v", name, test, err)
 		}

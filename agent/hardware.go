@@ -14,6 +14,7 @@ import (
 
 	"github.com/prometheus/client_golang/prometheus"
 
+	"hwsagent/agent/config"
 	"hwsagent/agent/inventory"
 	"hwsagent/agent/snmptool"
 	"hwsagent/inputs/panics"
@@ -75,7 +76,7 @@ func TakeInventory(ctx context.Context, o HardwareOptions) ([]inventory.Inventor
 	return all, fmt.Errorf("%w: no hardware could be read", ErrProbe)
 }
 
-func takeOne(ctx context.Context, p *ProbeConfig, o HardwareOptions, guard *panics.Guard, inv *inventory.Inventory) error {
+func takeOne(ctx context.Context, p *config.Probe, o HardwareOptions, guard *panics.Guard, inv *inventory.Inventory) error {
 	probe, err := wholeProbe(p, o, guard)
 	if err != nil {
 		return err
@@ -102,7 +103,7 @@ func closeProbe(p probes.Probe) error {
 }
 
 // wholeProbe returns the probe of an entry with all its hardware selected, whatever the entry selects.
-func wholeProbe(p *ProbeConfig, o HardwareOptions, guard *panics.Guard) (probes.Probe, error) {
+func wholeProbe(p *config.Probe, o HardwareOptions, guard *panics.Guard) (probes.Probe, error) {
 	one := *p
 	switch s := p.Settings.(type) {
 	case *snmp.Config:
@@ -134,21 +135,21 @@ func bareEntry(probeType string) string {
 }
 
 // chosen returns the probes that o selects.
-func (o *HardwareOptions) chosen() ([]ProbeConfig, error) {
+func (o *HardwareOptions) chosen() ([]config.Probe, error) {
 	if strings.HasPrefix(strings.TrimSpace(o.Probe), "{") {
 		return entryOf(o.Probe)
 	}
-	cfg, _, err := Load(o.ConfigFile, os.LookupEnv)
+	cfg, _, err := config.Load(o.ConfigFile, os.LookupEnv)
 	bare := bareEntry(o.Probe)
 	switch {
 	case errors.Is(err, fs.ErrNotExist) && bare != "":
 		return entryOf(bare)
 	case errors.Is(err, fs.ErrNotExist) && o.Probe != "":
-		return nil, fmt.Errorf("%w: %q is neither an entry nor a type without settings, and the configuration cannot be read: %w", ErrNoSuchProbe, o.Probe, err)
+		return nil, fmt.Errorf("%w: %q is neither an entry nor a type without settings, and the configuration cannot be read: %w", config.ErrNoSuchProbe, o.Probe, err)
 	case err != nil:
 		return nil, err
 	}
-	var all []ProbeConfig
+	var all []config.Probe
 	for _, p := range cfg.Probes {
 		if o.Probe == "" && p.Enabled && isHardware(p.Type) || o.Probe != "" && (p.Name == o.Probe || p.Job == o.Probe) {
 			all = append(all, p)
@@ -156,11 +157,11 @@ func (o *HardwareOptions) chosen() ([]ProbeConfig, error) {
 	}
 	switch {
 	case len(all) == 0 && o.Probe == "":
-		return nil, fmt.Errorf("%w that reads hardware is in %s: its types are %s", ErrNoSuchProbe, cfg.File, strings.Join(hardwareTypes(), ", "))
+		return nil, fmt.Errorf("%w that reads hardware is in %s: its types are %s", config.ErrNoSuchProbe, cfg.File, strings.Join(hardwareTypes(), ", "))
 	case len(all) == 0 && bare != "":
 		return entryOf(bare)
 	case len(all) == 0:
-		_, err := findProbe(cfg, o.Probe)
+		_, err := cfg.Probe(o.Probe)
 		return nil, fmt.Errorf("%w; an entry as under probes works as well: '{type: snmp, target: HOST}'", err)
 	case !isHardware(all[0].Type):
 		return nil, fmt.Errorf("%w: %q is of type %s, which reads no hardware; the types that do are %s", ErrUsage, o.Probe, all[0].Type, strings.Join(hardwareTypes(), ", "))
@@ -179,16 +180,16 @@ func isHardware(probeType string) bool {
 
 // entryOf returns the probe of an entry given on the command line. Relative paths in it are relative to the current
 // directory.
-func entryOf(text string) ([]ProbeConfig, error) {
+func entryOf(text string) ([]config.Probe, error) {
 	dir, err := os.Getwd()
 	if err != nil {
 		return nil, fmt.Errorf("get the current directory: %w", err)
 	}
-	cfg, _, err := LoadBytes(filepath.Join(dir, "command line"), []byte("probes:\n- "+text+"\n"), os.LookupEnv)
+	cfg, _, err := config.LoadBytes(filepath.Join(dir, "command line"), []byte("probes:\n- "+text+"\n"), os.LookupEnv)
 	if err != nil {
 		return nil, err
 	}
-	var all []ProbeConfig
+	var all []config.Probe
 	for _, p := range cfg.Probes {
 		if isHardware(p.Type) {
 			all = append(all, p)

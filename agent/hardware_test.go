@@ -10,6 +10,7 @@ import (
 	"strings"
 	"testing"
 
+	"hwsagent/agent/config"
 	"hwsagent/agent/inventory"
 	"hwsagent/probes/snmp/recording"
 )
@@ -92,7 +93,7 @@ func TestInventoryProblems(t *testing.T) {
 	}{
 		{broken + good, nil, []string{"scan for disks", ""}},
 		{broken, ErrProbe, []string{"scan for disks"}},
-		{"- {name: c, type: canary}\n", ErrNoSuchProbe, nil},
+		{"- {name: c, type: canary}\n", config.ErrNoSuchProbe, nil},
 	} {
 		config := write(t, filepath.Join(dir, "agent.yaml"), "probes:\n"+c.probes, 0o600)
 		all, err := TakeInventory(t.Context(), HardwareOptions{ConfigFile: config, Logger: slog.New(slog.DiscardHandler)})

@@ -3,6 +3,7 @@ package agent
 import (
 	"time"
 
+	"hwsagent/agent/config"
 	"hwsagent/inputs"
 	"hwsagent/probes"
 	"hwsagent/web"
@@ -12,7 +13,7 @@ import (
 const inputProbe = "probe"
 
 // connectProbes gives each probe its input to the log.
-func connectProbes(path *inputs.Path, cfg *Config, specs []probes.Spec) {
+func connectProbes(path *inputs.Path, cfg *config.Config, specs []probes.Spec) {
 	settings := map[string]inputs.Settings{}
 	for _, p := range cfg.Probes {
 		settings[p.Name] = inputs.Settings{MaxSeries: p.MaxSeries, Interval: time.Duration(p.Interval)}

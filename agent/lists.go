@@ -5,6 +5,7 @@ import (
 	"slices"
 	"time"
 
+	"hwsagent/agent/config"
 	"hwsagent/probes/devices"
 )
 
@@ -21,9 +22,9 @@ type lists struct {
 
 // follow expands cfg into probes with the last good content of its target files, and logs new problems with them. Only
 // a change calls it, or New, before anything runs.
-func (a *Agent) follow(cfg *Config) {
-	a.lists.change = a.lists.files.Changes(cfg.listFiles())
-	problems := cfg.expandTargets(&a.lists.files)
+func (a *Agent) follow(cfg *config.Config) {
+	a.lists.change = a.lists.files.Changes(cfg.ListFiles())
+	problems := cfg.ExpandTargets(&a.lists.files)
 	for _, p := range problems {
 		if !slices.Contains(a.lists.shown, p) {
 			a.logger.Warn("A list of targets has a problem", "file", p.File, "reason", p.Text)
@@ -50,7 +51,7 @@ func (a *Agent) watchLists(ctx context.Context) {
 		a.mu.Lock()
 		cfg := a.cfg
 		a.mu.Unlock()
-		now := a.lists.files.Changes(cfg.listFiles())
+		now := a.lists.files.Changes(cfg.ListFiles())
 		if now == seen {
 			continue
 		}
@@ -70,7 +71,7 @@ func (a *Agent) putLists() error {
 	a.mu.Lock()
 	next := *a.cfg
 	a.mu.Unlock()
-	if a.lists.files.Changes(next.listFiles()) == a.lists.change {
+	if a.lists.files.Changes(next.ListFiles()) == a.lists.change {
 		return nil // a reload has applied it
 	}
 	before := len(next.Probes)

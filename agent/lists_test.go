@@ -3,10 +3,8 @@ package agent
 import (
 	"os"
 	"path/filepath"
-	"slices"
 	"strings"
 	"testing"
-	"time"
 )
 
 // names are the probes of the running agent that belong to the list.
@@ -74,34 +72,4 @@ func TestListInAFile(t *testing.T) {
 	// The loop itself sees a change.
 	write(`[{"targets": ["127.0.0.1:6"], "labels": {"site": "a"}}]`)
 	until(t, "the changed list", func() bool { return r.listed() == "127.0.0.1:6" })
-}
-
-// What check says of a broken list, and that shares do not overlap.
-func TestListsOfAConfiguration(t *testing.T) {
-	dir := t.TempDir()
-	if err := os.WriteFile(filepath.Join(dir, "x.yml"), []byte("- targets: [a, b, c, d, e, f, g, h]\n"), 0o600); err != nil {
-		t.Fatal(err)
-	}
-	var all []string
-	for _, index := range []string{"0", "1"} {
-		cfg, _, err := LoadBytes(filepath.Join(dir, "agent.yaml"), []byte("probes: [{type: snmp, modules: [system], auth: {community: public}, file_sd_configs: [{files: [x.yml, y.yml]}], shard: {index: "+index+", total: 2}}]"), testEnv)
-		if err != nil {
-			t.Fatal(err)
-		}
-		for _, p := range cfg.Probes {
-			if p.Target != "" {
-				all = append(all, p.Target)
-			}
-		}
-		if len(cfg.listProblems) != 1 || !strings.Contains(cfg.listProblems[0].Error(), "y.yml: the file does not exist; its devices are not read until the file is correct") {
-			t.Errorf("%v", cfg.listProblems)
-		}
-		if cfg.Probes[0].Timeout > cfg.Probes[0].Interval || time.Duration(cfg.Probes[0].Interval) == 0 {
-			t.Errorf("%+v", cfg.Probes[0])
-		}
-	}
-	slices.Sort(all)
-	if got := strings.Join(all, ""); got != "abcdefgh" {
-		t.Errorf("%q", got)
-	}
 }

@@ -15,14 +15,14 @@ import (
 	"strings"
 	"time"
 
-	"hwsagent/remotewrite/config"
+	"hwsagent/agent/config"
+	"hwsagent/agent/control"
+	"hwsagent/agent/inspect"
+	remoteconfig "hwsagent/remotewrite/config"
 	"hwsagent/wal"
+	"hwsagent/wal/queue"
 	"hwsagent/web"
 )
-
-// ErrNoSuchTarget means that neither the log nor the configuration has a target of that
-// name.
-var ErrNoSuchTarget = errors.New("no such target")
 
 // ErrUsage means that a request cannot be understood.
 var ErrUsage = errors.New("wrong usage")
@@ -127,19 +127,19 @@ func (r refused) err() error {
 	case r.Error == "":
 		return nil
 	case r.NoSuchTarget:
-		return &plainError{r.Error, ErrNoSuchTarget}
+		return &plainError{r.Error, config.ErrNoSuchTarget}
 	}
 	return errors.New(r.Error)
 }
 
 // refusal returns the answer to a failed request.
 func refusal(err error) refused {
-	return refused{Error: err.Error(), NoSuchTarget: errors.Is(err, ErrNoSuchTarget)}
+	return refused{Error: err.Error(), NoSuchTarget: errors.Is(err, config.ErrNoSuchTarget)}
 }
 
 // askAgent posts to the agent and decodes its answer.
 func askAgent(ctx context.Context, storage, path string, answer any) error {
-	code, body, err := ask(ctx, storage, http.MethodPost, path)
+	code, body, err := control.Ask(ctx, storage, http.MethodPost, path)
 	if err != nil {
 		return err
 	}
@@ -201,7 +201,7 @@ func (r request) changed(running bool) TargetChange {
 
 // openOffline opens the log of a stopped agent such that no part of it is removed.
 func openOffline(storage string) (*wal.Log, error) {
-	if _, err := found(wal.Glance(storage)); err != nil {
+	if _, err := inspect.Glance(storage); err != nil {
 		return nil, err
 	}
 	log, err := wal.Open(wal.Options{Dir: storage, Beside: besideLog(), Settings: wal.Settings{Retain: math.MaxInt64, OnFull: wal.Reject}})
@@ -259,7 +259,7 @@ func (m TargetManager) tenantsOf(log *wal.Log, from, to string) ([]string, error
 	if len(ids) == 0 {
 		return nil, nil
 	}
-	cfg, _, err := Load(m.Config, os.LookupEnv)
+	cfg, _, err := config.Load(m.Config, os.LookupEnv)
 	if err != nil {
 		return nil, fmt.Errorf("queues beside %q may belong to its tenants (%s), and only the configuration tells; give it with --config.file: %w",
 			from, strings.Join(ids, ", "), err)
@@ -268,7 +268,7 @@ func (m TargetManager) tenantsOf(log *wal.Log, from, to string) ([]string, error
 	for _, t := range cfg.RemoteWrite {
 		name := t.TargetName()
 		family = family || t.Target.Tenant != nil && (name == from || name == to)
-		ids = slices.DeleteFunc(ids, func(id string) bool { return name == wal.Member(from, id) || config.CheckTenant(id) != nil })
+		ids = slices.DeleteFunc(ids, func(id string) bool { return name == queue.Member(from, id) || remoteconfig.CheckTenant(id) != nil })
 	}
 	if !family {
 		return nil, nil
@@ -278,11 +278,11 @@ func (m TargetManager) tenantsOf(log *wal.Log, from, to string) ([]string, error
 
 // unwanted returns nil unless the configuration file, if there is one, has the target whose queue is to be dropped.
 func (m TargetManager) unwanted(q queues, name string) error {
-	cfg, _, err := Load(m.Config, os.LookupEnv)
+	cfg, _, err := config.Load(m.Config, os.LookupEnv)
 	if err != nil || !slices.Contains(q.names(), name) {
 		return nil // an unreadable file must not block the requested drop
 	}
-	if _, err := cfg.target(name); err != nil {
+	if _, err := cfg.Target(name); err != nil {
 		return nil
 	}
 	return fmt.Errorf("%q is in %s: remove its entry first, or give up its pending samples with `hwsagent targets skip %s --before now`", name, cfg.File, name)

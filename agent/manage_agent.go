@@ -9,7 +9,9 @@ import (
 	"slices"
 	"time"
 
+	"hwsagent/agent/config"
 	"hwsagent/wal"
+	"hwsagent/wal/queue"
 	"hwsagent/watchdog"
 )
 
@@ -105,7 +107,7 @@ func (a *Agent) change(q queues, c TargetChange, r request, end wal.Mark) (Targe
 // adopt gives the queue of a target to the one that replaces it in the configuration file, and reloads the file. It
 // must run as a change.
 func (a *Agent) adopt(q queues, c *TargetChange, from, to string) error {
-	cfg, warns, err := Load(a.o.ConfigFile, a.o.Env)
+	cfg, warns, err := config.Load(a.o.ConfigFile, a.o.Env)
 	if err != nil {
 		return fmt.Errorf("read the configuration that has the new name: %w", err)
 	}
@@ -123,7 +125,7 @@ func (a *Agent) adopt(q queues, c *TargetChange, from, to string) error {
 	tenants := a.targets.tenantsOf(from)
 	stopped := []string{from, to}
 	for _, id := range tenants {
-		stopped = append(stopped, wal.Member(from, id))
+		stopped = append(stopped, queue.Member(from, id))
 	}
 	var restore func()
 	var left error // of tenants
@@ -145,7 +147,11 @@ func (a *Agent) adopt(q queues, c *TargetChange, from, to string) error {
 			restore()
 			return errors.Join(q.adopt(&TargetChange{}, to, from), q.adoptTenants(tenants, to, from))
 		}, to)
-		return errors.Join(fmt.Errorf("the configuration could not be applied, and the queue has its former name again: %w", err), back)
+		if back != nil {
+			return fmt.Errorf("the configuration could not be applied: %w; and the queue still has the name %q, with everything that waits in it: "+
+				"adopt it as %q when savepoints can be written again: %w", err, to, from, back)
+		}
+		return fmt.Errorf("the configuration could not be applied, and the queue has its former name again: %w", err)
 	}
 	a.logger.Info("A target was renamed; the configuration was reloaded", "from", from, "to", to)
 	return notAll(from, left)

@@ -15,6 +15,7 @@ import (
 	"github.com/prometheus/prometheus/model/labels"
 	"github.com/prometheus/prometheus/storage"
 
+	"hwsagent/agent/config"
 	"hwsagent/agent/control"
 	"hwsagent/wal"
 	"hwsagent/web"
@@ -188,7 +189,7 @@ func TestAdopt(t *testing.T) {
 			if _, err := m.Adopt(t.Context(), "old", "other"); err == nil || !strings.Contains(err.Error(), "is not in") {
 				t.Errorf("adopt under a name that is not in the file: %v", err)
 			}
-			if _, err := m.Adopt(t.Context(), "nobody", "new"); !errors.Is(err, ErrNoSuchTarget) {
+			if _, err := m.Adopt(t.Context(), "nobody", "new"); !errors.Is(err, config.ErrNoSuchTarget) {
 				t.Errorf("adopt of nobody: %v", err)
 			}
 		} else {
@@ -262,7 +263,7 @@ func TestDrop(t *testing.T) {
 	if _, err := os.Stat(letterDir(storage, "b")); !errors.Is(err, os.ErrNotExist) {
 		t.Errorf("its dead letters are still there: %v", err)
 	}
-	if _, err := m.Drop(t.Context(), "b"); !errors.Is(err, ErrNoSuchTarget) {
+	if _, err := m.Drop(t.Context(), "b"); !errors.Is(err, config.ErrNoSuchTarget) {
 		t.Errorf("dropped twice: %v", err)
 	}
 	// Without its socket, the agent has the directory and cannot be asked.
@@ -320,7 +321,7 @@ func TestRejected(t *testing.T) {
 	if err != nil || c.Letters == 0 || c.Running || letters().Kept != 0 {
 		t.Errorf("offline: %+v, %v", c, err)
 	}
-	if _, err := Rejected(storage, "nobody", 0); !errors.Is(err, ErrNoSuchTarget) || !strings.Contains(err.Error(), "it has those of a") {
+	if _, err := Rejected(storage, "nobody", 0); !errors.Is(err, config.ErrNoSuchTarget) || !strings.Contains(err.Error(), "it has those of a") {
 		t.Errorf("of nobody: %v", err)
 	}
 }
@@ -354,7 +355,7 @@ func TestTargetTest(t *testing.T) {
 		t.Errorf("%+v, %v", got, err)
 	}
 	until(t, "it receives", func() bool { return s.last() > 3 })
-	if _, err := TestTarget(t.Context(), storage, "none", "nobody"); !errors.Is(err, ErrNoSuchTarget) {
+	if _, err := TestTarget(t.Context(), storage, "none", "nobody"); !errors.Is(err, config.ErrNoSuchTarget) {
 		t.Errorf("of nobody: %v", err)
 	}
 	r.end()
@@ -421,8 +422,8 @@ func TestRest(t *testing.T) {
 		}
 	}
 	ctx, cancel := context.WithCancel(t.Context())
-	done := make(chan error, 1)
-	go func() { done <- (&target{reader: r}).rest(ctx) }()
+	done := make(chan struct{})
+	go func() { defer close(done); (&target{reader: r}).rest(ctx) }()
 	oldest := func(second int64) {
 		t.Helper()
 		until(t, fmt.Sprintf("second %d is the oldest", second), func() bool { return r.OldestPending().Equal(time.UnixMilli(second * 1000)) })
@@ -439,7 +440,8 @@ func TestRest(t *testing.T) {
 		oldest(second + 2)
 	}
 	cancel()
-	if err := errors.Join(<-done, r.Close()); err != nil {
+	<-done
+	if err := r.Close(); err != nil {
 		t.Error(err)
 	}
 }

@@ -6,7 +6,7 @@ import (
 	"github.com/prometheus/client_golang/prometheus"
 
 	"hwsagent/meter"
-	"hwsagent/wal"
+	"hwsagent/wal/queue"
 )
 
 // metrics are the agent's own metrics, beside those of its parts.
@@ -117,12 +117,12 @@ func (c *accounts) Collect(ch chan<- prometheus.Metric) {
 		send(c.account, prometheus.GaugeValue, float64(l.Delivered), t.name, "delivered")
 		send(c.account, prometheus.GaugeValue, float64(l.Filtered), t.name, "filtered")
 		for r, n := range l.Dropped {
-			if wal.Reason(r) != wal.Resent {
+			if queue.Reason(r) != queue.Resent {
 				lost += since.Dropped[r]
 			}
-			send(c.dropped, prometheus.CounterValue, float64(since.Dropped[r]), t.name, wal.Reason(r).String())
+			send(c.dropped, prometheus.CounterValue, float64(since.Dropped[r]), t.name, queue.Reason(r).String())
 			if n > 0 {
-				send(c.accountDropped, prometheus.GaugeValue, float64(n), t.name, wal.Reason(r).String())
+				send(c.accountDropped, prometheus.GaugeValue, float64(n), t.name, queue.Reason(r).String())
 			}
 		}
 		send(c.lost, prometheus.CounterValue, float64(lost), t.name)

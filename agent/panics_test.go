@@ -26,6 +26,7 @@ import (
 	"go.opentelemetry.io/collector/pdata/pmetric"
 	"go.opentelemetry.io/collector/pdata/pmetric/pmetricotlp"
 
+	"hwsagent/agent/config"
 	"hwsagent/inputs"
 	"hwsagent/inputs/panics"
 	"hwsagent/inputs/pull"
@@ -104,7 +105,7 @@ type minedInput struct {
 
 // minedProbeOf runs rounds of a probe.
 func minedProbeOf(t *testing.T, path *inputs.Path, name string, settings any) minedInput {
-	c := &ProbeConfig{Name: name, Type: name, Settings: settings}
+	c := &config.Probe{Name: name, Type: name, Settings: settings}
 	c.Interval, c.Timeout = model.Duration(5*time.Second), model.Duration(5*time.Second)
 	guard := path.Guard(inputProbe, name)
 	return minedInput{guard, func() (int, string) {
@@ -186,7 +187,7 @@ func minedInputs(t *testing.T, path *inputs.Path) map[string]minedInput {
 		"probe exec":     minedProbeOf(t, path, "exec", &exec.Config{Command: []string{"/bin/sh", "-c", "echo a 1"}}),
 		"probe textfile": minedProbeOf(t, path, "textfile", &textfile.Config{Directory: dir}),
 		"probe canary":   minedProbeOf(t, path, "canary", &canary.Config{Series: 1}),
-		"probe self":     minedProbeOf(t, path, "self", &SelfConfig{}),
+		"probe self":     minedProbeOf(t, path, "self", &config.Self{}),
 		"probe snmp":     minedProbeOf(t, path, "snmp", &snmp.Config{Target: "127.0.0.1:1", Auth: snmp.Auth{Version: 2, Community: "c"}, Modules: []string{"system"}}),
 		"remote_write": minedReceiver(t, path, "remote_write", remotewritein.New,
 			posted(remotewritein.Path, "application/x-protobuf", snappy.Encode(nil, written))),

@@ -18,21 +18,23 @@ import (
 
 	"hwsagent/remotewrite"
 	"hwsagent/remotewrite/client"
-	"hwsagent/remotewrite/config"
+	remoteconfig "hwsagent/remotewrite/config"
 	"hwsagent/wal"
+	"hwsagent/wal/queue"
 )
 
 // path is the whole way of a sample but the network: appender, log on disk, reader,
 // queue, encoder, and a sender that answers 204 at once.
 type path struct {
-	log    *wal.Log
-	source *countingSource
-	sender *discard
-	series []seriesOf
-	refs   []storage.SeriesRef
-	rand   *rand.Rand
-	t      int64
-	total  uint64 // samples appended
+	log      *wal.Log
+	targets  []*countingSource
+	sender   *discard
+	encoders *remotewrite.EncoderPool // of all targets, as in the agent
+	series   []seriesOf
+	refs     []storage.SeriesRef
+	rand     *rand.Rand
+	t        int64
+	total    uint64 // samples appended
 }
 
 func newPath(tb testing.TB, series int) *path {
@@ -45,40 +47,49 @@ func newPath(tb testing.TB, series int) *path {
 	if err != nil {
 		tb.Fatal(err)
 	}
-	reader, err := log.Reader("bench", wal.ReaderOptions{})
-	if err != nil {
-		tb.Fatal(err)
-	}
+	tb.Cleanup(func() {
+		if err := log.Close(); err != nil {
+			tb.Error(err)
+		}
+	})
 	p := &path{
-		log: log, source: &countingSource{Reader: reader, reached: make(chan struct{}, 1)}, sender: &discard{},
+		log: log, sender: &discard{}, encoders: remotewrite.NewEncoderPool(),
 		series: realisticSeries(series), refs: make([]storage.SeriesRef, series),
 		rand: rand.New(rand.NewPCG(1, 2)), t: 1_790_000_000_000,
 	}
-	cfg := config.DefaultConfig()
+	p.target(tb, "bench")
+	return p
+}
+
+// target adds a target.
+func (p *path) target(tb testing.TB, name string) {
+	tb.Helper()
+	reader, err := p.log.Reader(name, wal.ReaderOptions{})
+	if err != nil {
+		tb.Fatal(err)
+	}
+	source := &countingSource{Reader: reader, reached: make(chan struct{}, 1)}
+	p.targets = append(p.targets, source)
+	cfg := remoteconfig.DefaultConfig()
 	cfg.Queue.MaxShards = 1                                             // one: the others would be added, or not, by the clock
 	cfg.Queue.BatchSendDeadline = model.Duration(50 * time.Millisecond) // of what is left at the end
 	queue, err := remotewrite.New(remotewrite.Options{
-		Name: "bench", Config: cfg, ExternalLabels: labels.FromStrings("site", "fra1"), Source: p.source, Sender: p.sender,
+		Name: name, Config: cfg, ExternalLabels: labels.FromStrings("site", "fra1"), Source: source, Sender: p.sender,
+		Encoders: p.encoders,
 	})
 	if err != nil {
 		tb.Fatal(err)
 	}
 	ctx, cancel := context.WithCancel(context.Background())
-	done := make(chan error, 1)
-	go func() { done <- queue.Run(ctx) }()
+	done := make(chan struct{})
+	go func() { defer close(done); queue.Run(ctx) }()
 	tb.Cleanup(func() {
 		cancel()
-		if err := <-done; err != nil {
-			tb.Error(err)
-		}
+		<-done
 		if err := reader.Close(); err != nil {
 			tb.Error(err)
 		}
-		if err := log.Close(); err != nil {
-			tb.Error(err)
-		}
 	})
-	return p
 }
 
 // round appends one sample of each series, as probes do, in one commit.
@@ -100,14 +111,13 @@ func (p *path) round(tb testing.TB) {
 	p.total += uint64(len(p.series))
 }
 
-// delivered waits until everything that was appended has its outcome.
+// delivered waits until everything that was appended has its outcome at all targets.
 func (p *path) delivered() {
-	p.source.goal.Store(p.total)
-	for {
-		if sp := p.source.Savepoint(); sp.Acked().Total >= p.total {
-			return
+	for _, s := range p.targets {
+		s.goal.Store(p.total)
+		for sp := s.Savepoint(); sp.Acked().Total < p.total; sp = s.Savepoint() {
+			<-s.reached
 		}
-		<-p.source.reached
 	}
 }
 
@@ -118,7 +128,7 @@ type countingSource struct {
 	reached chan struct{}
 }
 
-func (s *countingSource) Advance(to wal.Mark, o wal.Outcome) {
+func (s *countingSource) Advance(to wal.Mark, o queue.Outcome) {
 	s.Reader.Advance(to, o)
 	if to.Total >= s.goal.Load() {
 		select {

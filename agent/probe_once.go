@@ -7,10 +7,10 @@ import (
 	"io"
 	"log/slog"
 	"os"
-	"strings"
 
 	"github.com/prometheus/client_golang/prometheus"
 
+	"hwsagent/agent/config"
 	"hwsagent/inputs/panics"
 	"hwsagent/probes"
 	"hwsagent/probes/devices"
@@ -19,9 +19,6 @@ import (
 
 // ErrProbe means that a probe's round failed.
 var ErrProbe = errors.New("the probe failed")
-
-// ErrNoSuchProbe means that the configuration has no probe of that name.
-var ErrNoSuchProbe = errors.New("no such probe")
 
 // ProbeResult is the outcome of one round of a probe.
 type ProbeResult struct {
@@ -45,11 +42,11 @@ type ProbeSample struct {
 // ProbeOnce runs the named probe once, as the agent would, and writes its samples to w in Prometheus' text format. If
 // the round fails, it writes the samples read so far and returns ErrProbe.
 func ProbeOnce(ctx context.Context, configFile, name string, w io.Writer, logger *slog.Logger) (ProbeResult, error) {
-	cfg, _, err := Load(configFile, os.LookupEnv)
+	cfg, _, err := config.Load(configFile, os.LookupEnv)
 	if err != nil {
 		return ProbeResult{}, err
 	}
-	p, err := findProbe(cfg, name)
+	p, err := cfg.Probe(name)
 	if err != nil {
 		return ProbeResult{}, err
 	}
@@ -70,23 +67,8 @@ func ProbeOnce(ctx context.Context, configFile, name string, w io.Writer, logger
 	return r, nil
 }
 
-func findProbe(cfg *Config, name string) (*ProbeConfig, error) {
-	var names []string
-	for i := range cfg.Probes {
-		if cfg.Probes[i].Name == name {
-			return &cfg.Probes[i], nil
-		}
-		names = append(names, cfg.Probes[i].Name)
-	}
-	err := fmt.Errorf("%w: %q; there are %s", ErrNoSuchProbe, name, strings.Join(names, ", "))
-	if n := nearest(name, names); n != "" {
-		err = fmt.Errorf("%w: %q; did you mean %q?", ErrNoSuchProbe, name, n)
-	}
-	return nil, err
-}
-
 // runOnce constructs the probe and runs one round into memory.
-func runOnce(ctx context.Context, p *ProbeConfig, logger *slog.Logger) (*capture, probes.Status, error) {
+func runOnce(ctx context.Context, p *config.Probe, logger *slog.Logger) (*capture, probes.Status, error) {
 	hostname, err := os.Hostname()
 	if err != nil {
 		return nil, probes.Status{}, fmt.Errorf("get the host name: %w", err)

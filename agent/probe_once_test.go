@@ -11,6 +11,8 @@ import (
 	"strings"
 	"testing"
 
+	"hwsagent/agent/config"
+
 	"github.com/prometheus/common/model"
 	"github.com/prometheus/prometheus/model/histogram"
 	"github.com/prometheus/prometheus/model/labels"
@@ -44,7 +46,7 @@ func TestProbeOnce(t *testing.T) {
 	if r.State != "ok" || r.Samples != 2 || len(r.Series) != 4 {
 		t.Errorf("result %+v, want two samples and the two of the report", r)
 	}
-	if _, err := ProbeOnce(t.Context(), file, "d", &out, slog.New(slog.DiscardHandler)); !errors.Is(err, ErrNoSuchProbe) {
+	if _, err := ProbeOnce(t.Context(), file, "d", &out, slog.New(slog.DiscardHandler)); !errors.Is(err, config.ErrNoSuchProbe) {
 		t.Errorf("another name: %v", err)
 	}
 }

@@ -10,8 +10,10 @@ import (
 	"strings"
 	"time"
 
+	"hwsagent/agent/config"
 	"hwsagent/remotewrite/deadletter"
 	"hwsagent/wal"
+	"hwsagent/wal/queue"
 )
 
 // queues is the state of targets on disk: their positions in the log, and their dead letters.
@@ -28,7 +30,7 @@ func (q queues) explain(name string, err error) error {
 		if names := q.names(); len(names) > 0 {
 			text += "; it has those of " + strings.Join(names, ", ")
 		}
-		return &plainError{text, ErrNoSuchTarget}
+		return &plainError{text, config.ErrNoSuchTarget}
 	case errors.Is(err, wal.ErrWanted):
 		return fmt.Errorf("%w: it is in the configuration", err)
 	}
@@ -105,7 +107,7 @@ func (q queues) adopt(c *TargetChange, from, to string) error {
 func (q queues) adoptTenants(ids []string, from, to string) error {
 	var errs []error
 	for _, id := range ids {
-		errs = append(errs, q.adopt(&TargetChange{}, wal.Member(from, id), wal.Member(to, id)))
+		errs = append(errs, q.adopt(&TargetChange{}, queue.Member(from, id), queue.Member(to, id)))
 	}
 	return errors.Join(errs...)
 }

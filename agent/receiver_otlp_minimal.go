@@ -2,10 +2,10 @@
 
 package agent
 
-import "hwsagent/receivers"
-
-// canReceiveOTLP says whether this build includes the OTLP translation.
-const canReceiveOTLP = false
+import (
+	"hwsagent/agent/config"
+	"hwsagent/receivers"
+)
 
 // otlpSpecs returns none: the configuration was refused before.
-func (a *Agent) otlpSpecs(*OTLPConfig) []receivers.Spec { return nil }
+func (a *Agent) otlpSpecs(*config.OTLP) []receivers.Spec { return nil }

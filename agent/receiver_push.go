@@ -10,6 +10,7 @@ import (
 	"github.com/prometheus/common/model"
 	"github.com/prometheus/prometheus/model/labels"
 
+	"hwsagent/agent/config"
 	"hwsagent/inputs"
 	"hwsagent/inputs/exposition"
 	"hwsagent/probes"
@@ -27,29 +28,29 @@ type pushedSpecs struct {
 // pushgatewayDir is where the groups are kept, below the storage path.
 const pushgatewayDir = "pushgateway"
 
-func (a *Agent) pushgateway(c *PushgatewayConfig) (pushedSpecs, error) {
-	identity := a.ids.of("receiver "+pushgatewayName, c)
+func (a *Agent) pushgateway(c *config.Pushgateway) (pushedSpecs, error) {
+	identity := a.ids.of("receiver "+config.PushgatewayName, c)
 	if a.pushed.identity != identity {
-		g := a.gate(pushgatewayName, &c.IntakeConfig)
+		g := a.gate(config.PushgatewayName, &c.Intake)
 		store := a.pushed.store
 		if store == nil {
 			var err error
-			if store, err = pushgateway.OpenStore(filepath.Join(a.o.StoragePath, pushgatewayDir), a.logger.With("receiver", pushgatewayName)); err != nil {
+			if store, err = pushgateway.OpenStore(filepath.Join(a.o.StoragePath, pushgatewayDir), a.logger.With("receiver", config.PushgatewayName)); err != nil {
 				return pushedSpecs{}, err
 			}
 		}
 		a.pushed = pushed{identity: identity, receiver: pushgateway.New(g, store), gate: g, store: store}
 	}
-	spec := a.receiverSpec(c, pushgatewayName, &c.ListenConfig, a.pushed.gate, a.pushed.receiver)
+	spec := a.receiverSpec(c, config.PushgatewayName, &c.Listener, a.pushed.gate, a.pushed.receiver)
 	return pushedSpecs{
 		receiver: spec,
 		probe: probes.Spec{
-			Name: pushgatewayName, Type: pushgatewayName, Host: a.hostname, Identity: identity,
-			Probe: pushedProbe{a.pushed.receiver}, Out: a.inputs.Input(receiverKind, pushgatewayName, inputs.Settings{Interval: time.Duration(c.Interval)}),
+			Name: config.PushgatewayName, Type: config.PushgatewayName, Host: a.hostname, Identity: identity,
+			Probe: pushedProbe{a.pushed.receiver}, Out: a.inputs.Input(receiverKind, config.PushgatewayName, inputs.Settings{Interval: time.Duration(c.Interval)}),
 			Interval: time.Duration(c.Interval), Timeout: time.Duration(c.Interval),
-			Labels:  labels.FromStrings(model.JobLabel, pushgatewayName, model.InstanceLabel, a.hostname),
+			Labels:  labels.FromStrings(model.JobLabel, config.PushgatewayName, model.InstanceLabel, a.hostname),
 			Bare:    true,
-			Guard:   a.inputs.Guard(receiverKind, pushgatewayName),
+			Guard:   a.inputs.Guard(receiverKind, config.PushgatewayName),
 			Relabel: c.MetricRelabelConfigs,
 		},
 	}, nil

@@ -6,6 +6,7 @@ import (
 	"net/http"
 	"time"
 
+	"hwsagent/agent/config"
 	"hwsagent/inputs"
 	"hwsagent/probes"
 	"hwsagent/receivers"
@@ -24,19 +25,19 @@ func keepReceivers(path *inputs.Path, p *receivers.Plan) { path.Keep(receiverKin
 
 // receiverSpecs constructs every receiver of cfg, and the probe that appends pushed metrics if the push gateway is
 // configured.
-func (a *Agent) receiverSpecs(cfg *Config) (specs []receivers.Spec, probe *probes.Spec, err error) {
+func (a *Agent) receiverSpecs(cfg *config.Config) (specs []receivers.Spec, probe *probes.Spec, err error) {
 	if c := cfg.Receivers.RemoteWrite; c != nil {
-		g := a.gate("remote_write", &c.IntakeConfig)
-		specs = append(specs, a.receiverSpec(c, "remote_write", &c.ListenConfig, g, remotewritein.New(g)))
+		g := a.gate("remote_write", &c.Intake)
+		specs = append(specs, a.receiverSpec(c, "remote_write", &c.Listener, g, remotewritein.New(g)))
 	}
 	if c := cfg.Receivers.Import; c != nil {
-		g := a.gate("import", &c.IntakeConfig)
-		specs = append(specs, a.receiverSpec(c, "import", &c.ListenConfig, g, promtext.New(g)))
+		g := a.gate("import", &c.Intake)
+		specs = append(specs, a.receiverSpec(c, "import", &c.Listener, g, promtext.New(g)))
 	}
 	if c := cfg.Receivers.Pushgateway; c != nil {
 		spec, err := a.pushgateway(c)
 		if err != nil {
-			return nil, nil, fmt.Errorf("receiver %s: %w", pushgatewayName, err)
+			return nil, nil, fmt.Errorf("receiver %s: %w", config.PushgatewayName, err)
 		}
 		specs = append(specs, spec.receiver)
 		probe = &spec.probe
@@ -50,16 +51,16 @@ func (a *Agent) receiverSpecs(cfg *Config) (specs []receivers.Spec, probe *probe
 }
 
 // gate returns the gate for a receiver.
-func (a *Agent) gate(name string, c *IntakeConfig) *receivers.Gate {
+func (a *Agent) gate(name string, c *config.Intake) *receivers.Gate {
 	return receivers.NewGate(receivers.GateOptions{
-		Name: name, Limits: c.Limits.limits(), Relabel: c.MetricRelabelConfigs, Out: a.inputs.Input(receiverKind, name, inputs.Settings{}), Logger: a.logger,
+		Name: name, Limits: c.Limits.WithDefaults(), Relabel: c.MetricRelabelConfigs, Out: a.inputs.Input(receiverKind, name, inputs.Settings{}), Logger: a.logger,
 		Full:  func(err error) bool { return errors.Is(err, wal.ErrFull) },
 		Guard: a.inputs.Guard(receiverKind, name),
 	})
 }
 
 // receiverSpec returns the listener l of a receiver with the configuration config.
-func (a *Agent) receiverSpec(config any, name string, l *ListenConfig, g *receivers.Gate, h http.Handler) receivers.Spec {
+func (a *Agent) receiverSpec(config any, name string, l *config.Listener, g *receivers.Gate, h http.Handler) receivers.Spec {
 	return receivers.Spec{
 		Name: name, Identity: a.ids.of("receiver "+name, config),
 		Listen: l.Listen, WebConfigFile: l.WebConfigFile, Insecure: l.InsecureListen,

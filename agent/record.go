@@ -13,6 +13,7 @@ import (
 	"strings"
 	"time"
 
+	"hwsagent/agent/config"
 	"hwsagent/agent/snmptool"
 	"hwsagent/inputs/panics"
 	"hwsagent/probes"
@@ -83,7 +84,7 @@ func Record(ctx context.Context, o HardwareOptions, file string, keep []string) 
 }
 
 // learnPlace adds the names of this machine and of the target to the words to replace.
-func learnPlace(words *tape.Redactor, p *ProbeConfig) {
+func learnPlace(words *tape.Redactor, p *config.Probe) {
 	names := []string{p.Target}
 	if name, err := os.Hostname(); err == nil {
 		names = append(names, name)
@@ -117,7 +118,7 @@ func recordDevice(ctx context.Context, c snmp.Config, done Recorded, words *tape
 	return done, nil
 }
 
-func recordProbe(ctx context.Context, p *ProbeConfig, o HardwareOptions, done Recorded, words *tape.Redactor) (Recorded, error) {
+func recordProbe(ctx context.Context, p *config.Probe, o HardwareOptions, done Recorded, words *tape.Redactor) (Recorded, error) {
 	probe, err := wholeProbe(p, o, panics.New(inputProbe+" "+p.Name, o.Logger))
 	if err != nil {
 		return done, fmt.Errorf("%w: %w", ErrProbe, err)

@@ -10,6 +10,7 @@ import (
 	"strings"
 	"time"
 
+	"hwsagent/agent/inspect"
 	"hwsagent/remotewrite"
 	"hwsagent/remotewrite/deadletter"
 	"hwsagent/remotewrite/reply"
@@ -33,7 +34,7 @@ func Rejected(storage, target string, limit int) (Rejections, error) {
 		if !errors.Is(err, fs.ErrNotExist) {
 			return r, fmt.Errorf("read dead letters: %w", err)
 		}
-		in, err := found(wal.Glance(storage))
+		in, err := inspect.Glance(storage)
 		if err != nil {
 			return r, err
 		}

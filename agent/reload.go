@@ -7,6 +7,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"log/slog"
 	"net/http"
 	"reflect"
 	"slices"
@@ -16,6 +17,8 @@ import (
 	"go.yaml.in/yaml/v4"
 
 	"hwsagent/agent/confdiff"
+	"hwsagent/agent/config"
+	"hwsagent/agent/control"
 	"hwsagent/agent/events"
 	"hwsagent/web"
 )
@@ -27,7 +30,7 @@ type Reloaded struct {
 	DryRun   bool              `json:"dry_run"`
 	File     string            `json:"file"`
 	Changes  []confdiff.Change `json:"changes"`  // never null
-	Warnings []Warning         `json:"warnings"` // never null
+	Warnings []config.Warning  `json:"warnings"` // never null
 }
 
 // maxChanges bounds how many changes WriteText prints.
@@ -107,7 +110,7 @@ func (a *Agent) tryReload() (Reloaded, error) {
 	return r, nil
 }
 
-func (a *Agent) reload(cfg *Config, warns []Warning) error {
+func (a *Agent) reload(cfg *config.Config, warns []config.Warning) error {
 	logWarnings(a.logger, warns)
 	a.mu.Lock()
 	before, timestamps := a.cfg.Web, a.cfg.Global.ScrapeStartTimestamps
@@ -122,15 +125,15 @@ func (a *Agent) reload(cfg *Config, warns []Warning) error {
 }
 
 // compared reads the configuration file and returns it with its differences from the one in force.
-func (a *Agent) compared() (Reloaded, *Config, error) {
-	cfg, warns, err := Load(a.o.ConfigFile, a.o.Env)
+func (a *Agent) compared() (Reloaded, *config.Config, error) {
+	cfg, warns, err := config.Load(a.o.ConfigFile, a.o.Env)
 	if err != nil {
 		return Reloaded{}, nil, err
 	}
 	a.mu.Lock()
 	before := a.cfg
 	a.mu.Unlock()
-	r := Reloaded{Schema: 1, File: cfg.File, Changes: []confdiff.Change{}, Warnings: append([]Warning{}, warns...)}
+	r := Reloaded{Schema: 1, File: cfg.File, Changes: []confdiff.Change{}, Warnings: append([]config.Warning{}, warns...)}
 	changes, err := unlike(before, cfg)
 	r.Changes = append(r.Changes, changes...)
 	return r, cfg, err
@@ -138,7 +141,7 @@ func (a *Agent) compared() (Reloaded, *Config, error) {
 
 // unlike returns the differences between before and after. A difference that must not be shown, such as a secret,
 // appears as a change of its entry or section.
-func unlike(before, after *Config) ([]confdiff.Change, error) {
+func unlike(before, after *config.Config) ([]confdiff.Change, error) {
 	var old, fresh yaml.Node
 	if err := errors.Join(old.Encode(before), fresh.Encode(after)); err != nil {
 		return nil, fmt.Errorf("compare configurations: %w", err)
@@ -167,9 +170,9 @@ func unlike(before, after *Config) ([]confdiff.Change, error) {
 			}
 		}
 	}
-	if before.scrape != nil && after.scrape != nil {
-		for _, job := range after.scrape.Names() {
-			hidden(confdiff.Named("scrape_configs", job), after.scrape.Same(before.scrape, job))
+	if before.ScrapeJobs() != nil && after.ScrapeJobs() != nil {
+		for _, job := range after.ScrapeJobs().Names() {
+			hidden(confdiff.Named("scrape_configs", job), after.ScrapeJobs().Same(before.ScrapeJobs(), job))
 		}
 	}
 	for i := range changes {
@@ -199,7 +202,7 @@ func (a *Agent) answerReload(w http.ResponseWriter, h *http.Request) {
 
 // RequestReload makes the agent that runs on the storage directory reload its configuration; with dryRun the agent only
 // reports what would change. If the configuration is refused, the error is ErrReload with the agent's whole answer;
-// ErrSilent if the agent does not answer at all. If something that hangs delays the answer, the error says so within
+// control.ErrSilent if the agent does not answer at all. If something that hangs delays the answer, the error says so within
 // ten seconds.
 func RequestReload(ctx context.Context, storage string, dryRun bool) (Reloaded, error) {
 	path := "/control/reload"
@@ -207,7 +210,7 @@ func RequestReload(ctx context.Context, storage string, dryRun bool) (Reloaded, 
 		path += "?dry_run=true"
 	}
 	var r Reloaded
-	code, body, err := ask(ctx, storage, http.MethodPost, path)
+	code, body, err := control.Ask(ctx, storage, http.MethodPost, path)
 	if err != nil {
 		return r, err
 	}
@@ -221,4 +224,11 @@ func RequestReload(ctx context.Context, storage string, dryRun bool) (Reloaded, 
 		return r, errors.New(strings.TrimRight(string(body), "\n"))
 	}
 	return r, fmt.Errorf("%w:\n%s", ErrReload, strings.TrimPrefix(strings.TrimRight(string(body), "\n"), web.ReloadFailed))
+}
+
+// logWarnings logs the warnings of a configuration that is being applied.
+func logWarnings(logger *slog.Logger, warns []config.Warning) {
+	for _, w := range warns {
+		logger.Warn("Configuration warning", "warning", w.String())
+	}
 }

@@ -11,6 +11,9 @@ import (
 	"sync"
 	"time"
 
+	"hwsagent/agent/config"
+	"hwsagent/agent/inspect"
+	"hwsagent/agent/selector"
 	"hwsagent/remotewrite/client"
 	"hwsagent/remotewrite/replay"
 	"hwsagent/wal"
@@ -90,21 +93,21 @@ var (
 func Replay(ctx context.Context, o ReplayOptions) (ReplayResult, error) {
 	res := ReplayResult{Schema: 1, Target: o.Target, From: o.From, To: o.To, Match: o.Match, DryRun: o.DryRun, Refusals: []ReplayRefusal{}, After: o.After}
 	began := time.Now()
-	matchers, err := parseSelector(o.Match)
+	matchers, err := selector.Parse(o.Match)
 	if err != nil {
 		return res, &plainError{err.Error(), ErrUsage}
 	}
-	cfg, _, err := Load(o.ConfigFile, os.LookupEnv)
+	cfg, _, err := config.Load(o.ConfigFile, os.LookupEnv)
 	if err != nil {
 		return res, err
 	}
-	c, err := cfg.target(o.Target)
+	c, err := cfg.Target(o.Target)
 	if err != nil {
 		return res, err
 	}
 	archive, err := wal.OpenArchive(o.Storage, o.After)
 	if errors.Is(err, fs.ErrNotExist) {
-		return res, noLog(o.Storage)
+		return res, inspect.NoLog(o.Storage)
 	}
 	if err != nil {
 		return res, err
@@ -148,7 +151,7 @@ func Replay(ctx context.Context, o ReplayOptions) (ReplayResult, error) {
 func runClient(c *client.Client) (stop func()) {
 	ctx, cancel := context.WithCancel(context.Background())
 	var wg sync.WaitGroup
-	wg.Go(func() { _ = c.Run(ctx) })
+	wg.Go(func() { c.Run(ctx) })
 	return func() { cancel(); wg.Wait() }
 }
 

@@ -7,6 +7,9 @@ import (
 	"os"
 	"testing"
 	"time"
+
+	"hwsagent/agent/config"
+	"hwsagent/agent/inspect"
 )
 
 // replayed returns an agent that keeps what is delivered, and a sink that has some of it.
@@ -72,7 +75,7 @@ func TestReplay(t *testing.T) {
 		}
 	}
 	o.Target = "nobody"
-	if _, err := Replay(t.Context(), o); !errors.Is(err, ErrNoSuchTarget) {
+	if _, err := Replay(t.Context(), o); !errors.Is(err, config.ErrNoSuchTarget) {
 		t.Errorf("to nobody: %v", err)
 	}
 	o.Target, o.Match = "a", "{"
@@ -80,7 +83,7 @@ func TestReplay(t *testing.T) {
 		t.Errorf("of nonsense: %v", err)
 	}
 	o.Match, o.Storage = "", t.TempDir()
-	if _, err := Replay(t.Context(), o); !errors.Is(err, ErrNoLog) {
+	if _, err := Replay(t.Context(), o); !errors.Is(err, inspect.ErrNoLog) {
 		t.Errorf("without a log: %v", err)
 	}
 }

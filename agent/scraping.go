@@ -7,13 +7,13 @@ import (
 	"fmt"
 	"log/slog"
 	"net/http"
-	"reflect"
 	"sync/atomic"
 	"time"
 
 	"github.com/prometheus/client_golang/prometheus"
 	"github.com/prometheus/prometheus/storage"
 
+	"hwsagent/agent/config"
 	"hwsagent/inputs"
 	"hwsagent/inputs/panics"
 	"hwsagent/meter"
@@ -22,89 +22,6 @@ import (
 	"hwsagent/web"
 )
 
-// canScrape says that this build has a scraper.
-const canScrape = true
-
-// scrapeTypes returns the types of a scrape configuration, for hints.
-func scrapeTypes() []reflect.Type { return []reflect.Type{scrape.Schema()} }
-
-// parseScrape makes jobs from all scrape configurations, or reports their mistakes.
-func parseScrape(d *document, src scrapeSource) scrapeJobs {
-	jobs, mistakes := scrape.Parse(src.theirs())
-	if len(mistakes) > 0 && mistakes[0].Entry < 0 {
-		for _, m := range mistakes {
-			d.scrapeMistake(src, scrapeMistake(m))
-		}
-		src.Global = anyGlobal
-		_, mistakes = scrape.Parse(src.theirs())
-	}
-	byEntry := make([][]scrapeMistake, len(src.Entries))
-	for _, m := range mistakes {
-		if m.Entry >= 0 {
-			byEntry[m.Entry] = append(byEntry[m.Entry], scrapeMistake(m))
-		}
-	}
-	for i, found := range byEntry {
-		if len(found) > 0 {
-			d.furtherMistakes(src, i, found, checkScrape)
-		}
-	}
-	if jobs == nil {
-		return nil
-	}
-	parsed := parsedJobs{Jobs: jobs, hidden: src.Hidden, limits: map[string]int{}}
-	for i, name := range jobs.Names() {
-		parsed.limits[name] = src.Entries[i].MaxSeries
-	}
-	return parsed
-}
-
-// theirs returns the source in the scraper's own type.
-func (s scrapeSource) theirs() scrape.Source {
-	source := scrape.Source{Global: s.Global}
-	for _, e := range s.Entries {
-		source.Entries = append(source.Entries, scrape.Entry{Text: e.Text, Dir: e.Dir})
-	}
-	return source
-}
-
-// checkScrape returns the mistakes of one entry.
-func checkScrape(e scrapeText, global string) []scrapeMistake {
-	_, mistakes := scrape.Parse(scrapeSource{Global: global, Entries: []scrapeText{e}}.theirs())
-	var found []scrapeMistake
-	for _, m := range mistakes {
-		found = append(found, scrapeMistake(m))
-	}
-	return found
-}
-
-type parsedJobs struct {
-	*scrape.Jobs
-	hidden *redact.Secrets
-	limits map[string]int // series limits by job name
-}
-
-func (j parsedJobs) MaxSeries(job string) int { return j.limits[job] }
-
-func (j parsedJobs) Same(other scrapeJobs, job string) bool {
-	o, ok := other.(parsedJobs)
-	return !ok || j.Jobs.Same(o.Jobs, job)
-}
-
-func (j parsedJobs) Look(ctx context.Context, job string) looked {
-	found := looked(j.Jobs.Look(ctx, job))
-	found.Problem = j.hidden.Cut(redact.Text(found.Problem))
-	return found
-}
-
-func (j parsedJobs) Files() []namedFile {
-	var all []namedFile
-	for _, f := range j.Jobs.Files() {
-		all = append(all, namedFile{f.Path, "scrape job " + f.Job, f.Secret})
-	}
-	return all
-}
-
 // inputScrape is the kind of the inputs that are scrape jobs.
 const inputScrape = "scrape"
 
@@ -112,17 +29,17 @@ const inputScrape = "scrape"
 type runningScraper struct {
 	s    *scrape.Scraper
 	path *inputs.Path
-	jobs *atomic.Pointer[parsedJobs] // in force
-	cut  func(string) string         // removes texts from variables in the jobs' paths
+	jobs *atomic.Pointer[config.Jobs] // in force
+	cut  func(string) string          // removes texts from variables in the jobs' paths
 }
 
 // scrapeMetrics returns the metrics of scraping.
 func scrapeMetrics() []meter.Metric { return scrape.Metrics() }
 
-func newScraper(cfg *Config, path *inputs.Path, reg prometheus.Registerer, logger *slog.Logger) scraper {
-	jobs := new(atomic.Pointer[parsedJobs])
+func newScraper(cfg *config.Config, path *inputs.Path, reg prometheus.Registerer, logger *slog.Logger) scraper {
+	jobs := new(atomic.Pointer[config.Jobs])
 	out := func(job string, interval time.Duration) storage.AppendableV2 {
-		limit, configured := jobs.Load().limits[job]
+		limit, configured := jobs.Load().MaxSeries(job)
 		if !configured { // the last scrape of a job removed by a reload
 			return path.Ended(inputScrape, job)
 		}
@@ -130,7 +47,7 @@ func newScraper(cfg *Config, path *inputs.Path, reg prometheus.Registerer, logge
 	}
 	cut := func(text string) string {
 		if j := jobs.Load(); j != nil {
-			return j.hidden.Cut(text)
+			return j.Hidden.Cut(text)
 		}
 		return text
 	}
@@ -145,7 +62,7 @@ func (r runningScraper) Run(ctx context.Context) error { return r.s.Run(ctx) }
 
 // ServeHTTP answers like the scraper, with hidden texts cut out. A cut never removes a quote of the JSON.
 func (r runningScraper) ServeHTTP(w http.ResponseWriter, req *http.Request) {
-	if j := r.jobs.Load(); j == nil || j.hidden == nil {
+	if j := r.jobs.Load(); j == nil || j.Hidden == nil {
 		r.s.ServeHTTP(w, req)
 		return
 	}
@@ -163,8 +80,8 @@ func (w *cutWriter) Write(p []byte) (int, error) {
 	return len(p), err
 }
 
-func (r runningScraper) Apply(jobs scrapeJobs) error {
-	theirs, ok := jobs.(parsedJobs)
+func (r runningScraper) Apply(jobs config.ScrapeJobs) error {
+	theirs, ok := jobs.(config.Jobs)
 	if !ok {
 		return fmt.Errorf("scrape: jobs of another kind: %T", jobs)
 	}

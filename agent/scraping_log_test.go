@@ -17,6 +17,7 @@ import (
 
 	"github.com/prometheus/client_golang/prometheus"
 
+	"hwsagent/agent/config"
 	"hwsagent/inputs"
 	"hwsagent/wal"
 )
@@ -31,7 +32,7 @@ func scrapeByUs(t *testing.T, target *scripted, text string) stored {
 		t.Error(err)
 		return nil
 	}
-	cfg, _, err := LoadBytes(filepath.Join(dir, "agent.yaml"), []byte(text), testEnv)
+	cfg, _, err := config.LoadBytes(filepath.Join(dir, "agent.yaml"), []byte(text), noEnv)
 	if err != nil {
 		t.Error(err)
 		return nil
@@ -49,7 +50,7 @@ func scrapeByUs(t *testing.T, target *scripted, text string) stored {
 	}
 	defer reader.Close()
 	s := newScraper(cfg, inputs.NewPath(log, slog.New(slog.DiscardHandler)), prometheus.NewRegistry(), slog.New(slog.DiscardHandler))
-	if err := s.Apply(cfg.scrape); err != nil {
+	if err := s.Apply(cfg.ScrapeJobs()); err != nil {
 		t.Error(err)
 		return nil
 	}

@@ -35,20 +35,27 @@ func (p *fixedProbe) Collect(_ context.Context, r *probes.Round) error {
 }
 
 // BenchmarkSeriesMemory measures the memory per series of a probe, in bytes: its labels, and the state in each package
-// on its way to one target. 100 probes have 1,000 series each, and have run a few rounds. The memory profiler
+// on its way to the targets. 100 probes have 1,000 series each, and have run a few rounds. The memory profiler
 // attributes memory to the innermost package of ours that allocated it; "heap" is everything, including Go's overhead.
 func BenchmarkSeriesMemory(b *testing.B) {
 	defer func(rate int) { runtime.MemProfileRate = rate }(runtime.MemProfileRate)
 	runtime.MemProfileRate = 1024
-	for b.Loop() {
-		measureSeries(b)
+	for _, targets := range []int{1, 2, 20} {
+		b.Run(fmt.Sprintf("targets=%d", targets), func(b *testing.B) {
+			for b.Loop() {
+				measureSeries(b, targets)
+			}
+		})
 	}
 }
 
-func measureSeries(b *testing.B) {
+func measureSeries(b *testing.B, targets int) {
 	const count, each = 100, 1000
 	before, heap := keptByPackage(b)
 	p := newPath(b, 0)
+	for i := range targets - 1 {
+		p.target(b, fmt.Sprint("further-", i))
+	}
 	way := inputs.NewPath(p.log, slog.New(slog.DiscardHandler))
 	var rounds atomic.Int64
 	var specs []probes.Spec
@@ -90,7 +97,7 @@ func measureSeries(b *testing.B) {
 }
 
 // keptByPackage returns how many bytes of the heap each package keeps, by its own allocations, and how many there are in all.
-func keptByPackage(b *testing.B) (kept map[string]float64, heap float64) {
+func keptByPackage(b testing.TB) (kept map[string]float64, heap float64) {
 	b.Helper()
 	runtime.GC()
 	runtime.GC()

@@ -46,11 +46,11 @@ func (m TargetManager) progress(read, of int64) {
 }
 
 // askSkip asks the agent for a skip and reads its answer line by line. If no line comes for five seconds, the error is
-// ErrSilent.
+// control.ErrSilent.
 func (m TargetManager) askSkip(ctx context.Context, r request) (TargetChange, error) {
 	ctx, cancel := context.WithCancelCause(ctx)
 	defer cancel(nil)
-	silent := time.AfterFunc(silentAfter, func() { cancel(ErrSilent) })
+	silent := time.AfterFunc(control.SilentAfter, func() { cancel(control.ErrSilent) })
 	defer silent.Stop()
 	code, body, err := control.Stream(ctx, m.Storage, r.path())
 	if err != nil {
@@ -70,7 +70,7 @@ func (m TargetManager) askSkip(ctx context.Context, r request) (TargetChange, er
 		if err := lines.Decode(&line); err != nil {
 			return TargetChange{}, skipFailed(ctx, fmt.Errorf("read the agent's answer: %w", err))
 		}
-		silent.Reset(silentAfter)
+		silent.Reset(control.SilentAfter)
 		switch {
 		case line.Refused != nil:
 			return TargetChange{}, line.Refused.err()
@@ -83,8 +83,8 @@ func (m TargetManager) askSkip(ctx context.Context, r request) (TargetChange, er
 
 // skipFailed returns the reason for a missing answer: the agent's silence, if that canceled the request, else err.
 func skipFailed(ctx context.Context, err error) error {
-	if errors.Is(context.Cause(ctx), ErrSilent) {
-		return ErrSilent
+	if errors.Is(context.Cause(ctx), control.ErrSilent) {
+		return control.ErrSilent
 	}
 	return err
 }

@@ -14,6 +14,7 @@ import (
 	"github.com/prometheus/common/model"
 	"github.com/prometheus/prometheus/model/labels"
 
+	"hwsagent/agent/config"
 	"hwsagent/inputs/panics"
 	"hwsagent/probes"
 	"hwsagent/probes/canary"
@@ -38,7 +39,7 @@ const maxSamples = 200_000
 
 // newProbe constructs the probe of an entry. The guard contains panics of the probe's goroutines; the probes of one
 // entry share plans and request limits.
-func newProbe(c *ProbeConfig, own prometheus.Gatherer, logger *slog.Logger, guard *panics.Guard, plans *snmp.Plans, paces *devices.Paces) (probes.Probe, error) {
+func newProbe(c *config.Probe, own prometheus.Gatherer, logger *slog.Logger, guard *panics.Guard, plans *snmp.Plans, paces *devices.Paces) (probes.Probe, error) {
 	logger = logger.With("probe", c.Name)
 	switch s := c.Settings.(type) {
 	case *exec.Config:
@@ -63,7 +64,7 @@ func newProbe(c *ProbeConfig, own prometheus.Gatherer, logger *slog.Logger, guar
 		return textfile.New(*s)
 	case *canary.Config:
 		return canary.New(*s)
-	case *SelfConfig:
+	case *config.Self:
 		return self.New(ownSeries(s.Level, own)), nil
 	default:
 		return nil, fmt.Errorf("probe type %q has no constructor", c.Type)
@@ -95,7 +96,7 @@ func (ids *identities) of(name string, config any) string {
 }
 
 // probeSpecs constructs every enabled probe of cfg. On failure it returns all errors as one, and no probes.
-func (a *Agent) probeSpecs(cfg *Config) ([]probes.Spec, error) {
+func (a *Agent) probeSpecs(cfg *config.Config) ([]probes.Spec, error) {
 	var specs []probes.Spec
 	var errs []error
 	var plans snmp.Plans
@@ -147,7 +148,7 @@ func closeProbes(specs []probes.Spec) error {
 
 // madeOf is the input of a probe: its entry, and the files that it read.
 type madeOf struct {
-	entry   *ProbeConfig
+	entry   *config.Probe
 	version string
 }
 
@@ -163,7 +164,7 @@ func version(p probes.Probe) string {
 const hostNameLabel = "host_name"
 
 // probeSpec adds the labels of a scrape: job is the probe's name, instance its target.
-func probeSpec(c *ProbeConfig, p probes.Probe, hostname string, ids *identities) probes.Spec {
+func probeSpec(c *config.Probe, p probes.Probe, hostname string, ids *identities) probes.Spec {
 	dialect := hw.NewDialect(c.HWLabels)
 	instance := c.Target
 	if instance == "" {

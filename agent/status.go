@@ -6,8 +6,10 @@ import (
 
 	"github.com/prometheus/common/model"
 
+	"hwsagent/agent/config"
 	"hwsagent/probes"
 	"hwsagent/wal"
+	"hwsagent/wal/queue"
 	"hwsagent/web"
 )
 
@@ -62,7 +64,7 @@ func (a *Agent) Status() web.Status {
 }
 
 // logStatus describes the log. dir is its directory.
-func logStatus(l wal.Status, cfg *Config, dir string, now time.Time) web.WALStatus {
+func logStatus(l wal.Status, cfg *config.Config, dir string, now time.Time) web.WALStatus {
 	s := web.WALStatus{
 		Dir: dir, Sync: cfg.WAL.Sync.String(),
 		Segments: l.Segments, LastSegment: l.Head.Segment, FirstSegment: l.First,
@@ -121,7 +123,7 @@ type backlog struct {
 
 // backlog returns the pending samples of a target. down is since when the target accepts nothing, and stepped when the
 // clock was last set; either is zero if that does not apply.
-func (t *target) backlog(l wal.Ledger, down, stepped, now time.Time) (b backlog) {
+func (t *target) backlog(l queue.Ledger, down, stepped, now time.Time) (b backlog) {
 	b.bytes = t.reader.Pending()
 	if oldest := t.reader.OldestPending(); l.Pending > 0 && !oldest.IsZero() {
 		b.oldest, b.lag = oldest, age(oldest, down, stepped, now)
@@ -140,7 +142,7 @@ func age(oldest, down, stepped, now time.Time) time.Duration {
 	return d
 }
 
-func ledgerStatus(l wal.Ledger) web.LedgerStatus {
+func ledgerStatus(l queue.Ledger) web.LedgerStatus {
 	s := web.LedgerStatus{
 		Appended: l.Appended, Delivered: l.Delivered, Filtered: l.Filtered,
 		Lost: l.Lost(), Pending: l.Pending, Balanced: l.Balanced(),
@@ -150,7 +152,7 @@ func ledgerStatus(l wal.Ledger) web.LedgerStatus {
 			if s.Dropped == nil {
 				s.Dropped = map[string]uint64{}
 			}
-			s.Dropped[wal.Reason(r).String()] = n
+			s.Dropped[queue.Reason(r).String()] = n
 		}
 	}
 	return s

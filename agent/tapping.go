@@ -17,11 +17,12 @@ import (
 	"github.com/prometheus/prometheus/model/labels"
 
 	"hwsagent/agent/control"
+	"hwsagent/agent/selector"
 	"hwsagent/agent/tap"
 	"hwsagent/inputs"
 	"hwsagent/inputs/panics"
 	"hwsagent/remotewrite"
-	"hwsagent/remotewrite/config"
+	remoteconfig "hwsagent/remotewrite/config"
 )
 
 // observer passes samples of inputs and queues to their followers.
@@ -66,7 +67,7 @@ type TapOptions struct {
 // Tap follows samples of the agent that runs on the storage directory. It ends when ctx ends, the limit is reached,
 // each returns an error, or the agent ends, which is ErrNotRunning.
 func Tap(ctx context.Context, storage string, o TapOptions, each func(tap.Item) error) error {
-	if _, err := parseSelector(o.Match); err != nil {
+	if _, err := selector.Parse(o.Match); err != nil {
 		return fmt.Errorf("%w: %w", ErrUsage, err)
 	}
 	q := url.Values{"point": {string(o.Point)}, "target": {o.Target}, "input": {o.Input}, "match": {o.Match}, "rate": {strconv.Itoa(o.Rate)}}
@@ -171,7 +172,7 @@ func (a *Agent) tapOptions(q url.Values) (tap.Options, error) {
 		return o, fmt.Errorf("unknown point %q", o.Point)
 	}
 	var err error
-	if o.Match, err = parseSelector(q.Get("match")); err != nil {
+	if o.Match, err = selector.Parse(q.Get("match")); err != nil {
 		return o, err
 	}
 	if o.Rate, err = strconv.Atoi(q.Get("rate")); err != nil {
@@ -183,12 +184,12 @@ func (a *Agent) tapOptions(q url.Values) (tap.Options, error) {
 	a.mu.Lock()
 	cfg := a.cfg
 	a.mu.Unlock()
-	c, err := cfg.target(o.Target)
+	c, err := cfg.Target(o.Target)
 	if err != nil {
 		return o, err
 	}
 	if o.Point == tap.Relabelled {
-		rules := config.NewRelabeler(cfg.Global.Labels(), c.WriteRelabelConfigs)
+		rules := remoteconfig.NewRelabeler(cfg.Global.Labels(), c.WriteRelabelConfigs)
 		o.Relabel = func(ls labels.Labels) labels.Labels {
 			if b := rules.Apply(ls); b != nil {
 				return b.Labels()

@@ -6,6 +6,7 @@ import (
 	"testing"
 	"time"
 
+	"hwsagent/agent/config"
 	"hwsagent/agent/tap"
 )
 
@@ -46,8 +47,8 @@ func TestTap(t *testing.T) {
 		})
 	}
 	for want, o := range map[error]TapOptions{
-		ErrUsage:        {Point: tap.Inputs, Match: "{", Rate: 1},
-		ErrNoSuchTarget: {Point: tap.Sent, Target: "x", Rate: 1},
+		ErrUsage:               {Point: tap.Inputs, Match: "{", Rate: 1},
+		config.ErrNoSuchTarget: {Point: tap.Sent, Target: "x", Rate: 1},
 	} {
 		if err := Tap(t.Context(), r.o.StoragePath, o, nil); !errors.Is(err, want) {
 			t.Errorf("%+v: %v, want %v", o, err, want)

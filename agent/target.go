@@ -10,9 +10,8 @@ import (
 	"net/url"
 	"path/filepath"
 	"strings"
+	"sync"
 	"time"
-
-	"golang.org/x/sync/errgroup"
 
 	"hwsagent/remotewrite"
 	"hwsagent/remotewrite/client"
@@ -91,30 +90,32 @@ func (t *target) close() error {
 	if t.letters != nil {
 		errs = append(errs, t.letters.Close())
 	}
-	t.metrics.Unregister()
+	if t.metrics != nil {
+		t.metrics.Unregister()
+	}
 	return errors.Join(errs...)
 }
 
 // start runs the target's queue until ctx ends or stop is called.
-func (t *target) start(ctx context.Context, logger *slog.Logger) {
+func (t *target) start(ctx context.Context) {
 	ctx, t.cancel = context.WithCancel(ctx)
-	watchdog.Do(ctx, t.part(), func(ctx context.Context) { t.startParts(ctx, logger) })
+	watchdog.Do(ctx, t.part(), t.startParts)
 }
 
-func (t *target) startParts(ctx context.Context, logger *slog.Logger) {
-	var g errgroup.Group
-	g.Go(func() error { return t.client.Run(ctx) })
+func (t *target) startParts(ctx context.Context) {
+	var parts sync.WaitGroup
+	parts.Go(func() { t.client.Run(ctx) })
 	if t.paused.IsZero() {
-		g.Go(func() error { return t.queue.Run(ctx) })
+		parts.Go(func() { t.queue.Run(ctx) })
 	} else {
 		t.metrics.SetState(web.StatePaused)
-		g.Go(func() error { return t.rest(ctx) })
+		parts.Go(func() { t.rest(ctx) })
 	}
-	g.Go(func() error {
+	parts.Go(func() {
 		for {
 			select {
 			case <-ctx.Done():
-				return nil
+				return
 			case <-t.client.CredentialsChanged():
 				t.queue.CredentialsChanged()
 			}
@@ -122,14 +123,12 @@ func (t *target) startParts(ctx context.Context, logger *slog.Logger) {
 	})
 	go func() {
 		defer close(t.done)
-		if err := g.Wait(); err != nil && ctx.Err() == nil {
-			logger.Error("The target failed and stopped; its data stays in the log", "target", t.name, "err", err)
-		}
+		parts.Wait()
 	}()
 }
 
 // rest replaces the queue of a paused target: it only reads the oldest pending sample, so that the status has its age.
-func (t *target) rest(ctx context.Context) error {
+func (t *target) rest(ctx context.Context) {
 	look := time.NewTicker(time.Second)
 	defer look.Stop()
 	for {
@@ -143,14 +142,17 @@ func (t *target) rest(ctx context.Context) error {
 		case errors.Is(err, wal.ErrCaughtUp):
 			lane.Rewind()
 		case err != nil:
-			return nil // ctx or the log ended
+			return // ctx or the log ended
 		default:
 			end, wait = e.End.Commit, e.Count() > 0
+		}
+		if wait {
+			lane.Release() // a pause may last for weeks
 		}
 		for wait {
 			select {
 			case <-ctx.Done():
-				return nil
+				return
 			case <-look.C:
 			}
 			// Wait until the log's budget removes it.

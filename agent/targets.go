@@ -14,9 +14,10 @@ import (
 	"github.com/prometheus/client_golang/prometheus"
 	"github.com/prometheus/prometheus/model/labels"
 
+	"hwsagent/agent/config"
 	"hwsagent/remotewrite"
 	"hwsagent/remotewrite/client"
-	"hwsagent/remotewrite/config"
+	remoteconfig "hwsagent/remotewrite/config"
 	"hwsagent/remotewrite/deadletter"
 	rwmetrics "hwsagent/remotewrite/metrics"
 	"hwsagent/remotewrite/tenant"
@@ -83,14 +84,14 @@ type plan struct {
 // planned is one target of a plan.
 type planned struct {
 	name, identity string
-	config         *config.Config
+	config         *remoteconfig.Config
 	external       labels.Labels
-	changed        bool           // false: the running target stays
-	family         *config.Config // the entry with tenants, as written; else nil
+	changed        bool                 // false: the running target stays
+	family         *remoteconfig.Config // the entry with tenants, as written; else nil
 }
 
 // plan determines which targets are new or changed, and checks that they can be constructed. It changes nothing.
-func (ts *targets) plan(cfg *Config, ids *identities) (*plan, error) {
+func (ts *targets) plan(cfg *config.Config, ids *identities) (*plan, error) {
 	ts.mu.Lock()
 	defer ts.mu.Unlock()
 	p := &plan{}
@@ -99,7 +100,7 @@ func (ts *targets) plan(cfg *Config, ids *identities) (*plan, error) {
 		name := c.TargetName()
 		e := planned{name: name, config: c, external: cfg.Global.Labels()}
 		e.identity = ids.of("target "+name, struct {
-			*config.Config
+			*remoteconfig.Config
 			external string
 		}{c, e.external.String()})
 		if old := ts.running[name]; old == nil || old.identity != e.identity {
@@ -130,7 +131,7 @@ func (ts *targets) enroll(p *plan) error {
 	var list []wal.Enrolment
 	for _, e := range p.entries {
 		n := wal.Enrolment{Name: e.name, Family: e.family != nil}
-		if e.config.Target.StartAt == config.StartOldest {
+		if e.config.Target.StartAt == remoteconfig.StartOldest {
 			n.StartAt = wal.StartOldest
 		}
 		list = append(list, n)
@@ -189,7 +190,7 @@ func (ts *targets) openMissing(at func(step string)) {
 		delete(ts.failed, e.name)
 		ts.running[e.name] = t
 		if ts.ctx != nil {
-			t.start(ts.ctx, ts.logger)
+			t.start(ts.ctx)
 		}
 	}
 }
@@ -317,7 +318,7 @@ func (ts *targets) run(ctx context.Context) {
 	ts.mu.Lock()
 	ts.ctx = ctx
 	for _, t := range ts.running {
-		t.start(ctx, ts.logger)
+		t.start(ctx)
 	}
 	ts.sendScouts()
 	ts.mu.Unlock()

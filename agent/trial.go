@@ -9,7 +9,8 @@ import (
 	"strings"
 	"time"
 
-	"hwsagent/remotewrite/config"
+	"hwsagent/agent/config"
+	remoteconfig "hwsagent/remotewrite/config"
 )
 
 // TargetTest is the outcome of testing the route to a target: its credential files, name, connection, TLS, and a write
@@ -32,34 +33,15 @@ func TestTarget(ctx context.Context, storage, configFile, target string) (Target
 	if !errors.Is(err, ErrNotRunning) {
 		return t, err
 	}
-	cfg, _, err := Load(configFile, os.LookupEnv)
+	cfg, _, err := config.Load(configFile, os.LookupEnv)
 	if err != nil {
 		return t, err
 	}
-	c, err := cfg.target(target)
+	c, err := cfg.Target(target)
 	if err != nil {
 		return t, err
 	}
 	return tryTarget(ctx, c, false), nil
-}
-
-// target returns the entry with that name.
-func (c *Config) target(name string) (*config.Config, error) {
-	var names []string
-	for _, t := range c.RemoteWrite {
-		if in := inFamily(t, name); in != nil {
-			return in, nil
-		}
-		if t.TargetName() == name {
-			return t, nil
-		}
-		names = append(names, t.TargetName())
-	}
-	text := fmt.Sprintf("no such target: %s has no entry called %q", c.File, name)
-	if len(names) > 0 {
-		text += "; it has " + strings.Join(names, ", ")
-	}
-	return nil, &plainError{text, ErrNoSuchTarget}
 }
 
 // testTarget is TestTarget in the agent. It ends within ten seconds, although the agent otherwise waits up to
@@ -68,7 +50,7 @@ func (a *Agent) testTarget(ctx context.Context, name string) (TargetTest, error)
 	a.mu.Lock()
 	cfg := a.cfg
 	a.mu.Unlock()
-	c, err := cfg.target(name)
+	c, err := cfg.Target(name)
 	if err != nil {
 		return TargetTest{}, err
 	}
@@ -90,10 +72,10 @@ func (a *Agent) testTarget(ctx context.Context, name string) (TargetTest, error)
 }
 
 // tryTarget tests the whole route.
-func tryTarget(ctx context.Context, c *config.Config, running bool) TargetTest {
+func tryTarget(ctx context.Context, c *remoteconfig.Config, running bool) TargetTest {
 	t := TargetTest{Schema: 1, Target: c.TargetName(), URL: c.URL.String(), Running: running, Result: OK}
 	if len(c.CredentialFiles()) > 0 {
-		t.Steps = append(t.Steps, checkFiles(&Config{RemoteWrite: []*config.Config{c}}, time.Now()).Steps...)
+		t.Steps = append(t.Steps, checkFiles(&config.Config{RemoteWrite: []*remoteconfig.Config{c}}, time.Now()).Steps...)
 	}
 	t.Steps = append(t.Steps, checkTarget(ctx, c)...)
 	for _, s := range t.Steps {

@@ -186,12 +186,18 @@ func (a *agent) drained(limit time.Duration, name string) target {
 // rss returns the process's resident memory in bytes.
 func (a *agent) rss() uint64 {
 	a.t.Helper()
+	return a.memory("VmRSS")
+}
+
+// memory returns one of the kernel's figures of the process's memory, in bytes; see proc_pid_status(5).
+func (a *agent) memory(name string) uint64 {
+	a.t.Helper()
 	b, err := os.ReadFile(fmt.Sprintf("/proc/%d/status", a.cmd.Process.Pid))
 	if err != nil {
 		a.t.Fatal(err)
 	}
 	for line := range strings.Lines(string(b)) {
-		if f := strings.Fields(line); len(f) == 3 && f[0] == "VmRSS:" {
+		if f := strings.Fields(line); len(f) == 3 && f[0] == name+":" {
 			kib, err := strconv.ParseUint(f[1], 10, 64)
 			if err != nil {
 				a.t.Fatal(err)
@@ -199,7 +205,7 @@ func (a *agent) rss() uint64 {
 			return kib << 10
 		}
 	}
-	a.t.Fatal("no VmRSS")
+	a.t.Fatalf("the kernel does not say %s", name)
 	return 0
 }
 

@@ -29,7 +29,7 @@ import (
 // holds one, and what must not show of its files.
 func canaryAgent(t *testing.T, e *echo, file string) (a *agent, secrets []string) {
 	t.Helper()
-	text, err := os.ReadFile(filepath.Join("..", "agent", "testdata", file))
+	text, err := os.ReadFile(filepath.Join("..", "agent", "config", "testdata", file))
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -31,7 +31,7 @@ func unguarded() map[string]string {
 		"agent/stop.go":                                waits + "; the web server and the watchers of rate and clock read no input",
 		"agent/trial.go testTarget":                    targets,
 		"agent/beat/beat.go Every":                     "it puts ticks into channels, and runs nothing of those who listen",
-		"agent/ask.go ask":                             command,
+		"agent/control/ask.go Ask":                     command,
 		"agent/skipping.go askSkip":                    command,
 		"agent/check.go checkLive":                     command,
 		"agent/family.go":                              targets,

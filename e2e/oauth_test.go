@@ -179,7 +179,7 @@ func TestTokensThroughAProxy(t *testing.T) {
 			return ""
 		})
 	}
-	says("held", "get a token from "+endpoint.URL+"/token: 401 Unauthorized")
+	says("held", "get OAuth2 token from "+endpoint.URL+"/token: 401 Unauthorized")
 	writeFile(t, secret, "right\n")
 	l.arrived(20 * time.Second)
 	before := idp.set(0)
@@ -190,7 +190,7 @@ func TestTokensThroughAProxy(t *testing.T) {
 	}
 	for _, status := range []int{http.StatusServiceUnavailable, http.StatusForbidden} {
 		idp.set(status)
-		says(map[int]string{503: "retrying", 403: "held"}[status], fmt.Sprintf("get a token from %s/token: %d", endpoint.URL, status))
+		says(map[int]string{503: "retrying", 403: "held"}[status], fmt.Sprintf("get OAuth2 token from %s/token: %d", endpoint.URL, status))
 		l.acked(10)
 		idp.set(0)
 		l.arrived(30 * time.Second)

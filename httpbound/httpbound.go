@@ -47,7 +47,9 @@ func (t Transport) RoundTrip(req *http.Request) (*http.Response, error) {
 		resp.Body = http.NoBody
 		return resp, nil
 	}
-	resp.Body = t.bound(req.Context(), resp.Body)
+	if resp.Body != http.NoBody {
+		resp.Body = t.bound(req.Context(), resp.Body)
+	}
 	return resp, nil
 }
 

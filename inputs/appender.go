@@ -22,8 +22,8 @@ var _ storage.AppendableV2 = (*Input)(nil)
 // A reference that Append returned identifies the labels of that call. Later calls must pass
 // these labels along with it.
 func (in *Input) AppenderV2(ctx context.Context) storage.AppenderV2 {
-	taken, ok := in.path.samples.Get().(*[]sample)
-	if !ok {
+	taken := in.path.samples.Take()
+	if taken == nil {
 		taken = new([]sample)
 	}
 	return &appender{in: in, out: in.path.log.AppenderV2(ctx), taken: taken}
@@ -120,25 +120,26 @@ func (a *appender) admit(ref storage.SeriesRef, ls labels.Labels) (known storage
 		p.mu.Lock()
 		s = p.get(ref)
 	}
-	if s != nil && s.owner == in {
+	if s != nil && p.ownerOf(s) == in {
 		return ref, true
 	}
 	tick := p.tick()
-	if s != nil && !s.lapsed(tick) {
+	if s != nil && !p.lapsed(s, tick) {
 		return ref, true // owned by another input and counted there
 	}
 	if limit := in.settings.MaxSeries; limit > 0 && in.live >= limit && !report(ls.Get(model.MetricNameLabel)) {
 		in.refuse(ls)
 		return 0, false
 	}
-	in.live++
+	in.count()
 	if s == nil {
 		a.reserved = 1
 		return ref, true
 	}
 	p.part(ref, s)
-	s.owner.live--
-	s.owner, s.seen = in, tick
+	p.ownerOf(s).discount()
+	s.owner = in.number
+	s.see(tick)
 	return ref, true
 }
 
@@ -149,10 +150,10 @@ func (a *appender) begin(ref storage.SeriesRef, took bool) {
 	defer p.mu.Unlock()
 	a.reserved = 0
 	if !took || p.get(ref) != nil { // another batch was first
-		in.live--
+		in.discount()
 		return
 	}
-	p.series.Put(uint64(ref), series{owner: in, seen: p.tick()})
+	p.series.Put(uint64(ref), series{owner: in.number, state: p.tick() << 1})
 	a.added = append(a.added, ref)
 }
 
@@ -237,9 +238,11 @@ func (a *appender) end(committed bool) {
 			p.took(a.in, &taken[i], tick)
 		}
 	}
-	a.in.live -= a.reserved // a place is still reserved only if the log panicked
+	if a.reserved > 0 { // only if the log panicked
+		a.in.discount()
+	}
 	for _, ref := range a.added {
-		if s := p.get(ref); s != nil && !s.committed {
+		if s := p.get(ref); s != nil && !s.committed() {
 			p.forget(ref)
 		}
 	}
@@ -256,19 +259,19 @@ func (p *Path) took(in *Input, one *sample, tick uint32) {
 	if s == nil { // another batch ended the account; the next sample begins a new one
 		return
 	}
-	stale := one.native == nil && value.IsStaleNaN(one.v)
+	owner, stale := p.ownerOf(s), one.native == nil && value.IsStaleNaN(one.v)
 	switch {
-	case s.owner == in && stale:
+	case owner == in && stale:
 		p.forget(one.ref)
 		return
-	case s.owner == in:
-		s.seen = tick
+	case owner == in:
+		s.see(tick)
 	case stale:
 		if p.rivals[one.ref].input == in {
 			p.part(one.ref, s)
 		}
-	case s.committed:
+	case s.committed():
 		p.meet(one.ref, s, in, tick)
 	}
-	s.committed = true
+	s.state |= hasSample
 }

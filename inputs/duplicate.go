@@ -24,7 +24,7 @@ type rival struct {
 
 // meet records that in brings a series of another input. p.mu must be held.
 func (p *Path) meet(ref storage.SeriesRef, s *series, in *Input, tick uint32) {
-	key := [2]*Input{s.owner, in}
+	key := [2]*Input{p.ownerOf(s), in}
 	two := p.pairs[key]
 	now := time.Now()
 	if two == nil {
@@ -49,7 +49,7 @@ func (p *Path) part(ref storage.SeriesRef, s *series) {
 	if !ok {
 		return
 	}
-	if two := p.pairs[[2]*Input{s.owner, r.input}]; two != nil {
+	if two := p.pairs[[2]*Input{p.ownerOf(s), r.input}]; two != nil {
 		two.series--
 	}
 	delete(p.rivals, ref)

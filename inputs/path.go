@@ -17,6 +17,7 @@ import (
 
 	"hwsagent/inputs/panics"
 	"hwsagent/refs"
+	"hwsagent/spare"
 )
 
 // lapse is how long an input owns a series after its last sample: as long as a Prometheus shows
@@ -55,11 +56,12 @@ type Path struct {
 	inputs map[string]*Input           // by kind and name
 	guards map[string]*panics.Guard    // likewise; of each input, and of inputs not yet made
 	series refs.Values[series]         // by the log's references
+	owners []*Input                    // by number; nil where no input has the number
 	rivals map[storage.SeriesRef]rival // of series that a second input brings
 	pairs  map[[2]*Input]*pair         // the owner, the rival
 	swept  uint32                      // tick of the last sweep
 
-	samples sync.Pool // of *[]sample: that of a large batch takes a megabyte
+	samples spare.Stack[[]sample] // that of a large batch takes a megabyte
 
 	observer Observer // may be nil
 }
@@ -105,8 +107,9 @@ type Input struct {
 
 	// Guarded by path.mu.
 	settings Settings
-	closed   bool // removed from the configuration
-	live     int  // series that it owns
+	closed   bool   // removed from the configuration
+	live     int    // series that it owns, and those that open batches reserve
+	number   uint32 // in path.owners, while live > 0
 	filtered uint64
 	refused  uint64
 	over     *refusal // nil if it was never over its limit
@@ -118,11 +121,46 @@ type refusal struct {
 	example     string // the series refused last
 }
 
-// series is the account of a series with recent samples. Guarded by Path.mu. The log has its labels and values.
+// series is the account of a series with recent samples. Guarded by Path.mu. The log has its labels and values. An agent may
+// have a million, so it takes only 8 bytes, without a pointer.
 type series struct {
-	owner     *Input // never nil
-	seen      uint32 // tick of the owner's last commit
-	committed bool   // it has a sample in the log since the account began
+	owner uint32 // number of the owner; see Path.ownerOf
+	state uint32 // tick of the owner's last commit, above a bit that says whether the log has a sample since the account began
+}
+
+const hasSample = 1 // the bit of series.state
+
+// seen is the tick of the owner's last commit.
+func (s *series) seen() uint32 { return s.state >> 1 }
+
+// see records a commit of the owner.
+func (s *series) see(tick uint32) { s.state = tick<<1 | s.state&hasSample }
+
+// committed reports whether the log has a sample since the account began.
+func (s *series) committed() bool { return s.state&hasSample != 0 }
+
+// ownerOf returns the owner of a series. p.mu must be held.
+func (p *Path) ownerOf(s *series) *Input { return p.owners[s.owner] }
+
+// count adds a series to those of an input. The first one gives the input a number. path.mu must be held.
+func (in *Input) count() {
+	if in.live++; in.live > 1 {
+		return
+	}
+	p := in.path
+	free := slices.Index(p.owners, nil)
+	if free < 0 {
+		free = len(p.owners)
+		p.owners = append(p.owners, nil)
+	}
+	p.owners[free], in.number = in, uint32(free) // #nosec G115 -- a count of inputs
+}
+
+// discount removes a series from those of an input. Without any, the input has no number. path.mu must be held.
+func (in *Input) discount() {
+	if in.live--; in.live == 0 {
+		in.path.owners[in.number] = nil
+	}
 }
 
 // NewPath makes a path to log.
@@ -207,12 +245,12 @@ func (p *Path) Keep(kind string, names []string) {
 func (in *Input) String() string { return in.kind + " " + in.name }
 
 // tick returns the seconds since the path was made. It never decreases.
-func (p *Path) tick() uint32 { return uint32(time.Since(p.start) / time.Second) } // #nosec G115 -- lasts 136 years
+func (p *Path) tick() uint32 { return uint32(time.Since(p.start) / time.Second) } // #nosec G115 -- 31 bits last 68 years
 
-// lapsed reports whether the owner has not appended to s for so long that s has ended.
-func (s *series) lapsed(tick uint32) bool { return tick-s.seen > s.patience() }
+// lapsed reports whether the owner has not appended to s for so long that s has ended. p.mu must be held.
+func (p *Path) lapsed(s *series, tick uint32) bool { return tick-s.seen() > p.patience(s) }
 
-func (s *series) patience() uint32 { return uint32(s.owner.patience() / time.Second) } // #nosec G115 -- an interval is under a year
+func (p *Path) patience(s *series) uint32 { return uint32(p.ownerOf(s).patience() / time.Second) } // #nosec G115 -- an interval is under a year
 
 // patience is how long the input owns a series after its last sample. path.mu must be held.
 func (in *Input) patience() time.Duration { return max(lapse, 3*in.settings.Interval) }
@@ -252,7 +290,7 @@ func (p *Path) forget(ref storage.SeriesRef) {
 		return
 	}
 	p.part(ref, s)
-	s.owner.live--
+	p.ownerOf(s).discount()
 	p.series.Remove(uint64(ref))
 }
 
@@ -263,12 +301,12 @@ func (p *Path) sweep(tick uint32) {
 	}
 	p.swept = tick
 	for ref, s := range p.series.All() {
-		if s.lapsed(tick) {
+		if p.lapsed(s, tick) {
 			p.forget(storage.SeriesRef(ref))
 		}
 	}
 	for ref, r := range p.rivals {
-		if s := p.get(ref); tick-r.seen > s.patience() {
+		if s := p.get(ref); tick-r.seen > p.patience(s) {
 			p.part(ref, s)
 		}
 	}
@@ -304,11 +342,11 @@ func (p *Path) Newest(all []Sample) []Sample {
 	tick, now := p.tick(), time.Now().UnixMilli()
 	all = slices.Grow(all, p.size())
 	for ref, s := range p.series.All() {
-		if !s.committed || s.lapsed(tick) {
+		if !s.committed() || p.lapsed(s, tick) {
 			continue
 		}
 		ls, t, v, h, fh, o, ok := p.log.Newest(storage.SeriesRef(ref))
-		if !ok || h == nil && fh == nil && value.IsStaleNaN(v) || t < now-1000*int64(s.patience()) {
+		if !ok || h == nil && fh == nil && value.IsStaleNaN(v) || t < now-1000*int64(p.patience(s)) {
 			continue
 		}
 		all = append(all, Sample{Labels: ls, T: t, V: v, H: h, FH: fh, Family: o.MetricFamilyName, Meta: o.Metadata})

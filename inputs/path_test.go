@@ -350,9 +350,38 @@ func TestPanicOfTheLog(t *testing.T) {
 
 // TestSeriesAreSmall: an agent of many devices has millions of these.
 func TestSeriesAreSmall(t *testing.T) {
-	if is := unsafe.Sizeof(series{}); is > 16 {
-		t.Errorf("a series takes %d bytes, want at most 16", is)
+	if is := unsafe.Sizeof(series{}); is > 8 {
+		t.Errorf("a series takes %d bytes, want at most 8", is)
 	}
+}
+
+// TestRemovedInputKeepsItsSeries: an open batch of an input that has no series any more, and is removed, gives the series to that
+// input, not to one that has begun since. An input without series takes no place.
+func TestRemovedInputKeepsItsSeries(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		r := newRig()
+		gone := r.Input("probe", "gone", Settings{})
+		send(t, gone, 1, "a")
+		late := gone.AppenderV2(t.Context())
+		send(t, gone, stale(), "a")
+		r.Keep("probe", nil)
+		send(t, r.Input("probe", "begun", Settings{MaxSeries: 1}), 1, "b")
+		if _, err := late.Append(0, labels.FromStrings(model.MetricNameLabel, "c"), 0, time.Now().UnixMilli(), 1, nil, nil, storage.AOptions{}); err != nil {
+			t.Fatal(err)
+		}
+		if err := late.Commit(); err != nil {
+			t.Fatal(err)
+		}
+		if got := r.Status(); len(got) != 1 || got[0].Name != "begun" || got[0].Series != 1 || gone.live != 1 {
+			t.Errorf("the removed input has %d series, the others are %+v", gone.live, got)
+		}
+		r.wants(t, "b=1", "c=1")
+		time.Sleep(lapse + 2*sweepEvery)
+		send(t, r.Input("probe", "begun", Settings{}), 1, "d")
+		if len(r.owners) != 2 || slices.Index(r.owners, gone) >= 0 || gone.live != 0 {
+			t.Errorf("%d inputs have a number, the removed one has %d series", len(r.owners), gone.live)
+		}
+	})
 }
 
 // What an input's own rules remove is counted when, and only if, the batch is committed.

@@ -15,6 +15,7 @@ import (
 	"github.com/prometheus/prometheus/storage"
 
 	"hwsagent/inputs/panics"
+	"hwsagent/spare"
 	"hwsagent/watchdog"
 )
 
@@ -46,15 +47,15 @@ type loop struct {
 	log     *slog.Logger
 	guard   *panics.Guard
 	tracker *tracker
-	round   uint32     // number of the last round, from 1; one a second for 136 years
-	stamped int64      // its timestamp, milliseconds
-	rounds  *sync.Pool // of *Round
-	once    bool       // a single round for people: out is not the log, and Committed is not called
+	round   uint32 // number of the last round, from 1; one a second for 136 years
+	stamped int64  // its timestamp, milliseconds
+	rounds  *spare.Stack[Round]
+	once    bool // a single round for people: out is not the log, and Committed is not called
 
 	up, took *tracked // the series in every round
 
 	// ended holds the series whose stale markers are not in the log yet, because commits failed.
-	ended []*tracked
+	ended []tracked
 
 	hung <-chan result // result of a round that outlived its deadline; nil if none
 
@@ -72,7 +73,7 @@ type result struct {
 	took  time.Duration
 }
 
-func newLoop(s Spec, out storage.AppendableV2, logger *slog.Logger, rounds *sync.Pool) *loop {
+func newLoop(s Spec, out storage.AppendableV2, logger *slog.Logger, rounds *spare.Stack[Round]) *loop {
 	if s.Out != nil {
 		out = s.Out
 	}
@@ -181,8 +182,8 @@ func (l *loop) runRound(ctx context.Context) {
 
 // newRound takes a round from the pool: that of a large probe takes a megabyte.
 func (l *loop) newRound() *Round {
-	r, ok := l.rounds.Get().(*Round)
-	if !ok {
+	r := l.rounds.Take()
+	if r == nil {
 		r = &Round{}
 	}
 	r.Reset(l.spec.MaxSamples)

@@ -72,9 +72,14 @@ func (r *Round) Reset(limit int) {
 // Add adds one float sample of f. labels are name, value, name, value, …; they are
 // copied, so that a call allocates nothing once the round's memory has grown.
 func (r *Round) Add(f *Family, v float64, labels ...string) {
+	r.AddSample(Sample{Family: f, Value: v, Labels: r.Keep(labels...)})
+}
+
+// Keep returns a copy of labels in the memory of the round, for the Labels of several samples. It must not be modified.
+func (r *Round) Keep(labels ...string) []string {
 	at := len(r.labels)
 	r.labels = append(r.labels, labels...)
-	r.AddSample(Sample{Family: f, Value: v, Labels: slices.Clip(r.labels[at:])})
+	return slices.Clip(r.labels[at:])
 }
 
 // AddSample adds one sample of any kind.

@@ -5,13 +5,14 @@ import (
 	"fmt"
 	"log/slog"
 	"strings"
-	"sync"
 	"testing"
 	"time"
 
 	"github.com/prometheus/prometheus/model/histogram"
 	"github.com/prometheus/prometheus/model/labels"
 	"github.com/prometheus/prometheus/storage"
+
+	"hwsagent/spare"
 )
 
 // limited is a log that refuses the series of wild as an input does that has as many as it may.
@@ -34,7 +35,7 @@ func (l limited) Append(_ storage.SeriesRef, ls labels.Labels, _, _ int64, _ flo
 // are stored as ever.
 func TestRefusedSeriesTakeNoMemory(t *testing.T) {
 	var taken []string
-	l := newLoop(spec("p", &probeFunc{}), limited{taken: &taken}, slog.New(slog.DiscardHandler), &sync.Pool{})
+	l := newLoop(spec("p", &probeFunc{}), limited{taken: &taken}, slog.New(slog.DiscardHandler), &spare.Stack[Round]{})
 	for n := range 3 {
 		round := NewRound(0)
 		round.Add(famA, 1, "x", "tame")
@@ -44,8 +45,11 @@ func TestRefusedSeriesTakeNoMemory(t *testing.T) {
 		}
 		taken = nil
 		l.finish(t.Context(), time.Now(), result{round: round})
-		if l.tracker.known.Len() != 1 || l.tracker.final.Len() != 1 {
-			t.Errorf("round %d: %d series and %d sets of labels are remembered, want the one that is taken", n, l.tracker.known.Len(), l.tracker.final.Len())
+		if l.tracker.series.Len() != 1 {
+			t.Errorf("round %d: %d series are remembered, want the one that is taken", n, l.tracker.series.Len())
+		}
+		if l.tracker.byDigest != nil || l.tracker.byLabels != nil {
+			t.Errorf("round %d: the positions of the series are still in memory", n)
 		}
 		if len(taken) == 0 || taken[0] != "atame" {
 			t.Errorf("round %d: %q are taken", n, taken)

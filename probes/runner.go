@@ -9,6 +9,7 @@ import (
 	"github.com/prometheus/prometheus/storage"
 
 	"hwsagent/inputs/panics"
+	"hwsagent/spare"
 	"hwsagent/watchdog"
 )
 
@@ -24,7 +25,7 @@ type Runner struct {
 		order []string
 	}
 	wg     sync.WaitGroup
-	rounds sync.Pool // *Round values, shared because the probes take turns
+	rounds spare.Stack[Round] // shared because the probes take turns
 }
 
 // NewRunner returns a runner that appends to out.

@@ -20,6 +20,8 @@ import (
 	"github.com/prometheus/prometheus/model/relabel"
 	"github.com/prometheus/prometheus/model/value"
 	"github.com/prometheus/prometheus/storage"
+
+	"hwsagent/spare"
 )
 
 // recorder is a storage that keeps what is committed as text.
@@ -384,7 +386,7 @@ func TestTargetLabelsAndRelabelling(t *testing.T) {
 		{Sample{Family: famA, Name: "a_sum", Labels: []string{"x", ""}}, `{__name__="a_sum", instance="i", job="j"}`},
 		{Sample{Family: &Family{Name: "drop_me"}}, `{}`},
 	} {
-		if got := tr.find(&tc.s); got.bad || got.labels.String() != tc.want {
+		if got := tr.find(&tc.s); got.is(bad) || got.labels.String() != tc.want {
 			t.Errorf("%v became %s (%v), want %s", tc.s, got.labels, tr.fault(got), tc.want)
 		}
 	}
@@ -446,7 +448,7 @@ func BenchmarkFinish(b *testing.B) {
 	for i := range 1000 {
 		round.Add(famA, float64(i), "device", fmt.Sprintf("d%d", i), "mode", "x")
 	}
-	l := newLoop(spec("p", &probeFunc{}), discard{}, slog.New(slog.DiscardHandler), &sync.Pool{})
+	l := newLoop(spec("p", &probeFunc{}), discard{}, slog.New(slog.DiscardHandler), &spare.Stack[Round]{})
 	b.ReportAllocs()
 	for b.Loop() {
 		l.finish(b.Context(), time.Now(), result{round: round})

@@ -19,16 +19,20 @@ type tracked struct {
 	ref    storage.SeriesRef
 	labels labels.Labels // final; empty when metric_relabel_configs removed it
 	digest uint64        // of the raw name and labels, as is second; see tracker.find
-	next   *tracked      // in tracker.known
-	link   *tracked      // in tracker.final
-	second uint32
-	round  uint32 // the last round with the series; set by mark
-	seen   uint32 // the last round in which it was the first series with its labels; set by first
-	twin   bool   // another series may have the same labels
-	bad    bool   // invalid: tracker.errs says why; its samples are refused
-	// timed means that the sample carried its own timestamp: such a series is not marked stale, as in a scrape.
-	timed bool
+	round  uint32        // the last round with the series; set by mark
+	second uint16
+	first  bool  // in the last round, it was the first series with its labels; set by tracker.first
+	flags  flags // twin, bad, timed
 }
+
+// flags are properties of a series.
+type flags uint8
+
+const (
+	twin  flags = 1 << iota // another series may have the same labels
+	bad                     // invalid: tracker.errs says why; its samples are refused
+	timed                   // the sample carried its own timestamp: such a series is not marked stale, as in a scrape
+)
 
 // tracker maps a probe's raw samples to final series and finds series that have disappeared. It belongs to one probe's
 // loop.
@@ -36,11 +40,17 @@ type tracker struct {
 	target  labels.Labels
 	relabel []*relabel.Config
 
-	known *refs.Chains[tracked] // all, by digest
-	final *refs.Chains[tracked] // those with labels, by these
-	errs  map[*tracked]error    // errors of the bad series
+	// series are all series, in the order in which they came first. Most probes bring them in the same order in each
+	// round: next is the position that the next sample probably has.
+	series refs.List[tracked]
+	next   int
+	errs   map[uint64]error // errors of the bad series, by digest
 
-	// marked is how many known series round current had; if it had all, none has disappeared.
+	// The positions of all series by digest and by final labels. Only a round that needs them builds them, because between rounds
+	// they would take as much memory as the series themselves; see endRound.
+	byDigest, byLabels *refs.Positions
+
+	// marked is how many series round current had; if it had all, none has disappeared.
 	current uint32
 	marked  int
 
@@ -54,19 +64,16 @@ type tracker struct {
 
 func newTracker(target labels.Labels, rc []*relabel.Config) *tracker {
 	return &tracker{
-		target: target, relabel: rc,
-		known:     refs.NewChains(func(tr *tracked) uint64 { return tr.digest }, func(tr *tracked) **tracked { return &tr.next }),
-		final:     refs.NewChains(func(tr *tracked) uint64 { return tr.labels.Hash() }, func(tr *tracked) **tracked { return &tr.link }),
-		errs:      make(map[*tracked]error),
+		target: target, relabel: rc, series: refs.NewList[tracked](),
 		firstSeed: maphash.MakeSeed(), secondSeed: maphash.MakeSeed(),
 		share: func(ls labels.Labels) labels.Labels { return ls },
 		lb:    labels.NewBuilder(labels.EmptyLabels()),
 	}
 }
 
-// find returns the series of a sample, which it creates for a new sample. It identifies raw names and labels by 96 bits
-// of digests with keys of this process, not by their text, which would take more memory than everything else; equal
-// digests of two series of one probe are practically impossible.
+// find returns the series of a sample, which it creates for a new sample. The result is valid until the next call. find
+// identifies raw names and labels by 80 bits of digests with keys of this process, not by their text, which would take more
+// memory than everything else; equal digests of two series of one probe are practically impossible.
 func (t *tracker) find(s *Sample) *tracked {
 	name := s.Name
 	if name == "" {
@@ -77,65 +84,123 @@ func (t *tracker) find(s *Sample) *tracked {
 		t.key = append(t.key, 0xff) // not a byte of valid UTF-8
 		t.key = append(t.key, l...)
 	}
-	digest, second := maphash.Bytes(t.firstSeed, t.key), uint32(maphash.Bytes(t.secondSeed, t.key)) // #nosec G115 -- half of it
-	tr := t.known.Find(digest, func(tr *tracked) bool {
+	digest, second := maphash.Bytes(t.firstSeed, t.key), uint16(maphash.Bytes(t.secondSeed, t.key)) // #nosec G115 -- a part of it
+	is := func(i int) bool {
+		tr := t.series.At(i)
 		return tr.digest == digest && tr.second == second && tr.round != adopted
-	})
-	if tr != nil {
-		return tr
+	}
+	i := t.next
+	if i >= t.series.Len() || !is(i) {
+		i = t.digests().Find(digest, is)
+	}
+	if i >= 0 {
+		t.next = i + 1
+		return t.series.At(i)
 	}
 	tr, err := t.resolve(name, s.Labels)
 	tr.digest, tr.second = digest, second
 	if err != nil {
-		tr.bad, t.errs[tr] = true, err
+		tr.set(bad, true)
+		if t.errs == nil {
+			t.errs = make(map[uint64]error)
+		}
+		t.errs[digest] = err
 	}
-	t.add(tr)
-	return tr
+	return t.add(tr)
+}
+
+// digests returns the positions of all series by digest.
+func (t *tracker) digests() *refs.Positions {
+	if t.byDigest == nil {
+		t.byDigest = refs.NewPositions(t.series.Len())
+		for _, tr := range t.series.All() {
+			t.byDigest.Add(tr.digest)
+		}
+	}
+	return t.byDigest
+}
+
+// finals returns the positions of all series by final labels.
+func (t *tracker) finals() *refs.Positions {
+	if t.byLabels == nil {
+		t.byLabels = refs.NewPositions(t.series.Len())
+		for _, tr := range t.series.All() {
+			t.byLabels.Add(tr.hash())
+		}
+	}
+	return t.byLabels
+}
+
+// endRound releases the positions that the round needed.
+func (t *tracker) endRound() { t.byDigest, t.byLabels, t.next = nil, nil, 0 }
+
+// is reports whether a series has a property.
+func (tr *tracked) is(f flags) bool { return tr.flags&f != 0 }
+
+// set sets whether a series has a property.
+func (tr *tracked) set(f flags, yes bool) {
+	tr.flags &^= f
+	if yes {
+		tr.flags |= f
+	}
+}
+
+// hash returns the hash for tracker.byLabels. Series without labels are not looked up there, and must not fill one chain.
+func (tr *tracked) hash() uint64 {
+	if tr.labels.IsEmpty() {
+		return tr.digest
+	}
+	return tr.labels.Hash()
 }
 
 // fault returns why a series is invalid, nil if it is valid.
 func (t *tracker) fault(tr *tracked) error {
-	if !tr.bad {
+	if !tr.is(bad) {
 		return nil
 	}
-	return t.errs[tr]
+	return t.errs[tr.digest]
 }
 
-// add adds a series to the tables.
-func (t *tracker) add(tr *tracked) {
-	t.known.Add(tr)
-	if tr.labels.IsEmpty() {
-		return
-	}
-	if tr.round != adopted {
-		hash := tr.labels.Hash()
-		same := func(o *tracked) bool { return o.round != adopted && labels.Equal(o.labels, tr.labels) }
-		if other := t.final.Find(hash, same); other != nil {
-			tr.twin, other.twin = true, true
+// add adds a series, and returns where it is now.
+func (t *tracker) add(tr tracked) *tracked {
+	if !tr.labels.IsEmpty() && tr.round != adopted {
+		same := func(i int) bool {
+			o := t.series.At(i)
+			return o.round != adopted && labels.Equal(o.labels, tr.labels)
+		}
+		if other := t.finals().Find(tr.hash(), same); other >= 0 {
+			tr.set(twin, true)
+			t.series.At(other).set(twin, true)
 		}
 	}
-	t.final.Add(tr)
+	if t.byDigest != nil {
+		t.byDigest.Add(tr.digest)
+	}
+	if t.byLabels != nil {
+		t.byLabels.Add(tr.hash())
+	}
+	return t.series.Add(tr)
 }
 
 // resolve returns the final labels: the sample's own, the target's over them, relabelled. The error says why the sample
 // is invalid.
-func (t *tracker) resolve(name string, raw []string) (*tracked, error) {
+func (t *tracker) resolve(name string, raw []string) (tracked, error) {
 	if len(raw)%2 != 0 {
-		return &tracked{}, fmt.Errorf("sample of %q has %d label strings, want name and value pairs", name, len(raw))
+		return tracked{}, fmt.Errorf("sample of %q has %d label strings, want name and value pairs", name, len(raw))
 	}
 	if !model.UTF8Validation.IsValidMetricName(name) {
-		return &tracked{}, fmt.Errorf("%q is not a metric name", name)
+		return tracked{}, fmt.Errorf("%q is not a metric name", name)
 	}
 	t.lb.Reset(labels.EmptyLabels())
 	for i := 0; i < len(raw); i += 2 {
 		if !model.UTF8Validation.IsValidLabelName(raw[i]) || raw[i] == model.MetricNameLabel {
-			return &tracked{}, fmt.Errorf("sample of %q: %q is not a label name", name, raw[i])
+			return tracked{}, fmt.Errorf("sample of %q: %q is not a label name", name, raw[i])
 		}
 		if !model.LabelValue(raw[i+1]).IsValid() {
-			return &tracked{}, fmt.Errorf("sample of %q: value of label %q is not UTF-8: %q", name, raw[i], raw[i+1])
+			return tracked{}, fmt.Errorf("sample of %q: value of label %q is not UTF-8: %q", name, raw[i], raw[i+1])
 		}
 		if t.lb.Get(raw[i]) != "" {
-			return &tracked{}, fmt.Errorf("sample of %q has label %q twice", name, raw[i])
+			return tracked{}, fmt.Errorf("sample of %q has label %q twice", name, raw[i])
 		}
 		t.lb.Set(raw[i], raw[i+1])
 	}
@@ -151,37 +216,43 @@ func (t *tracker) resolve(name string, raw []string) (*tracked, error) {
 	})
 	t.lb.Set(model.MetricNameLabel, name)
 	if !relabel.ProcessBuilder(t.lb, t.relabel...) {
-		return &tracked{}, nil
+		return tracked{}, nil
 	}
 	ls := t.lb.Labels()
 	if ls.Get(model.MetricNameLabel) == "" {
-		return &tracked{}, fmt.Errorf("metric_relabel_configs leave %q without a name", name)
+		return tracked{}, fmt.Errorf("metric_relabel_configs leave %q without a name", name)
 	}
-	return &tracked{labels: t.share(ls)}, nil
+	return tracked{labels: t.share(ls)}, nil
 }
 
 // first reports whether this is the first series with its labels in this round; a second sample for one series in one
-// round would contradict the first.
+// round would contradict the first. The caller marks the series next.
 func (t *tracker) first(tr *tracked, round uint32) bool {
-	if tr.seen == round || tr.twin && t.goesOn(tr.labels, round) {
+	if tr.round == round && tr.first {
 		return false
 	}
-	tr.seen = round
-	return true
+	tr.first = !tr.is(twin) || !t.goesOn(tr.labels, round)
+	return tr.first
 }
 
 // goesOn reports whether the round has a sample with these final labels.
 func (t *tracker) goesOn(ls labels.Labels, round uint32) bool {
-	return t.final.Find(ls.Hash(), func(o *tracked) bool { return o.seen == round && labels.Equal(o.labels, ls) }) != nil
+	return t.finals().Find(ls.Hash(), func(i int) bool {
+		o := t.series.At(i)
+		return o.round == round && o.first && labels.Equal(o.labels, ls)
+	}) >= 0
 }
 
-// forget removes a series that no round had.
+// forget removes the series that find has just created: no round has it.
 func (t *tracker) forget(tr *tracked) {
-	t.known.Remove(tr)
-	if !tr.labels.IsEmpty() {
-		t.final.Remove(tr)
+	delete(t.errs, tr.digest)
+	t.series.Pop()
+	if t.byDigest != nil {
+		t.byDigest.Pop()
 	}
-	delete(t.errs, tr)
+	if t.byLabels != nil {
+		t.byLabels.Pop()
+	}
 }
 
 // mark records that the round has the series.
@@ -197,25 +268,22 @@ func (t *tracker) mark(tr *tracked, round uint32) {
 
 // gone calls stale for each series that is missing in this round but was in earlier ones, and removes it.
 func (t *tracker) gone(round uint32, stale func(*tracked)) {
-	if t.current == round && t.marked == t.known.Len() {
+	if t.current == round && t.marked == t.series.Len() {
 		return
 	}
-	var ended []*tracked
-	t.known.RemoveIf(func(tr *tracked) bool {
-		if tr.round == round {
-			return false
+	var ended []tracked
+	t.series.Keep(func(tr *tracked) bool {
+		if tr.round != round {
+			ended = append(ended, *tr)
 		}
-		ended = append(ended, tr)
-		return true
+		return tr.round == round
 	})
-	for _, tr := range ended {
-		delete(t.errs, tr)
-		if tr.labels.IsEmpty() {
-			continue
-		}
-		t.final.Remove(tr)
+	t.endRound() // the positions have changed
+	for i := range ended {
+		tr := &ended[i]
+		delete(t.errs, tr.digest)
 		// Another raw sample may continue the series with the same final labels.
-		if tr.round != 0 && !tr.timed && !t.goesOn(tr.labels, round) {
+		if !tr.labels.IsEmpty() && tr.round != 0 && !tr.is(timed) && !t.goesOn(tr.labels, round) {
 			stale(tr)
 		}
 	}
@@ -224,10 +292,10 @@ func (t *tracker) gone(round uint32, stale func(*tracked)) {
 // adopt takes over the series of a tracker that this one replaces, so that those which do not return are marked stale
 // after the first round.
 func (t *tracker) adopt(old *tracker) {
-	for tr := range old.known.All() {
+	for _, tr := range old.series.All() {
 		if tr.round != 0 && !tr.labels.IsEmpty() {
 			// No sample finds it: the raw names may now lead elsewhere.
-			t.add(&tracked{ref: tr.ref, labels: tr.labels, digest: tr.digest, round: adopted, timed: tr.timed})
+			t.add(tracked{ref: tr.ref, labels: tr.labels, digest: tr.digest, round: adopted, flags: tr.flags & timed})
 		}
 	}
 }

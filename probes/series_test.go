@@ -7,7 +7,6 @@ import (
 	"math/rand/v2"
 	"runtime"
 	"slices"
-	"sync"
 	"testing"
 	"time"
 	"unsafe"
@@ -15,6 +14,8 @@ import (
 	"github.com/prometheus/common/model"
 	"github.com/prometheus/prometheus/model/labels"
 	"github.com/prometheus/prometheus/model/relabel"
+
+	"hwsagent/spare"
 )
 
 // trackerModel is what a tracker must do, by maps of texts.
@@ -71,7 +72,7 @@ func TestTrackerIsAMap(t *testing.T) {
 			if x == "7" {
 				final = ""
 			}
-			if got := one.labels.String(); one.bad || final != "" && got != final || final == "" && !one.labels.IsEmpty() {
+			if got := one.labels.String(); one.is(bad) || final != "" && got != final || final == "" && !one.labels.IsEmpty() {
 				t.Fatalf("%s became %s, want %s", raw, got, final)
 			}
 			known := m.known[raw]
@@ -81,7 +82,7 @@ func TestTrackerIsAMap(t *testing.T) {
 			}
 			if final != "" {
 				known.timed = r.IntN(10) == 0
-				one.timed = known.timed
+				one.set(timed, known.timed)
 				if got, want := tr.first(one, uint32(round)), m.seen[final] != round; got != want {
 					t.Fatalf("round %d: %s is the first of its labels: %t, want %t", round, raw, got, want)
 				}
@@ -96,9 +97,10 @@ func TestTrackerIsAMap(t *testing.T) {
 			t.Fatalf("round %d ends %q, want %q", round, got, want)
 		}
 		ends += len(ended)
-		if tr.known.Len() != len(m.known) {
-			t.Fatalf("round %d: %d series, want %d", round, tr.known.Len(), len(m.known))
+		if tr.series.Len() != len(m.known) {
+			t.Fatalf("round %d: %d series, want %d", round, tr.series.Len(), len(m.known))
 		}
+		tr.endRound()
 	}
 	if ends == 0 {
 		t.Error("no series ended")
@@ -118,8 +120,8 @@ func (m *trackerModel) adopt() *trackerModel {
 
 // TestTrackedIsSmall: a fleet has a million of them.
 func TestTrackedIsSmall(t *testing.T) {
-	if n := unsafe.Sizeof(tracked{}); n > 64 {
-		t.Errorf("a series takes %d bytes, want at most 64", n)
+	if n := unsafe.Sizeof(tracked{}); n > 40 {
+		t.Errorf("a series takes %d bytes, want at most 40", n)
 	}
 }
 
@@ -134,6 +136,7 @@ func TestFindAllocatesNothing(t *testing.T) {
 			t.Error("not the first")
 		}
 		tr.mark(one, round)
+		tr.endRound()
 		round++
 	}); n != 0 {
 		t.Errorf("a sample allocates %v times", n)
@@ -148,7 +151,8 @@ func heapInUse() uint64 {
 	return m.HeapAlloc
 }
 
-// BenchmarkTracker is a round of 1,200 series as a switch has them; bytes/series are what the tracker keeps, labels included.
+// BenchmarkTracker is a round of 1,200 series as a switch has them, in the same order each time or in another one; bytes/series are
+// what the tracker keeps, labels included.
 func BenchmarkTracker(b *testing.B) {
 	const n = 1200
 	var samples []Sample
@@ -157,31 +161,36 @@ func BenchmarkTracker(b *testing.B) {
 			"ifIndex", fmt.Sprint(i % 32), "ifDescr", fmt.Sprint("GigabitEthernet1/0/", i%32), "ifName", fmt.Sprint("Gi1/0/", i%32), "ifAlias", "",
 		}})
 	}
+	shuffled := slices.Clone(samples)
+	rand.Shuffle(n, func(i, j int) { shuffled[i], shuffled[j] = shuffled[j], shuffled[i] })
 	target := labels.FromStrings("instance", "192.0.2.17:161", "job", "fleet", "site", "fra1")
-	all := make([]*tracker, 50)
-	before := heapInUse()
-	for k := range all {
-		all[k] = newTracker(target, nil)
-		for i := range samples {
-			one := all[k].find(&samples[i])
-			all[k].first(one, 1)
-			all[k].mark(one, 1)
-		}
-	}
-	kept := float64(heapInUse()-before) / float64(n*len(all))
-	round := uint32(1)
-	for b.Loop() {
-		round++
-		tr := all[int(round)%len(all)]
+	run := func(tr *tracker, samples []Sample, round uint32) {
 		for i := range samples {
 			one := tr.find(&samples[i])
 			tr.first(one, round)
 			tr.mark(one, round)
 		}
 		tr.gone(round, func(*tracked) {})
+		tr.endRound()
 	}
-	b.ReportMetric(float64(b.Elapsed().Nanoseconds())/float64(b.N*n), "ns/sample")
-	b.ReportMetric(kept, "bytes/series")
+	for name, later := range map[string][]Sample{"same": samples, "shuffled": shuffled} {
+		b.Run("order="+name, func(b *testing.B) {
+			all := make([]*tracker, 50)
+			before := heapInUse()
+			for k := range all {
+				all[k] = newTracker(target, nil)
+				run(all[k], samples, 1)
+			}
+			kept := float64(heapInUse()-before) / float64(n*len(all))
+			round := uint32(1)
+			for b.Loop() {
+				round++
+				run(all[int(round)%len(all)], later, round)
+			}
+			b.ReportMetric(float64(b.Elapsed().Nanoseconds())/float64(b.N*n), "ns/sample")
+			b.ReportMetric(kept, "bytes/series")
+		})
+	}
 }
 
 // keeper is a way to the log that has labels in memory already.
@@ -200,7 +209,7 @@ func (k keeper) Share(ls labels.Labels) labels.Labels {
 // TestProbesTakeLabelsThatAreThere: a probe keeps the labels that the way to the log has, where it has them.
 func TestProbesTakeLabelsThatAreThere(t *testing.T) {
 	has := labels.FromStrings("__name__", "a", "instance", "i", "job", "p", "x", "1")
-	l := newLoop(spec("p", &probeFunc{}), keeper{has: has}, slog.New(slog.DiscardHandler), &sync.Pool{})
+	l := newLoop(spec("p", &probeFunc{}), keeper{has: has}, slog.New(slog.DiscardHandler), &spare.Stack[Round]{})
 	place := func(ls labels.Labels) *byte { return unsafe.StringData(ls.Get("x")) }
 	if got := l.tracker.find(&Sample{Family: famA, Labels: []string{"x", "1"}}); place(got.labels) != place(has) {
 		t.Errorf("%s is in memory twice", got.labels)

@@ -41,12 +41,13 @@ func (l *loop) store(ctx context.Context, start time.Time, res result) (done sto
 
 // commit is store with the appender and the timestamp of the round.
 func (l *loop) commit(app storage.AppenderV2, t int64, res result) stored {
+	defer l.tracker.endRound()
 	l.round++
 	l.stamped = t
 	appended, refused, firstErr := l.appendRound(app, t, res.round)
 	fate := roundFate(res, appended, firstErr)
-	l.tracker.gone(l.round, func(tr *tracked) { l.ended = append(l.ended, tr) })
-	l.ended = slices.DeleteFunc(l.ended, func(tr *tracked) bool { return l.tracker.goesOn(tr.labels, l.round) })
+	l.tracker.gone(l.round, func(tr *tracked) { l.ended = append(l.ended, *tr) })
+	l.ended = slices.DeleteFunc(l.ended, func(tr tracked) bool { return l.tracker.goesOn(tr.labels, l.round) })
 	for _, tr := range l.ended {
 		// If the log refuses a stale marker as out of order, the marker is not needed: the series has newer data.
 		_, err := app.Append(tr.ref, tr.labels, 0, t, math.Float64frombits(value.StaleNaN), nil, nil, storage.AOptions{RejectOutOfOrder: true})
@@ -131,7 +132,7 @@ func (l *loop) appendRound(app storage.AppenderV2, now int64, round *Round) (app
 			if t == 0 {
 				t = now
 			}
-			tr.timed = s.T != 0
+			tr.set(timed, s.T != 0)
 			var ref storage.SeriesRef
 			ref, fail = app.Append(tr.ref, tr.labels, s.ST, t, s.Value, s.H, s.FH, storage.AOptions{
 				MetricFamilyName: s.Family.Name,

@@ -5,6 +5,9 @@ import (
 	"math/rand/v2"
 )
 
+// perPage is how many chains have their heads in one page.
+const perPage = 256
+
 // Chains is a hash table. Things with equal hashes may be in it; the caller distinguishes them. Each thing holds the
 // link to the next one in its chain, so the table itself takes about eight bytes per thing, and a thing may be in
 // several tables if it has a link for each. It uses linear hashing: adding or removing a thing moves the things of at

@@ -1,7 +1,12 @@
 // Package refs finds things by the references that the log gives out, and by hashes, in little memory.
 package refs
 
-const perPage = 256
+// perTablePage and perValuePage are how many things or values a page has. A page of pointers, or of values of 8 or 16 bytes, fits with its
+// other fields and the allocator's header into 2 or 4 KiB, which are size classes of Go's allocator; a few more would take the next class.
+const (
+	perTablePage = 254
+	perValuePage = 250
+)
 
 // Table finds things by reference. References are given out one after the other, so pages of
 // them are full, and smaller and quicker than a map of each would be. The zero value is
@@ -17,7 +22,7 @@ type Table[T any] struct {
 }
 
 type page[T any] struct {
-	things [perPage]*T
+	things [perTablePage]*T
 	n      int // how many are not nil; a page without any is given back
 }
 
@@ -26,8 +31,8 @@ func (t *Table[T]) Len() int { return t.n }
 
 // Get returns what was put in for a reference, nil if there is nothing.
 func (t *Table[T]) Get(ref uint64) *T {
-	if p := t.page(ref / perPage); p != nil {
-		return p.things[ref%perPage]
+	if p := t.page(ref / perTablePage); p != nil {
+		return p.things[ref%perTablePage]
 	}
 	return nil
 }
@@ -45,7 +50,7 @@ func (t *Table[T]) page(number uint64) *page[T] {
 
 // Put adds a thing, which is not nil, in place of what was there for that reference.
 func (t *Table[T]) Put(ref uint64, thing *T) {
-	number := ref / perPage
+	number := ref / perTablePage
 	p := t.page(number)
 	if p == nil {
 		if t.pages == nil {
@@ -54,18 +59,18 @@ func (t *Table[T]) Put(ref uint64, thing *T) {
 		p = &page[T]{}
 		t.pages[number] = p
 	}
-	if p.things[ref%perPage] == nil {
+	if p.things[ref%perTablePage] == nil {
 		p.n++
 		t.n++
 	}
-	p.things[ref%perPage] = thing
+	p.things[ref%perTablePage] = thing
 }
 
 // Remove takes out what is there for a reference, if anything is.
 func (t *Table[T]) Remove(ref uint64) {
-	number := ref / perPage
-	if p := t.page(number); p != nil && p.things[ref%perPage] != nil {
-		t.take(number, p, ref%perPage)
+	number := ref / perTablePage
+	if p := t.page(number); p != nil && p.things[ref%perTablePage] != nil {
+		t.take(number, p, ref%perTablePage)
 	}
 }
 
@@ -74,7 +79,7 @@ func (t *Table[T]) RemoveIf(gone func(*T) bool) {
 	for number, p := range t.pages {
 		for i, thing := range p.things {
 			if thing != nil && gone(thing) {
-				t.take(number, p, uint64(i)) // #nosec G115 -- below perPage
+				t.take(number, p, uint64(i)) // #nosec G115 -- below perTablePage
 			}
 		}
 	}

@@ -1,11 +1,14 @@
 package refs
 
-import "testing"
+import (
+	"testing"
+	"unsafe"
+)
 
 func TestTable(t *testing.T) {
 	var table Table[uint64]
-	first := uint64(perPage - 3) // not at the beginning of a page
-	const n = 3 * perPage
+	first := uint64(perTablePage - 3) // not at the beginning of a page
+	const n = 3 * perTablePage
 	all := map[uint64]*uint64{}
 	put := func(ref uint64) {
 		all[ref] = &ref
@@ -16,7 +19,7 @@ func TestTable(t *testing.T) {
 	}
 	check := func() {
 		t.Helper()
-		for ref := range first + n + 2*perPage {
+		for ref := range first + n + 2*perTablePage {
 			if got := table.Get(ref); got != all[ref] {
 				t.Fatalf("Get(%d) = %v, want %v", ref, got, all[ref])
 			}
@@ -53,5 +56,23 @@ func TestTable(t *testing.T) {
 	check()
 	if len(table.pages) != 0 {
 		t.Error("an empty page is kept")
+	}
+}
+
+// TestPagesFitSizeClasses: a page takes no more of the allocator than its size class, with the header of an object that has pointers.
+func TestPagesFitSizeClasses(t *testing.T) {
+	const header = 8
+	if n := unsafe.Sizeof(page[int]{}) + header; n > 2048 {
+		t.Errorf("a page of pointers takes %d bytes, want at most 2048", n)
+	}
+	type value struct {
+		_ *int
+		_ uint64
+	}
+	if n := unsafe.Sizeof(valuePage[value]{}) + header; n > 4096 {
+		t.Errorf("a page of values takes %d bytes, want at most 4096", n)
+	}
+	if n := unsafe.Sizeof(valuePage[uint64]{}); n > 2048 {
+		t.Errorf("a page of values of 8 bytes takes %d bytes, want at most 2048", n)
 	}
 }

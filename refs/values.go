@@ -13,15 +13,15 @@ type Values[T any] struct {
 }
 
 type valuePage[T any] struct {
-	values [perPage]T
-	there  [perPage / 64]uint64 // a bit for each value that is there
-	n      int                  // how many are
+	values [perValuePage]T
+	there  [(perValuePage + 63) / 64]uint64 // a bit for each value that is there
+	n      int                              // how many are
 }
 
 // Get is where the value of a reference is, nil if there is none. It is valid until that is removed.
 func (t *Values[T]) Get(ref uint64) *T {
-	p := t.page(ref / perPage)
-	if i := ref % perPage; p != nil && p.there[i/64]&(1<<(i%64)) != 0 {
+	p := t.page(ref / perValuePage)
+	if i := ref % perValuePage; p != nil && p.there[i/64]&(1<<(i%64)) != 0 {
 		return &p.values[i]
 	}
 	return nil
@@ -40,15 +40,15 @@ func (t *Values[T]) page(number uint64) *valuePage[T] {
 
 // Put sets the value of a reference, in place of what was there.
 func (t *Values[T]) Put(ref uint64, value T) {
-	p := t.page(ref / perPage)
+	p := t.page(ref / perValuePage)
 	if p == nil {
 		if t.pages == nil {
 			t.pages = make(map[uint64]*valuePage[T])
 		}
 		p = &valuePage[T]{}
-		t.pages[ref/perPage] = p
+		t.pages[ref/perValuePage] = p
 	}
-	i := ref % perPage
+	i := ref % perValuePage
 	if bit := uint64(1) << (i % 64); p.there[i/64]&bit == 0 {
 		p.there[i/64] |= bit
 		p.n++
@@ -58,7 +58,7 @@ func (t *Values[T]) Put(ref uint64, value T) {
 
 // Remove takes out the value of a reference, if there is one.
 func (t *Values[T]) Remove(ref uint64) {
-	p, i := t.page(ref/perPage), ref%perPage
+	p, i := t.page(ref/perValuePage), ref%perValuePage
 	bit := uint64(1) << (i % 64)
 	if p == nil || p.there[i/64]&bit == 0 {
 		return
@@ -66,7 +66,7 @@ func (t *Values[T]) Remove(ref uint64) {
 	p.there[i/64] &^= bit
 	clear(p.values[i : i+1])
 	if p.n--; p.n == 0 {
-		delete(t.pages, ref/perPage)
+		delete(t.pages, ref/perValuePage)
 		t.at = nil
 	}
 }
@@ -76,8 +76,8 @@ func (t *Values[T]) Remove(ref uint64) {
 func (t *Values[T]) All() iter.Seq2[uint64, *T] {
 	return func(yield func(uint64, *T) bool) {
 		for number, p := range t.pages {
-			for i := range uint64(perPage) {
-				if p.there[i/64]&(1<<(i%64)) != 0 && !yield(number*perPage+i, &p.values[i]) {
+			for i := range uint64(perValuePage) {
+				if p.there[i/64]&(1<<(i%64)) != 0 && !yield(number*perValuePage+i, &p.values[i]) {
 					return
 				}
 			}

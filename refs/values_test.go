@@ -17,7 +17,7 @@ func TestValuesAreAMap(t *testing.T) {
 	for step := range 200 {
 		grow := 3 + 2*(step/50%2) // of 8: more come, then more go
 		for range r.IntN(200) {
-			ref := 1<<40 + r.Uint64N(4*perPage)
+			ref := 1<<40 + r.Uint64N(4*perValuePage)
 			if r.IntN(8) < grow {
 				want[ref] = r.IntN(3) // also 0
 				table.Put(ref, want[ref])
@@ -33,7 +33,7 @@ func TestValuesAreAMap(t *testing.T) {
 		if !maps.Equal(got, want) {
 			t.Fatalf("step %d: %d values, want %d others", step, len(got), len(want))
 		}
-		for ref := uint64(1<<40 - 1); ref <= 1<<40+4*perPage; ref++ {
+		for ref := uint64(1<<40 - 1); ref <= 1<<40+4*perValuePage; ref++ {
 			v, there := want[ref]
 			if got := table.Get(ref); (got != nil) != there || there && *got != v {
 				t.Fatalf("step %d: Get(%d) = %v, want %d, %v", step, ref, got, v, there)

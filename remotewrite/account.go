@@ -5,12 +5,13 @@ import (
 	"log/slog"
 
 	"hwsagent/wal"
+	"hwsagent/wal/queue"
 )
 
 // This file accounts for a window's samples: their outcomes, and how far samples may have been sent.
 
 // settle records the outcomes of samples of one entry and advances the savepoint.
-func (w *window) settle(seq uint64, o wal.Outcome) {
+func (w *window) settle(seq uint64, o queue.Outcome) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	w.done(seq, o)
@@ -18,7 +19,7 @@ func (w *window) settle(seq uint64, o wal.Outcome) {
 }
 
 // settleAll records the same outcome for all points: delivered, or dropped for a reason.
-func (w *window) settleAll(points []point, o wal.Outcome) {
+func (w *window) settleAll(points []point, o queue.Outcome) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	for i := 0; i < len(points); {
@@ -36,7 +37,7 @@ func (w *window) settleAll(points []point, o wal.Outcome) {
 }
 
 // remember records that points are about to be given up: if the window is discarded, their entries are read again.
-func (w *window) remember(points []point, why wal.Reason) {
+func (w *window) remember(points []point, why queue.Reason) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	for _, p := range points {
@@ -48,7 +49,7 @@ func (w *window) remember(points []point, why wal.Reason) {
 
 // done records the outcomes of samples of one entry. A wrong outcome is a bug in this package: the window then restarts
 // from the savepoint.
-func (w *window) done(seq uint64, o wal.Outcome) {
+func (w *window) done(seq uint64, o queue.Outcome) {
 	if err := w.progress.Done(seq, o); err != nil && w.broken == nil {
 		w.broken = fmt.Errorf("account for samples: %w", err)
 		w.stopReading() // the reader may be waiting at the end of the log
@@ -56,18 +57,23 @@ func (w *window) done(seq uint64, o wal.Outcome) {
 	}
 }
 
-// advance moves the savepoint past finished entries. The caller holds w.mu, so marks reach the source in order.
+// advance moves the savepoint past finished entries, with one record for all. The caller holds w.mu, so marks reach the
+// source in order.
 func (w *window) advance() {
-	if w.broken == nil {
-		for {
-			mark, out, ok := w.progress.Pop()
-			if !ok {
-				break
-			}
-			w.q.source.Advance(mark, out)
-			w.q.givenUp.Forget(mark.Commit)
-			w.q.metrics.Settled(out)
+	var last wal.Mark
+	var all queue.Outcome
+	for w.broken == nil {
+		mark, out, ok := w.progress.Pop()
+		if !ok {
+			break
 		}
+		last = mark
+		all.Add(out)
+	}
+	if last != (wal.Mark{}) {
+		w.q.source.Advance(last, all)
+		w.q.givenUp.Forget(last.Commit)
+		w.q.metrics.Settled(all)
 	}
 	select {
 	case w.room <- struct{}{}:
@@ -78,39 +84,14 @@ func (w *window) advance() {
 // reserve durably records that entries up to seq may have been sent. It reserves all entries read so far, so the queue
 // waits for the disk once per window, not once per batch.
 func (w *window) reserve(seq uint64) error {
-	w.mu.Lock()
-	ok := seq <= w.reserved
-	w.mu.Unlock()
-	if !ok {
-		if err := w.reserveMore(seq); err != nil {
-			return err
-		}
-	}
-	return nil
-}
-
-// mayHave records that samples of entries up to seq may be stored.
-func (w *window) mayHave(seq uint64) {
-	w.mu.Lock()
-	defer w.mu.Unlock()
-	w.sent = max(w.sent, seq)
-}
-
-func (w *window) reserveMore(seq uint64) error {
-	w.reserveMu.Lock()
-	defer w.reserveMu.Unlock()
-	w.mu.Lock()
-	newest := w.progress.Newest()
-	mark, ok := w.progress.Mark(newest)
-	// An entry that has left the window has its outcome; its exemplars may be sent later.
-	_, within := w.progress.Mark(seq)
-	done := seq <= w.reserved || !within
-	w.mu.Unlock()
-	if done {
+	if _, _, due := w.toReserve(seq); !due {
 		return nil
 	}
-	if !ok {
-		return fmt.Errorf("reserve up to entry %d: not in the window", newest)
+	w.reserveMu.Lock()
+	defer w.reserveMu.Unlock()
+	newest, mark, due := w.toReserve(seq)
+	if !due {
+		return nil // another shard has done it
 	}
 	if err := w.q.source.Reserve(mark); err != nil {
 		return fmt.Errorf("save how far samples may have been sent: %w", err)
@@ -119,6 +100,24 @@ func (w *window) reserveMore(seq uint64) error {
 	w.reserved = newest
 	w.mu.Unlock()
 	return nil
+}
+
+// toReserve returns the newest entry and its end, and whether they must be reserved before samples of entry seq are
+// sent. An entry that has left the window has its outcome; its exemplars may be sent later.
+func (w *window) toReserve(seq uint64) (newest uint64, mark wal.Mark, due bool) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	_, within := w.progress.Mark(seq)
+	newest = w.progress.Newest()
+	mark, _ = w.progress.Mark(newest) // it is there if seq is
+	return newest, mark, within && seq > w.reserved
+}
+
+// mayHave records that samples of entries up to seq may be stored.
+func (w *window) mayHave(seq uint64) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	w.sent = max(w.sent, seq)
 }
 
 // sentMark returns the end of the newest entry of which a sample may be stored, if the entry is still in the window.
@@ -144,7 +143,7 @@ func (w *window) open() uint64 {
 }
 
 // times returns o, the outcome of one sample, for n samples.
-func times(o wal.Outcome, n uint64) wal.Outcome {
+func times(o queue.Outcome, n uint64) queue.Outcome {
 	o.Delivered *= n
 	o.Filtered *= n
 	for r := range o.Dropped {
@@ -154,7 +153,7 @@ func times(o wal.Outcome, n uint64) wal.Outcome {
 }
 
 // one returns the outcome of one sample that was dropped for reason r.
-func one(r wal.Reason) (o wal.Outcome) {
+func one(r queue.Reason) (o queue.Outcome) {
 	o.Dropped[r] = 1
 	return o
 }

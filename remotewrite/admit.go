@@ -6,14 +6,17 @@ import (
 	"time"
 
 	"hwsagent/remotewrite/clock"
+	"hwsagent/remotewrite/gate"
 	"hwsagent/remotewrite/givenup"
 	"hwsagent/wal"
+	"hwsagent/wal/queue"
 )
 
 // This file reads the log into a window, within its limits.
 
 // read moves entries from the log into the shards until ctx ends.
 func (w *window) read(ctx context.Context) error {
+	held := w.q.gate.View().State == gate.Held
 	for {
 		if err := w.waitRoom(ctx); err != nil {
 			return err
@@ -43,6 +46,10 @@ func (w *window) read(ctx context.Context) error {
 				s.notify() // see shard.next
 			}
 		}
+		if held && !w.q.readBefore(w.q.source.Head()) {
+			held = false
+			w.flush() // see newShard
+		}
 	}
 }
 
@@ -71,7 +78,7 @@ func (w *window) hasRoom() bool {
 // admit hands each sample of the entry to its shard, or settles it at once.
 func (w *window) admit(e *wal.Entry) {
 	q := w.q
-	var now wal.Outcome // outcomes that are known at once
+	var now queue.Outcome // outcomes that are known at once
 	limits, _ := q.limits()
 
 	w.mu.Lock()
@@ -86,6 +93,9 @@ func (w *window) admit(e *wal.Entry) {
 	}
 	for i := range w.perShard {
 		w.perShard[i] = w.perShard[i][:0]
+	}
+	for _, s := range e.Ended {
+		q.cache.end(s)
 	}
 	for i := range e.Samples {
 		s := &e.Samples[i]
@@ -103,11 +113,11 @@ func (w *window) admit(e *wal.Entry) {
 }
 
 // admitHistograms does the same for the entry's histograms; out gets the outcomes that are known at once.
-func (w *window) admitHistograms(e *wal.Entry, seq uint64, limits clock.Limits, out *wal.Outcome) {
+func (w *window) admitHistograms(e *wal.Entry, seq uint64, limits clock.Limits, out *queue.Outcome) {
 	for i := range e.Histograms {
 		h := &e.Histograms[i]
 		if sent := w.q.cache.at(h.Series, w.commit); sent != nil && !sent.dropped() && !w.q.proto.Newer() && !w.q.cfg.CarriesHistogram(h.H, h.FH) {
-			out.Dropped[wal.Unsupported]++
+			out.Dropped[queue.Unsupported]++
 			continue
 		}
 		to := w.accept(h.Series, h.T, limits, out)
@@ -143,11 +153,11 @@ func (w *window) admitExemplars(e *wal.Entry, seq uint64) {
 }
 
 // accept returns the series as it is sent; or it counts in out why the sample is not sent, and returns nil.
-func (w *window) accept(s *wal.Series, t int64, l clock.Limits, out *wal.Outcome) *series {
+func (w *window) accept(s *wal.Series, t int64, l clock.Limits, out *queue.Outcome) *series {
 	to := w.q.cache.at(s, w.commit)
 	switch {
 	case to == nil:
-		out.Dropped[wal.NoTenant]++
+		out.Dropped[queue.NoTenant]++
 		return nil
 	case to.dropped():
 		out.Filtered++
@@ -160,17 +170,17 @@ func (w *window) accept(s *wal.Series, t int64, l clock.Limits, out *wal.Outcome
 	}
 	switch {
 	case t < l.Oldest:
-		out.Dropped[wal.TooOld]++
+		out.Dropped[queue.TooOld]++
 		return nil
 	case t > l.Future:
-		out.Dropped[wal.Future]++
+		out.Dropped[queue.Future]++
 		return nil
 	}
-	if s.Slot >= len(w.seen) {
-		w.seen = append(w.seen, make([]bool, s.Slot+1-len(w.seen))...)
+	if n := s.Slot/64 + 1 - len(w.seen); n > 0 {
+		w.seen = append(w.seen, make([]uint64, n)...)
 	}
-	if !w.seen[s.Slot] {
-		w.seen[s.Slot] = true
+	if bits, bit := &w.seen[s.Slot/64], uint64(1)<<(s.Slot%64); *bits&bit == 0 {
+		*bits |= bit
 		w.active++
 	}
 	return to

@@ -8,7 +8,7 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
-	"hwsagent/wal"
+	"hwsagent/wal/queue"
 )
 
 // What remote write 2.0 demands about answers, over HTTP.
@@ -37,7 +37,7 @@ func Test2xxWithoutWrittenIs415(t *testing.T) {
 		if d := cmp.Diff(want, got); d != "" {
 			t.Errorf("%d: samples as 1.0 (-want +got):\n%s", status, d)
 		}
-		if o.Delivered != 84 || o.Dropped[wal.Unsupported] != 12 || o.Sum() != 96 { // the custom buckets
+		if o.Delivered != 84 || o.Dropped[queue.Unsupported] != 12 || o.Sum() != 96 { // the custom buckets
 			t.Errorf("%d: outcome %+v", status, o)
 		}
 	}

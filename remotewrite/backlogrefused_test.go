@@ -8,7 +8,7 @@ import (
 
 	"hwsagent/remotewrite/client"
 	"hwsagent/remotewrite/config"
-	"hwsagent/wal"
+	"hwsagent/wal/queue"
 )
 
 // refusedBacklog is a case of a backlog beside live samples in which the receiver always refuses some series.
@@ -149,7 +149,7 @@ func (c refusedBacklog) run(t *testing.T) {
 	if pending > 0 {
 		t.Errorf("%d samples wait after %v: %s %s", pending, after*every, st.State, st.Why)
 	}
-	if len(to.has) != good || o.Delivered != uint64(good) || o.Dropped[wal.Rejected]+o.Dropped[wal.Unconfirmed] != bad {
+	if len(to.has) != good || o.Delivered != uint64(good) || o.Dropped[queue.Rejected]+o.Dropped[queue.Unconfirmed] != bad {
 		t.Errorf("%d of %d good samples are stored; outcomes %+v for %d bad ones", len(to.has), good, o, bad)
 	}
 	// Each refused series is found alone; with a stated reason, some are found alone, and they speak for the others.

@@ -6,7 +6,7 @@ import (
 	"time"
 
 	"hwsagent/remotewrite/client"
-	"hwsagent/wal"
+	"hwsagent/wal/queue"
 )
 
 // TestHalfOfABacklogsBatchIsNotResent: an answer to a batch of the backlog is lost, then the batch is too large, and
@@ -42,7 +42,7 @@ func halfOfABacklogsBatch(t *testing.T, says string) {
 	r.collect(20 * time.Minute)
 	r.down.Store(false)
 	r.collect(10 * time.Minute)
-	if g := r.r.Ledger(); !halved || g.Dropped[wal.Resent] > 0 || r.missing() > int(g.Pending+g.Lost()) {
+	if g := r.r.Ledger(); !halved || g.Dropped[queue.Resent] > 0 || r.missing() > int(g.Pending+g.Lost()) {
 		t.Errorf("halved: %t; %d samples missing; %+v; %+v", halved, r.missing(), g, r.q.Status())
 	}
 	r.stop()

@@ -11,7 +11,7 @@ import (
 	"hwsagent/remotewrite/givenup"
 	"hwsagent/remotewrite/reply"
 	"hwsagent/remotewrite/split"
-	"hwsagent/wal"
+	"hwsagent/wal/queue"
 )
 
 // A state machine without I/O (package split) decides about a refused request. This file drives it: it passes the known
@@ -30,7 +30,6 @@ type bisection struct {
 	answers map[int]client.Answer   // refusals, by request number
 	sent    int                     // number of requests
 	last    client.Answer           // the last refusal
-	told    int                     // dead letters of this batch so far
 	held    bool                    // the target is held, or did not accept the control sample
 	failing bool                    // the receiver fails at the samples, and does not refuse them
 	known   bool                    // the kind of receiver was known before
@@ -208,24 +207,12 @@ func (b *bisection) gone(samples []int, part *parcel) {
 
 // control sends a sample that the target accepted before.
 func (b *bisection) control(ctx context.Context) (split.Reply, error) {
-	sample, ok, err := b.s.controlSample(ctx)
-	switch {
-	case err != nil:
-		return split.Reply{}, err
-	case !ok && sample.series != nil: // another shard has just delivered
-		return split.Reply{Kind: split.Took}, nil
-	case !ok:
-		return split.Reply{Kind: split.None}, nil
+	k, clean, err := b.s.control(ctx)
+	b.held = k == split.Opaque
+	if k == split.Took && !clean && b.failing {
+		k = split.Opaque
 	}
-	taken, clean, err := b.s.control(ctx, sample)
-	switch {
-	case err != nil:
-		return split.Reply{}, err
-	case taken && (clean || !b.failing):
-		return split.Reply{Kind: split.Took}, nil
-	}
-	b.held = !taken
-	return split.Reply{Kind: split.Opaque}, nil
+	return split.Reply{Kind: k}, err
 }
 
 // learn records what the machine has found out about the target.
@@ -253,20 +240,19 @@ func (b *bisection) settle() {
 		points, a := inLogOrder(points), b.answers[v.Ref]
 		switch v.Outcome {
 		case split.Resent:
-			b.s.w.noteTaken(points)
-			b.s.w.settleAll(points, one(wal.Resent))
+			b.s.noteTaken(points)
+			b.s.w.settleAll(points, one(queue.Resent))
 		case split.Delivered:
 			b.s.settleDelivered(points)
 		case split.Unconfirmed:
 			if v.Bad > 0 {
 				points = b.s.named(points, v.Bad, a)
 			}
-			b.s.bury(points, a, wal.Unconfirmed)
+			b.s.bury(points, a, queue.Unconfirmed)
 		case split.Rejected:
 			for i := range points {
 				b.s.noteRefused(points[i], a)
-				b.s.buryEach(points[i:i+1], []client.Answer{a}, b.told)
-				b.told++
+				b.s.bury(points[i:i+1], a, queue.Rejected)
 			}
 			if a.Status == 413 {
 				b.s.q.restoreBatch()
@@ -305,7 +291,7 @@ func replyOf(f fate, a client.Answer, doubt bool, ref int, is split.Receiver) sp
 func (s *shard) settleTaken(points []point) []point {
 	var taken, others []point
 	for _, p := range points {
-		if p.t <= p.series.newest && p.series.newestIn > s.w.commitOf(p.seq) {
+		if p.t <= p.series.newest() && p.series.newestIn() > s.w.commitOf(p.seq) {
 			taken = append(taken, p)
 		} else {
 			others = append(others, p)
@@ -314,7 +300,7 @@ func (s *shard) settleTaken(points []point) []point {
 	if len(taken) == 0 {
 		return points
 	}
-	s.w.settleAll(taken, one(wal.Resent))
+	s.w.settleAll(taken, one(queue.Resent))
 	return others
 }
 

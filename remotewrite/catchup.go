@@ -91,6 +91,8 @@ func (l *lane) runBehind(ctx context.Context) {
 				l.forget() // the next backlog may come days later, when the receiver's limit has been raised
 			}
 		case errors.Is(err, errLetGo), errors.Is(err, errHeld):
+			l.releaseSeries()
+			l.cache.sweep()
 			l.gate.AwaitOpen(ctx, letGoAfter)
 		case errors.Is(err, errAllLate):
 			if reach, _ = l.source.Reach(); told != reach.Acked {

@@ -16,6 +16,7 @@ import (
 	"hwsagent/remotewrite/client"
 	"hwsagent/remotewrite/config"
 	"hwsagent/wal"
+	"hwsagent/wal/queue"
 )
 
 // lateRig is a queue over a log on disk, whose target gets the newest data first.
@@ -59,13 +60,11 @@ func (r *lateRig) start() {
 		r.Fatal(err)
 	}
 	ctx, cancel := context.WithCancel(context.Background())
-	done := make(chan error, 1)
-	go func() { done <- r.q.Run(ctx) }()
+	done := make(chan struct{})
+	go func() { defer close(done); r.q.Run(ctx) }()
 	r.stop = func() {
 		cancel()
-		if err := <-done; err != nil {
-			r.Error(err)
-		}
+		<-done
 		if err := r.r.Close(); err != nil {
 			r.Error(err)
 		}
@@ -198,7 +197,7 @@ func TestLiveFirstAgainAndAgain(t *testing.T) {
 // the status says so; once it accepts late data, it gets the backlog.
 func TestLiveFirstAtReceiverInOrder(t *testing.T) {
 	for _, refusal := range []config.Refusal{config.RefusalHold, config.RefusalDrop} {
-		t.Run(refusal.String(), func(t *testing.T) {
+		t.Run(string(refusal), func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
 				r := newLateRig(t)
 				r.to.anyOrder = false
@@ -213,7 +212,7 @@ func TestLiveFirstAtReceiverInOrder(t *testing.T) {
 				if age := r.newest(); age > 8*time.Second || st.Why != allLate || st.State != StateBehind {
 					t.Errorf("the newest sample is %v old; %+v", age, st)
 				}
-				if g := r.r.Ledger(); g.Lost() > 0 || g.Pending < 10_000 || g.Dropped[wal.Resent] > 0 {
+				if g := r.r.Ledger(); g.Lost() > 0 || g.Pending < 10_000 || g.Dropped[queue.Resent] > 0 {
 					t.Errorf("ledger %+v", g)
 				}
 				r.to.set(func() { r.to.anyOrder = true })
@@ -282,7 +281,7 @@ func TestCatchUpRateLimit(t *testing.T) {
 // TestMaxBacklog: the oldest samples beyond max_backlog are dropped and counted; the others arrive, in either order.
 func TestMaxBacklog(t *testing.T) {
 	for _, order := range []config.CatchUp{config.InOrder, config.LiveFirst} {
-		t.Run(order.String(), func(t *testing.T) {
+		t.Run(string(order), func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
 				r := newLateRig(t)
 				r.cfg.Target.CatchUp, r.cfg.Target.MaxBacklog = order, 256<<10
@@ -299,7 +298,7 @@ func TestMaxBacklog(t *testing.T) {
 					}
 				}
 				g, missing := r.r.Ledger(), r.missing()
-				if !g.Balanced() || missing == 0 || g.Lost() != uint64(missing) || g.Dropped[wal.Budget] != g.Lost() {
+				if !g.Balanced() || missing == 0 || g.Lost() != uint64(missing) || g.Dropped[queue.Budget] != g.Lost() {
 					t.Errorf("%d samples are missing; ledger %+v", missing, g)
 				}
 				r.to.mu.Lock()

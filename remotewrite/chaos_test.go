@@ -12,6 +12,7 @@ import (
 	"hwsagent/remotewrite/client"
 	"hwsagent/remotewrite/config"
 	"hwsagent/wal"
+	"hwsagent/wal/queue"
 )
 
 var (
@@ -264,11 +265,11 @@ func chaos(t *testing.T, seed uint64, fired map[string]int) {
 		fired[seriesRefused]++
 		fired[gaveUpGood] += int(min(good, 1))
 	}
-	if good > 0 && o.Dropped[wal.Unconfirmed] < good {
+	if good > 0 && o.Dropped[queue.Unconfirmed] < good {
 		t.Errorf("%d good samples are missing; %+v", good, o)
 	}
 	// One letter may stand for many samples of refused series, so the test cannot know which samples it excuses.
-	if excused = min(excused, o.Dropped[wal.Resent]); crashes == 0 && limit.percent == 0 && missing > o.Lost()+excused {
+	if excused = min(excused, o.Dropped[queue.Resent]); crashes == 0 && limit.percent == 0 && missing > o.Lost()+excused {
 		t.Errorf("%d samples are missing, %d are counted as lost, %d cannot be told", missing, o.Lost(), excused)
 	}
 	if poisons == 0 && limit.percent == 0 && o.Lost() > 0 {

@@ -49,31 +49,19 @@ func (q *Queue) newest() int64 {
 	return math.MaxInt64
 }
 
-// question is how to ask a target for its time before a parcel is sent.
-type question int
-
-const (
-	noQuestion question = iota // do not ask: send the parcel
-	byEmpty                    // with an empty write
-	byTaken                    // with a sample that the target accepted before
-)
-
-// askTimeBy returns how to ask the target for its time before the parcel is sent. It asks only if samples of the parcel
-// would be dropped or would wait, and the target has not sent its time for long. Before its first answer this host's
-// clock decides, so that is rare: for samples that are too old, or that were logged while a clock was ahead. Otherwise
-// the answer to the first data has the time.
-func (s *shard) askTimeBy(l *parcel) question {
+// mustAskTime reports whether to ask the target for its time before the parcel is sent: samples of the parcel would be
+// dropped or would wait, and the target has not sent its time for long. Before its first answer this host's clock
+// decides, so that is rare: for samples that are too old, or that were logged while a clock was ahead. Otherwise the
+// answer to the first data has the time.
+func (s *shard) mustAskTime(l *parcel) bool {
 	c := s.q.clock.Reading()
-	switch {
-	case l.again, c != nil && c.Fresh():
-		return noQuestion
-	case c == nil:
+	if l.again || c != nil && c.Fresh() {
+		return false
+	}
+	if c == nil {
 		c = clock.Host()
 	}
-	if !excludes(s.q.times.Limits(c), l.points) {
-		return noQuestion
-	}
-	return s.q.nextQuestion()
+	return excludes(s.q.times.Limits(c), l.points)
 }
 
 // refusedForTime reports whether an answer refuses a parcel and is the first with the target's time, by which some of
@@ -91,18 +79,6 @@ func (s *shard) refusedForTime(p gate.Pass, l *parcel, a client.Answer, clockWas
 	return true
 }
 
-// nextQuestion returns how the next request that depends on the time asks for it: with an empty write, or in its turn
-// with data. The data is the last sample that the target accepted, or the waiting parcel if there is none.
-func (q *Queue) nextQuestion() question {
-	if q.clock.AskByEmpty() {
-		return byEmpty
-	}
-	if _, ok := q.lastGood(); ok {
-		return byTaken
-	}
-	return noQuestion
-}
-
 // noTime records that the target was asked for its time and did not answer, or that something in front of it answered.
 func (q *Queue) noTime(a client.Answer) {
 	q.clock.AskedInVain()
@@ -113,16 +89,20 @@ func (q *Queue) noTime(a client.Answer) {
 // without it.
 func (q *Queue) timeUnknown() bool { return !q.clock.Known() && q.cfg.Target.FutureLimit > 0 }
 
-// learnTime asks the target for its time if that is due before the parcel is sent; then it gives p back.
+// learnTime asks the target for its time if that is due before the parcel is sent; then it gives p back. It asks with an
+// empty write, or in its turn with the last sample that the target accepted. If there is none, the parcel asks.
 func (s *shard) learnTime(ctx context.Context, p gate.Pass, l *parcel) (asked bool, err error) {
-	switch s.askTimeBy(l) {
-	case byEmpty:
-		return true, s.q.askTime(ctx, s.sending, p)
-	case byTaken:
-		taken, _ := s.q.lastGood() // there is one: see nextQuestion
-		return true, s.q.askByTaken(s.sending, p, taken)
+	if !s.mustAskTime(l) {
+		return false, nil
 	}
-	return false, nil
+	if s.q.clock.AskByEmpty() {
+		return true, s.q.askTime(ctx, s.sending, p)
+	}
+	taken := s.q.lastGood()
+	if !taken.exists() {
+		return false, nil
+	}
+	return true, s.q.askByTaken(s.sending, p, taken)
 }
 
 // askTime asks for the target's time with an empty write, and gives p back. If the answer has no time, that is

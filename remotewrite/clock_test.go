@@ -11,14 +11,14 @@ import (
 
 	"hwsagent/remotewrite/client"
 	"hwsagent/remotewrite/config"
-	"hwsagent/wal"
+	"hwsagent/wal/queue"
 )
 
 // TestFutureEndsWithTheWrongClock: a receiver's clock is wrong for a while. Once it is right again, new samples are
 // delivered, and so are the earlier ones that were not dropped.
 func TestFutureEndsWithTheWrongClock(t *testing.T) {
 	for _, on := range []config.OnFuture{config.FutureWait, config.FutureDrop} {
-		t.Run(on.String(), func(t *testing.T) { synctest.Test(t, func(t *testing.T) { futureEnds(t, on) }) })
+		t.Run(string(on), func(t *testing.T) { synctest.Test(t, func(t *testing.T) { futureEnds(t, on) }) })
 	}
 }
 
@@ -46,7 +46,7 @@ func futureEnds(t *testing.T, on config.OnFuture) {
 	r.drained(time.Minute)
 	r.end()
 	o := r.log.outcome()
-	if n := o.Dropped[wal.Future]; on == config.FutureDrop && (n < 400 || n > 900) || on == config.FutureWait && (n > 0 || o.Delivered != 1200) {
+	if n := o.Dropped[queue.Future]; on == config.FutureDrop && (n < 400 || n > 900) || on == config.FutureWait && (n > 0 || o.Delivered != 1200) {
 		t.Errorf("outcomes %+v, on_future: drop wants about 50 to 80 rounds of 10 dropped: the clock was wrong for 50 s", o)
 	}
 	if n := r.to.empties(); n == 0 || n > 5 {
@@ -88,7 +88,7 @@ func TestWhoTellsTime(t *testing.T) {
 		r.time = time.Now().UnixMilli()
 		r.round(10)
 		time.Sleep(20 * time.Second)
-		if o := r.log.outcome(); o.Dropped[wal.Future] != 10 {
+		if o := r.log.outcome(); o.Dropped[queue.Future] != 10 {
 			t.Errorf("outcomes %+v, want ten dropped as ahead of the target", o)
 		}
 		r.to.change(func() { date = time.Time{} })
@@ -199,7 +199,7 @@ func TestAgeIsByTheTargetsClock(t *testing.T) {
 				r.to.change(func() { up = true })
 				r.drained(time.Minute)
 				r.end()
-				if o := r.log.outcome(); o.Delivered != tc.delivered || o.Dropped[wal.TooOld] != 20-tc.delivered {
+				if o := r.log.outcome(); o.Delivered != tc.delivered || o.Dropped[queue.TooOld] != 20-tc.delivered {
 					t.Errorf("outcomes %+v, want %d delivered\n%s", o, tc.delivered, r.to.dump())
 				}
 			})
@@ -229,7 +229,7 @@ func TestFutureBacklogOfAnEarlierProcess(t *testing.T) {
 		r.start()
 		r.drained(time.Minute)
 		r.end()
-		if o := r.log.outcome(); o.Delivered != 10 || o.Dropped[wal.Future] != 10 {
+		if o := r.log.outcome(); o.Delivered != 10 || o.Dropped[queue.Future] != 10 {
 			t.Errorf("outcomes %+v, want ten delivered, ten of the future\n%s", o, r.to.dump())
 		}
 	})
@@ -286,7 +286,7 @@ func futureAfterOutage(t *testing.T, shards int, away time.Duration, emptyFails 
 	r.to.change(func() { down = false })
 	r.drained(20 * time.Minute)
 	r.end()
-	if o := r.log.outcome(); o.Delivered != 80 || o.Dropped[wal.Future] != 160 || ahead > 0 {
+	if o := r.log.outcome(); o.Delivered != 80 || o.Dropped[queue.Future] != 160 || ahead > 0 {
 		t.Errorf("outcomes %+v, want 160 dropped as of the future; %d of them were sent", o, ahead)
 	}
 }
@@ -377,13 +377,13 @@ func TestFutureIsNeverSentFirst(t *testing.T) {
 				r.drained(10 * time.Minute)
 				r.end()
 				o := r.log.outcome()
-				if tc.safe && (o.Dropped[wal.Future] != 800 || o.Delivered != 100) {
+				if tc.safe && (o.Dropped[queue.Future] != 800 || o.Delivered != 100) {
 					t.Errorf("outcomes %+v, want 800 dropped as ahead, 100 delivered", o)
 				}
 				if !tc.safe && (first < 0 || first > tc.begin+2*time.Second) {
 					t.Errorf("the first samples are sent after %s, want at most %s; outcomes %+v\n%s", first, tc.begin, o, r.to.dump()[:min(3000, len(r.to.dump()))])
 				}
-				if !tc.tells && o.Dropped[wal.Future] > 0 {
+				if !tc.tells && o.Dropped[queue.Future] > 0 {
 					t.Errorf("outcomes %+v at a target that does not tell the time", o)
 				}
 			})

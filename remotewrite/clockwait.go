@@ -103,7 +103,7 @@ func (w *window) askClock(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	if taken, ok := w.q.lastGood(); ok && !p.Test {
+	if taken := w.q.lastGood(); taken.exists() && !p.Test {
 		return w.q.askByTaken(ctx, p, taken)
 	}
 	if !p.Test {

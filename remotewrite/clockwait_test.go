@@ -10,7 +10,7 @@ import (
 	"hwsagent/remotewrite/client"
 	"hwsagent/remotewrite/config"
 	"hwsagent/remotewrite/gate"
-	"hwsagent/wal"
+	"hwsagent/wal/queue"
 )
 
 // slowClock is a receiver whose clock is off by what the test sets.
@@ -112,10 +112,10 @@ func TestWhichFutureIsDropped(t *testing.T) {
 				r.round(10)
 				time.Sleep(20 * time.Second)
 				o, s := r.log.outcome(), r.q.Status()
-				want := wal.Outcome{Delivered: 1}
+				want := queue.Outcome{Delivered: 1}
 				switch {
 				case tc.drop:
-					want.Dropped[wal.Future] = 10
+					want.Dropped[queue.Future] = 10
 				case tc.deliveredAll:
 					want.Delivered += 10
 				}
@@ -162,7 +162,7 @@ func TestStopWhileSamplesWaitForAClock(t *testing.T) {
 // that asks for its time.
 func TestQuestionForTheTimeIsDenied(t *testing.T) {
 	for _, on := range []config.Refusal{config.RefusalHold, config.RefusalDrop} {
-		t.Run(on.String(), func(t *testing.T) {
+		t.Run(string(on), func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
 				r, slow, asked := newRig(t, &fakeReceiver{latency: 5 * time.Millisecond}).timed(), false, 0
 				r.cfg.Target.OnRefusal, r.cfg.Metadata.Send = on, false

@@ -15,7 +15,7 @@ import (
 	"hwsagent/remotewrite/metrics"
 	"hwsagent/remotewrite/protocol"
 	"hwsagent/remotewrite/wire"
-	"hwsagent/wal"
+	"hwsagent/wal/queue"
 )
 
 var (
@@ -221,7 +221,7 @@ func TestZstdSaysNothingAgainstSamples(t *testing.T) {
 		r.drained(time.Minute)
 		r.end()
 		r.verify(x)
-		if o := r.log.outcome(); o.Dropped[wal.Rejected] != 1 {
+		if o := r.log.outcome(); o.Dropped[queue.Rejected] != 1 {
 			t.Errorf("outcomes %+v", o)
 		}
 		refused := 0

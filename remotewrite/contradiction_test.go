@@ -11,7 +11,7 @@ import (
 
 	"hwsagent/remotewrite/client"
 	"hwsagent/remotewrite/config"
-	"hwsagent/wal"
+	"hwsagent/wal/queue"
 )
 
 // TestContradictingSampleIsNotDelivered: a sample contradicts the value that the receiver has for its time, and is
@@ -93,7 +93,7 @@ func contradict(t *testing.T, message string, outage bool, to *fakeReceiver) {
 	if (to.keepsGood || to.keepsGood2) && !to.anyOrder && (outage || to.hidesWritten || message == config.MessageV1) {
 		least = 1 // it does not say how many samples it refused, and refuses stored ones with the same words
 	}
-	if n := int(o.Lost()); n < least || n > len(missing) || o.Lost() != o.Dropped[wal.Rejected]+o.Dropped[wal.Unconfirmed] {
+	if n := int(o.Lost()); n < least || n > len(missing) || o.Lost() != o.Dropped[queue.Rejected]+o.Dropped[queue.Unconfirmed] {
 		t.Errorf("outcomes %+v, and %d samples are missing\n%s", o, len(missing), to.dump())
 	}
 	for _, l := range r.letters.all() {

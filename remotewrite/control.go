@@ -62,7 +62,7 @@ func (w *window) watch(ctx context.Context, end context.CancelCauseFunc, before 
 			end(errLetGo)
 			return
 		}
-		slow := q.slowedSince(slowFor)
+		slow := q.coolDown() > 0
 		if w.draining.Load() {
 			// Keep watching: the target may still go down. A split waits for the drain no longer than drainFor.
 			if q.splitting.Load() && now.Sub(draining) >= drainFor {
@@ -100,21 +100,13 @@ func letGo(v gate.View, now time.Time) bool {
 	return now.Sub(v.Since) >= letGoAfter
 }
 
-// slowDown records that the target is overloaded: for a while, neither concurrent requests nor shards are added.
-func (q *Queue) slowDown() { q.slowed.Store(max(1, int64(time.Since(q.born)))) }
-
-// slowedSince reports whether the target asked to slow down in the last d.
-func (q *Queue) slowedSince(d time.Duration) bool {
-	last := q.slowed.Load()
-	return last > 0 && time.Since(q.born)-time.Duration(last) < d
-}
-
 // waitDown waits, holding no samples, until it is worthwhile to read the log again: an empty write shows that the
 // target is back, or data is due. The error is ctx's.
 func (q *Queue) waitDown(ctx context.Context) error {
 	g := q.gate
 	again := time.Now().Add(dataEvery)
 	for {
+		q.live.cache.sweep() // the log's series go on ending
 		p, err := g.Enter(ctx)
 		if err != nil {
 			return err

@@ -16,6 +16,7 @@ import (
 	"hwsagent/remotewrite/split"
 	"hwsagent/remotewrite/wire"
 	"hwsagent/wal"
+	"hwsagent/wal/queue"
 )
 
 // One sample too large: later batches are of full size.
@@ -151,7 +152,7 @@ func TestExpireLeavesWhatIsSentAgain(t *testing.T) {
 		}
 		q.clock.DoesNotTell()
 		w := newWindow(q.live, 1)
-		w.progress.Begin(markAt(1, 2), 2, wal.Outcome{})
+		w.progress.Begin(markAt(1, 2), 2, queue.Outcome{})
 		old := point{series: testSeries(1)[0], seq: 1, t: r.time - 120_000}
 		s := w.shards[0]
 		lim, _ := q.limits()

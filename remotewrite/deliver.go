@@ -13,7 +13,7 @@ import (
 	"hwsagent/remotewrite/metrics"
 	"hwsagent/remotewrite/protocol"
 	"hwsagent/remotewrite/wire"
-	"hwsagent/wal"
+	"hwsagent/wal/queue"
 )
 
 // parcel is a batch, or a part of one, until its samples have their outcomes.
@@ -234,8 +234,8 @@ func (s *shard) post(p gate.Pass, l *parcel, m mode, c protocol.Choice) (_ clien
 		s.q.note(err.Error())
 		return client.Answer{}, false, nil
 	}
-	n, exemplars := count(l.points), 0
-	by := s.compression(l, m, c)
+	n, by := count(l.points), s.compression(l, m, c)
+	var exemplars int
 	s.body, exemplars = s.q.encoders.body(s.body[:0], c.Version, by, l.points, s.q.order())
 	n[metrics.Exemplars] = exemplars
 	s.q.metrics.Sending(n, len(s.body), l.attempts > 0)
@@ -290,11 +290,11 @@ func (s *shard) expire(l *parcel, version wire.Version, lim clock.Limits) (ahead
 		case p.kind == exemplarPoint:
 			kept = append(kept, p)
 		case p.t < lim.Oldest:
-			s.w.settle(p.seq, one(wal.TooOld))
+			s.w.settle(p.seq, one(queue.TooOld))
 		case p.t > lim.Future:
-			s.w.settle(p.seq, one(wal.Future))
+			s.w.settle(p.seq, one(queue.Future))
 		case !carries(&s.q.cfg, version, &p):
-			s.w.settle(p.seq, one(wal.Unsupported))
+			s.w.settle(p.seq, one(queue.Unsupported))
 		default:
 			kept = append(kept, p)
 		}

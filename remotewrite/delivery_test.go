@@ -61,8 +61,8 @@ func deliver(t *testing.T, entry, dir string, server *tls.Config, who func(*http
 	}
 	ctx, cancel := context.WithCancel(t.Context())
 	var all sync.WaitGroup
-	all.Go(func() { _ = d.q.Run(ctx) })
-	all.Go(func() { _ = d.c.Run(ctx) })
+	all.Go(func() { d.q.Run(ctx) })
+	all.Go(func() { d.c.Run(ctx) })
 	all.Go(func() {
 		for {
 			select {

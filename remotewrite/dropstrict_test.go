@@ -12,7 +12,7 @@ import (
 	"hwsagent/remotewrite/client"
 	"hwsagent/remotewrite/config"
 	"hwsagent/remotewrite/wire"
-	"hwsagent/wal"
+	"hwsagent/wal/queue"
 )
 
 // TestDropNeverSendsA400AgainAs1: with on_refusal: drop and protobuf_message set to 2.0, samples are never sent again
@@ -40,7 +40,7 @@ func TestDropNeverSendsA400AgainAs1(t *testing.T) {
 				if older != want {
 					t.Errorf("%d requests with samples as 1.0, want %d\n%s", older, want, r.to.dump())
 				}
-				if o := r.log.outcome(); o.Dropped[wal.Rejected] != 50 {
+				if o := r.log.outcome(); o.Dropped[queue.Rejected] != 50 {
 					t.Errorf("outcomes %+v", o)
 				}
 			})

@@ -19,8 +19,8 @@ func TestEncoderPoolKeepsBodiesApart(t *testing.T) {
 		wg.Go(func() {
 			points := benchPoints(50 + i)
 			var e wire.Encoder
-			encode(&e, wire.V1, points)
-			want := e.AppendBody(nil, wire.Snappy)
+			encode(&e, wire.V1, wire.Snappy, points)
+			want := e.AppendBody(nil)
 			for range 20 {
 				if got, _ := p.body(nil, wire.V1, wire.Snappy, points, bySeries); !bytes.Equal(got, want) {
 					t.Errorf("%d points: a body of %d bytes, want %d", len(points), len(got), len(want))

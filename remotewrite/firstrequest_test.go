@@ -9,7 +9,7 @@ import (
 	"hwsagent/remotewrite/client"
 	"hwsagent/remotewrite/config"
 	"hwsagent/remotewrite/wire"
-	"hwsagent/wal"
+	"hwsagent/wal/queue"
 )
 
 // TestFirstRequestHasData: the first request has data and uses the version that the entry asks for. A receiver that
@@ -86,7 +86,7 @@ func TestFirstRequestIsRefusedForItsTime(t *testing.T) {
 					r.round(10)
 					r.drained(tc.deliveredIn)
 					r.end()
-					if o := r.log.outcome(); o.Dropped[wal.Future] != tc.future || o.Delivered != 10-tc.future || len(r.letters.all()) > 0 {
+					if o := r.log.outcome(); o.Dropped[queue.Future] != tc.future || o.Delivered != 10-tc.future || len(r.letters.all()) > 0 {
 						t.Errorf("outcomes %+v, %d dead letters, want %d of the future and the others delivered\n%s", o, len(r.letters.all()), tc.future, r.to.dump())
 					}
 				})

@@ -11,6 +11,7 @@ import (
 	"hwsagent/remotewrite/client"
 	"hwsagent/remotewrite/givenup"
 	"hwsagent/wal"
+	"hwsagent/wal/queue"
 )
 
 // TestGivenUpStaysGivenUp: samples that were given up stay given up when their window is read again, by the same
@@ -53,7 +54,7 @@ func TestGivenUpStaysGivenUp(t *testing.T) {
 			if n := len(r.letters.all()); n != 1 {
 				t.Errorf("restart %v: %d letters", restart, n)
 			}
-			if o := r.log.outcome(); o.Dropped[wal.Rejected] != 1 || o.Lost() != 1 {
+			if o := r.log.outcome(); o.Dropped[queue.Rejected] != 1 || o.Lost() != 1 {
 				t.Errorf("restart %v: %+v", restart, o)
 			}
 			for _, q := range to.log()[refused:] {
@@ -72,20 +73,20 @@ func TestLettersOfAnEarlierProcess(t *testing.T) {
 	to := func(name string) *series {
 		return newSeriesCache(labels.EmptyLabels(), nil).get(&wal.Series{Labels: labels.FromStrings("__name__", name)})
 	}
-	letter := func(name string, samples int, why wal.Reason) Letter {
+	letter := func(name string, samples int, why queue.Reason) Letter {
 		return Letter{Series: to(name).labels().String(), Timestamp: 7, Samples: samples, Reason: why.String()}
 	}
 	letters := &memLetters{letters: []Letter{
-		letter("a", 0, wal.Rejected), letter("b", 1, wal.Unconfirmed), letter("c", 0, wal.Unconfirmed),
-		letter("d", 9, wal.Unconfirmed), letter("e", 0, wal.TooOld),
+		letter("a", 0, queue.Rejected), letter("b", 1, queue.Unconfirmed), letter("c", 0, queue.Unconfirmed),
+		letter("d", 9, queue.Unconfirmed), letter("e", 0, queue.TooOld),
 	}}
 	l := &lane{Queue: &Queue{letters: letters}}
 	l.recall()
-	why := func(name string, at int64) (wal.Reason, bool) {
+	why := func(name string, at int64) (queue.Reason, bool) {
 		s := to(name)
 		return l.givenUp.Why(1, givenup.Key{Hash: s.hash, T: at}, s.letterLabels, true)
 	}
-	for name, want := range map[string]wal.Reason{"a": wal.Rejected, "b": wal.Unconfirmed, "c": wal.Unconfirmed} {
+	for name, want := range map[string]queue.Reason{"a": queue.Rejected, "b": queue.Unconfirmed, "c": queue.Unconfirmed} {
 		if got, ok := why(name, 7); !ok || got != want {
 			t.Errorf("%s: %v, %v", name, got, ok)
 		}

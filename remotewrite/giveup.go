@@ -8,7 +8,7 @@ import (
 	"hwsagent/remotewrite/givenup"
 	"hwsagent/remotewrite/metrics"
 	"hwsagent/remotewrite/reply"
-	"hwsagent/wal"
+	"hwsagent/wal/queue"
 )
 
 // withoutExemplars returns the samples without the exemplars, which have no outcome.
@@ -46,35 +46,18 @@ func (s *shard) named(points []point, n int, a client.Answer) []point {
 	rank := func(p point) int { return reply.Names(a.Text, p.series.labels().String(), p.t) }
 	slices.SortStableFunc(points, func(a, b point) int { return cmp.Compare(rank(a), rank(b)) })
 	stored := points[n:]
-	s.w.noteTaken(stored)
-	s.w.settleAll(stored, one(wal.Resent))
+	s.noteTaken(stored)
+	s.w.settleAll(stored, one(queue.Resent))
 	return points[:n]
 }
 
-// buryEach gives up samples that were refused alone, each with its own answer. before is how many samples of the batch
-// were given up earlier: only the first few are logged.
-func (s *shard) buryEach(points []point, answers []client.Answer, before int) {
-	letters := make([]Letter, 0, len(points))
-	for i := range points {
-		letters = append(letters, letterOf(points[i], 1, answers[i], wal.Rejected))
+// bury gives up samples with one dead letter for all: it stores the letter, then settles the samples.
+func (s *shard) bury(points []point, a client.Answer, why queue.Reason) {
+	c := count(points)
+	if n := c[metrics.Samples] + c[metrics.Histograms]; n > 0 {
+		s.q.keep(letterOf(points[0], n, a, why))
+		s.q.metrics.Failed(c)
+		s.w.remember(points, why)
+		s.w.settleAll(points, one(why))
 	}
-	s.giveUp(points, letters, wal.Rejected, before)
-}
-
-// bury gives up samples together, with one dead letter for all.
-func (s *shard) bury(points []point, a client.Answer, why wal.Reason) {
-	if n := count(points); n[metrics.Samples]+n[metrics.Histograms] > 0 {
-		s.giveUp(points, []Letter{letterOf(points[0], n[metrics.Samples]+n[metrics.Histograms], a, why)}, why, 0)
-	}
-}
-
-// giveUp stores the dead letters, then settles the samples.
-func (s *shard) giveUp(points []point, letters []Letter, why wal.Reason, before int) {
-	if len(points) == 0 {
-		return
-	}
-	s.q.keep(letters, before)
-	s.q.metrics.Failed(count(points))
-	s.w.remember(points, why)
-	s.w.settleAll(points, one(why))
 }

@@ -7,6 +7,7 @@ import (
 	"hwsagent/remotewrite/gate"
 	"hwsagent/remotewrite/protocol"
 	"hwsagent/remotewrite/wire"
+	"hwsagent/wal/queue"
 )
 
 // test finds out whether a held target accepts requests again, and gives p back. Where an empty write is no evidence,
@@ -15,13 +16,13 @@ import (
 func (s *shard) test(p gate.Pass, l *parcel, m mode) error {
 	g := s.q.gate
 	v := g.View()
-	if passes := v.EmptyPasses && !v.ByData; passes || s.q.timeUnknown() && s.askTimeBy(l) == byEmpty {
+	if passes := v.EmptyPasses && !v.ByData; passes || s.q.timeUnknown() && s.mustAskTime(l) && s.q.clock.AskByEmpty() {
 		if done, err := s.testByEmpty(p, passes); done || err != nil {
 			return err
 		}
 	}
 	alone := s.q.timeUnknown()
-	if taken, ok := s.q.takenBefore(); ok && m == patient {
+	if taken := s.q.takenBefore(); taken.exists() && m == patient {
 		return s.testTaken(p, taken, s.q.proto.ChooseTest(protocol.ByTaken))
 	}
 	c := s.q.proto.ChooseTest(protocol.ByHeld)
@@ -68,7 +69,7 @@ func (s *shard) testPair(p gate.Pass, l *parcel, sample, later []point, c protoc
 		return again, nil, err
 	}
 	if again == client.Suspect {
-		s.buryEach(sample, []client.Answer{*refusal}, 0)
+		s.bury(sample, *refusal, queue.Rejected)
 		s.forget(l, sample[0])
 	}
 	return client.Delivered, refusal, nil
@@ -150,23 +151,13 @@ func (s *shard) testWith(p gate.Pass, l *parcel, sample []point, c protocol.Choi
 // sample of that series, if no other series waits, several samples were tried before, the target is not known to have
 // accepted any, the shard has the next sample, and that is not in doubt.
 func (s *shard) heldSamples(l *parcel, m mode, version wire.Version) (sample, later []point) {
-	const most = 256
 	hands := [][]point{l.points}
 	if m == patient && !l.again {
 		s.mu.Lock()
 		hands = append(hands, s.aside, slices.Clone(s.queue.points()))
 		s.mu.Unlock()
 	}
-	var first []point
-	newest := s.q.newest()
-	s.seen.clear(most)
-	for _, points := range hands {
-		for _, p := range points {
-			if p.t <= newest && p.kind != exemplarPoint && carries(&s.q.cfg, version, &p) && len(first) < most && s.seen.add(p.series.hash) {
-				first = append(first, p)
-			}
-		}
-	}
+	first := s.oldest(hands, version)
 	if len(first) == 0 { // only exemplars, samples that wait for the clock, or samples that version does not carry
 		return l.points[:1:1], nil
 	}
@@ -177,22 +168,45 @@ func (s *shard) heldSamples(l *parcel, m mode, version wire.Version) (sample, la
 		i = len(first) - 1 - i
 	}
 	sample = first[i : i+1 : i+1]
-	if _, taken := s.q.lastGood(); n < singleTests || len(first) > 1 || taken { // other samples, and one that was accepted before, are tests, too
+	if taken := s.q.lastGood(); n < singleTests || len(first) > 1 || taken.exists() { // other samples, and one that was accepted before, are tests, too
 		return sample, nil
 	}
-	unsure := s.unsureTo()
-	for at, points := range hands {
+	return sample, s.follower(l, hands, version, first[i])
+}
+
+// oldest returns the first sample of each series that version carries and whose time has come, in their order.
+func (s *shard) oldest(hands [][]point, version wire.Version) (first []point) {
+	all := 0
+	for _, points := range hands {
+		all += len(points)
+	}
+	newest := s.q.newest()
+	s.seen.clear(all)
+	for _, points := range hands {
 		for _, p := range points {
-			if p.kind == exemplarPoint || !carries(&s.q.cfg, version, &p) || p.series.hash != first[i].series.hash || p.seq <= first[i].seq {
-				continue
+			if p.t <= newest && p.kind != exemplarPoint && carries(&s.q.cfg, version, &p) && s.seen.add(p.series.hash) {
+				first = append(first, p)
 			}
-			if p.seq <= unsure || at == 0 && l.stored {
-				return sample, nil // if it is stored, the sample before it is late, and not bad
-			}
-			return sample, []point{p}
 		}
 	}
-	return sample, nil
+	return first
+}
+
+// follower returns the sample that follows p in its series, unless that may be stored: then p is late, and not bad.
+func (s *shard) follower(l *parcel, hands [][]point, version wire.Version, p point) []point {
+	unsure := s.unsureTo()
+	for at, points := range hands {
+		for _, next := range points {
+			if next.kind == exemplarPoint || !carries(&s.q.cfg, version, &next) || next.series.hash != p.series.hash || next.seq <= p.seq {
+				continue
+			}
+			if next.seq <= unsure || at == 0 && l.stored {
+				return nil
+			}
+			return []point{next}
+		}
+	}
+	return nil
 }
 
 const (

@@ -10,7 +10,7 @@ import (
 	"github.com/prometheus/prometheus/model/labels"
 
 	"hwsagent/remotewrite/client"
-	"hwsagent/wal"
+	"hwsagent/wal/queue"
 )
 
 // TestHoldEndsByItselfWithoutEmptyWrites: a receiver refuses empty writes, has one poison sample, and answers 401 for a
@@ -48,12 +48,12 @@ func TestHoldEndsByItselfWithoutEmptyWrites(t *testing.T) {
 								t.Error("nothing was denied")
 							}
 							o := r.log.outcome()
-							if keeps && o.Dropped[wal.Unconfirmed] > 0 {
+							if keeps && o.Dropped[queue.Unconfirmed] > 0 {
 								// Which of the older samples was bad cannot be known there.
 								r.verify(bad)
 								return
 							}
-							if o.Lost() != 1 || o.Dropped[wal.Rejected] != 1 {
+							if o.Lost() != 1 || o.Dropped[queue.Rejected] != 1 {
 								t.Errorf("outcomes %+v, want one rejected\n%s", o, r.to.dump())
 							}
 							r.verify(bad)

@@ -9,7 +9,7 @@ import (
 	"hwsagent/remotewrite/gate"
 	"hwsagent/remotewrite/protocol"
 	"hwsagent/remotewrite/wire"
-	"hwsagent/wal"
+	"hwsagent/wal/queue"
 )
 
 // judge gives p back according to the answer. If the answer decides the fate of the samples, known is true.
@@ -24,8 +24,8 @@ func (s *shard) judge(p gate.Pass, l *parcel, a client.Answer, m mode, c protoco
 		s.q.noteAnswer(a)
 	}
 	if c.Version == wire.V2 || c.Trial {
-		if f, known, done := s.judgeVersion(p, l, a, m, c); done {
-			return f, known
+		if delivered, done := s.judgeVersion(p, l, a, m, c); done {
+			return settled, delivered
 		}
 	}
 	switch v {
@@ -107,9 +107,9 @@ func (s *shard) accepted(l *parcel) {
 		last--
 	}
 	if last >= 0 && !l.again && carries(&s.q.cfg, wire.V1, &l.points[last]) { // either version can carry it
-		s.good, s.hasGood = l.points[last], true
+		s.good = l.points[last]
 		if !s.q.behind {
-			s.q.sawGood(s.good)
+			s.q.setLast(&s.q.good, s.good)
 		}
 	}
 	s.q.delivered(l.points, true)
@@ -123,8 +123,8 @@ func (s *shard) accepted(l *parcel) {
 }
 
 func (s *shard) settleDelivered(points []point) {
-	s.w.noteTaken(points)
-	s.w.settleAll(points, wal.Outcome{Delivered: 1})
+	s.noteTaken(points)
+	s.w.settleAll(points, queue.Outcome{Delivered: 1})
 }
 
 // refusalIsReal finds out whether a refusal is about the samples, or the way to the receiver is broken: a proxy also
@@ -181,9 +181,9 @@ func (s *shard) refusalIsReal(p gate.Pass, l *parcel, a client.Answer, version w
 // long as the way to it works.
 func (s *shard) heardLate(points []point, a client.Answer) {
 	if len(points) == 1 && a.FromDatabase() {
-		s.late, s.hasLate = points[0], true
+		s.late = points[0]
 		if !s.q.behind {
-			s.q.noteLate(points[0])
+			s.q.setLast(&s.q.refusedAsLate, s.late)
 		}
 	}
 }

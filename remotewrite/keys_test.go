@@ -18,6 +18,7 @@ import (
 	"hwsagent/remotewrite/client"
 	"hwsagent/remotewrite/wire"
 	"hwsagent/wal"
+	"hwsagent/wal/queue"
 )
 
 // keyObservation holds what a receiver saw of a queue with some configuration.
@@ -34,7 +35,7 @@ type keyObservation struct {
 
 // throughQueue runs a queue with the entry against answer for the given time, and returns the requests and the queue's
 // outcome. fill appends to the log before the start.
-func throughQueue(t *testing.T, keys string, fill func(*memLog), answer func(n int) client.Answer, takes, length time.Duration) (*keyObservation, wal.Outcome, Status) {
+func throughQueue(t *testing.T, keys string, fill func(*memLog), answer func(n int) client.Answer, takes, length time.Duration) (*keyObservation, queue.Outcome, Status) {
 	t.Helper()
 	if !strings.Contains(keys, "hwsagent:") {
 		keys += "\nhwsagent: {future_limit: 0s}"
@@ -83,15 +84,13 @@ func throughQueue(t *testing.T, keys string, fill func(*memLog), answer func(n i
 		t.Fatal(err)
 	}
 	ctx, cancel := context.WithCancel(t.Context())
-	done := make(chan error, 1)
-	go func() { done <- q.Run(ctx) }()
+	done := make(chan struct{})
+	go func() { defer close(done); q.Run(ctx) }()
 	time.Sleep(length)
 	synctest.Wait()
 	s := q.Status()
 	cancel()
-	if err := <-done; err != nil {
-		t.Errorf("Run: %v", err)
-	}
+	<-done
 	return o, log.outcome(), s
 }
 
@@ -192,7 +191,7 @@ func TestQueueConfigKeys(t *testing.T) {
 			if o.Sum() != 10 {
 				t.Errorf("outcome %+v", o)
 			}
-			return float64(o.Dropped[wal.Rejected])
+			return float64(o.Dropped[queue.Rejected])
 		},
 		want: [2][2]float64{{0, 0}, {10, 10}},
 	}, {
@@ -202,7 +201,7 @@ func TestQueueConfigKeys(t *testing.T) {
 			if o.Sum() != 100 {
 				t.Errorf("outcome %+v", o)
 			}
-			return float64(o.Dropped[wal.TooOld])
+			return float64(o.Dropped[queue.TooOld])
 		},
 		want: [2][2]float64{{0, 0}, {65, 76}},
 	}} {
@@ -260,7 +259,7 @@ func TestSendKindsKeys(t *testing.T) {
 			if floats != tc.floats || histograms != tc.histograms || exemplars != tc.exemplars {
 				t.Errorf("%q: %d floats, %d histograms, %d exemplars", tc.keys, floats, histograms, exemplars)
 			}
-			if o.Delivered != tc.delivered || o.Dropped[wal.Unsupported] != tc.unsupportedByLedger || o.Sum() != 4 {
+			if o.Delivered != tc.delivered || o.Dropped[queue.Unsupported] != tc.unsupportedByLedger || o.Sum() != 4 {
 				t.Errorf("%q: %+v", tc.keys, o)
 			}
 		})

@@ -42,13 +42,15 @@ type lane struct {
 	unread  *wal.Entry // read, but not in a window: its samples wait for the target's clock. Valid until the source's next entry is read
 	waited  bool       // samples of the present entry waited for the target's clock
 
+	slowed atomic.Int64 // when an answer last asked to slow down, ns since the queue was born; 0: never
+
 	splitting   atomic.Bool   // the present window ends for a split
 	refusedLate atomic.Bool   // the target refuses the backlog as too late
 	wake        chan struct{} // of the backlog's lane: there may be a backlog
 	noSplit     time.Time     // no split before: the last one was refused
 	splitIn     time.Time     // start of the outage in which the lane was last split; used by the goroutine that watches
 
-	shards atomic.Int32 // of the present window
+	shards atomic.Int32 // of a window
 	window atomic.Pointer[window]
 	read   atomic.Pointer[readTo]
 
@@ -111,8 +113,16 @@ func (l *lane) doubt() {
 	l.recall()
 }
 
-// run delivers until ctx ends or the log is closed; then it returns nil.
-func (l *lane) run(ctx context.Context) error {
+// releaseSeries frees the series that the lane holds, because the target is down. It keeps them while any is in quarantine: the
+// marks of those are part of a series' form, and without its mark a series would be counted, and refused, once more.
+func (l *lane) releaseSeries() {
+	if !l.quarantine.any.Load() {
+		l.source.Release()
+	}
+}
+
+// run delivers until ctx ends or the log is closed.
+func (l *lane) run(ctx context.Context) {
 	for {
 		err := l.runWindow(ctx)
 		if !errors.Is(err, errReshard) || ctx.Err() != nil && l.unread != nil {
@@ -120,19 +130,20 @@ func (l *lane) run(ctx context.Context) error {
 		}
 		switch {
 		case ctx.Err() != nil, errors.Is(err, wal.ErrClosed):
-			return nil
+			return
 		case errors.Is(err, errAhead):
 		case errors.Is(err, errReshard), errors.Is(err, errSplit):
 			l.splitIfDue()
 		case errors.Is(err, errLetGo):
+			l.releaseSeries()
 			if l.waitDown(ctx) != nil {
-				return nil
+				return
 			}
 		default:
 			l.note(err.Error())
 			l.log.Error("Reading the log failed; trying again", slog.Any("err", err))
 			if sleep(ctx, time.Second) != nil {
-				return nil
+				return
 			}
 		}
 	}
@@ -140,6 +151,9 @@ func (l *lane) run(ctx context.Context) error {
 
 func (l *lane) runWindow(ctx context.Context) error {
 	n := int(l.shards.Load())
+	if l.gate.View().State == gate.Held {
+		n = 1 // it sends tests only, and picks them from the samples of all series
+	}
 	w := newWindow(l, n)
 	l.window.Store(w)
 	if !l.behind {
@@ -235,22 +249,17 @@ func (l *lane) enter(ctx context.Context) (gate.Pass, error) {
 	}
 }
 
-// slowDown records that the target is overloaded: the backlog pauses, and unless the backlog was the cause, neither
-// concurrent requests nor shards are added for a while.
-func (l *lane) slowDown() {
-	l.slowedBehind.Store(max(1, int64(time.Since(l.born))))
-	if !l.behind {
-		l.Queue.slowDown()
-	}
-}
+// slowDown records that the target is overloaded. For a while the backlog pauses; unless the backlog was the cause,
+// neither concurrent requests nor shards are added either.
+func (l *lane) slowDown() { l.slowed.Store(l.sinceBorn()) }
 
-// coolDown returns how long the backlog must pause because the target asked to slow down.
+// coolDown returns how long that while still lasts: after the lane's own requests and the live ones.
 func (l *lane) coolDown() time.Duration {
-	last := l.slowedBehind.Load()
+	last := max(l.slowed.Load(), l.live.slowed.Load())
 	if last == 0 {
 		return 0
 	}
-	return slowFor - (time.Since(l.born) - time.Duration(last))
+	return slowFor - time.Duration(l.sinceBorn()-last)
 }
 
 // took records how long a request of the backlog took.

@@ -14,8 +14,8 @@ type Memory = latebook.Store
 
 // noteLateSeries records the newest sample of a series with a late sample.
 func (q *Queue) noteLateSeries(s *series) {
-	if s.newest > noneTakenQuarantined {
-		q.book.Note(s.hash, latebook.Newest{T: s.newest, Commit: s.newestIn})
+	if s.newest() > noneTakenQuarantined {
+		q.book.Note(s.hash, latebook.Newest{T: s.known.newest, Commit: s.known.in})
 	}
 }
 
@@ -23,7 +23,7 @@ func (q *Queue) noteLateSeries(s *series) {
 func (q *Queue) saveLate(final bool) {
 	q.mu.Lock()
 	var taken *latebook.Sample
-	if q.hasTaken && q.taken.kind == float {
+	if q.taken.exists() && q.taken.kind == float {
 		taken = &latebook.Sample{Hash: q.taken.series.hash, T: q.taken.t, Bits: math.Float64bits(q.taken.v), Labels: wire.EncodeLabels(q.taken.series.labels())}
 	}
 	q.mu.Unlock()
@@ -48,24 +48,25 @@ func (q *Queue) recallTaken() {
 		return
 	}
 	s := &series{from: &wal.Series{Labels: ls}, hash: t.Hash}
-	s.form, _ = wire.NewForms(wire.V1).Of(ls, ls)
-	q.taken, q.hasTaken = takenPoint(s, t), s.form != nil
+	if s.form, _ = wire.NewForms(wire.V1).Of(ls, ls); s.form != nil {
+		q.taken = takenPoint(s, t)
+	}
 }
 
 // recallLate restores the facts about a series that an earlier process knew. The reader calls it before any shard sees
 // the series.
 func (q *Queue) recallLate(s *series) {
-	is, known, taken := q.book.Recall(s.hash)
-	if known {
-		s.newest, s.newestIn = is.T, is.Commit
+	is, found, taken := q.book.Recall(s.hash)
+	if found {
+		s.known = &known{newest: is.T, in: is.Commit}
 	}
 	if taken == nil {
 		return
 	}
 	q.mu.Lock()
 	defer q.mu.Unlock()
-	if !q.hasTaken || q.taken.t < taken.T {
-		q.taken, q.hasTaken = takenPoint(s, taken), true
+	if !q.taken.exists() || q.taken.t < taken.T {
+		q.taken = takenPoint(s, taken)
 	}
 }
 

@@ -13,11 +13,11 @@ import (
 
 	"hwsagent/remotewrite/client"
 	"hwsagent/remotewrite/givenup"
-	"hwsagent/wal"
+	"hwsagent/wal/queue"
 )
 
 // letterOf creates the dead letter of a refused sample, which stands for n samples.
-func letterOf(p point, n int, a client.Answer, why wal.Reason) Letter {
+func letterOf(p point, n int, a client.Answer, why queue.Reason) Letter {
 	l := Letter{
 		Time:      time.Now(),
 		Series:    p.series.letterLabels(),
@@ -49,15 +49,11 @@ func valueOf(p point) string {
 	return strconv.FormatFloat(p.v, 'g', -1, 64)
 }
 
-// lettersTold is how many dead letters of a batch are logged.
-const lettersTold = 3
-
-// keep puts letters into the store; before is how many letters of the same batch came before them. The samples are
-// refused for good even if the store fails, and a full disk must not stop the delivery of others: a letter that cannot
-// be stored is logged in full.
-func (q *Queue) keep(letters []Letter, before int) {
+// keep puts letters into the store. The samples are refused for good even if the store fails, and a full disk must not
+// stop the delivery of others: a letter that cannot be stored is logged in full.
+func (q *Queue) keep(letters ...Letter) {
 	q.metrics.Letters(len(letters))
-	for _, l := range letters[:min(len(letters), max(lettersTold-before, 0))] {
+	for _, l := range letters {
 		if !q.refusals.Due(fmt.Sprint(l.Status, l.Reason), l.Text, time.Now()) {
 			continue
 		}
@@ -90,7 +86,7 @@ func (l *lane) recall() {
 	var gone []givenup.Letter
 	for i := range letters {
 		x := &letters[i]
-		for _, why := range [...]wal.Reason{wal.Rejected, wal.Unconfirmed} {
+		for _, why := range [...]queue.Reason{queue.Rejected, queue.Unconfirmed} {
 			if x.Reason == why.String() && x.Samples <= 1 {
 				gone = append(gone, givenup.Letter{Series: x.Series, T: x.Timestamp, Why: why})
 			}

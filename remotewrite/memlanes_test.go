@@ -4,6 +4,7 @@ import (
 	"context"
 
 	"hwsagent/wal"
+	"hwsagent/wal/queue"
 )
 
 // memGap is a stretch of a memLog that was left behind.
@@ -21,7 +22,7 @@ func (m *memLog) Split() bool {
 		return false
 	}
 	m.gaps = append(m.gaps, memGap{from: at, to: head, high: m.sp.High, shards: m.sp.Shards})
-	m.sp.Done = []wal.Range{{From: m.sp.Start, To: head}}
+	m.sp.Done = []queue.Range{{From: m.sp.Start, To: head}}
 	m.sp.High, m.sp.Shards = head, 0
 	return true
 }
@@ -60,6 +61,8 @@ func (b *memBacklog) Rewind() {
 	b.placed = false
 }
 
+func (b *memBacklog) Release() {}
+
 func (b *memBacklog) Reserve(high wal.Mark) error {
 	b.m.mu.Lock()
 	defer b.m.mu.Unlock()
@@ -81,7 +84,7 @@ func (b *memBacklog) SetShards(n int) {
 	}
 }
 
-func (b *memBacklog) Advance(to wal.Mark, o wal.Outcome) {
+func (b *memBacklog) Advance(to wal.Mark, o queue.Outcome) {
 	m := b.m
 	m.mu.Lock()
 	defer m.mu.Unlock()
@@ -98,12 +101,12 @@ func (b *memBacklog) Advance(to wal.Mark, o wal.Outcome) {
 	m.ledger.Add(o)
 }
 
-func (b *memBacklog) Reach() (r wal.Reach, ok bool) {
+func (b *memBacklog) Reach() (r queue.Reach, ok bool) {
 	b.m.mu.Lock()
 	defer b.m.mu.Unlock()
 	for i, g := range b.m.gaps {
 		if i == 0 {
-			r = wal.Reach{Acked: g.from, End: g.to, High: g.high, Shards: g.shards}
+			r = queue.Reach{Acked: g.from, End: g.to, High: g.high, Shards: g.shards}
 		}
 		r.Missed += g.to.Total - g.from.Total
 	}

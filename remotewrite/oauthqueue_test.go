@@ -14,7 +14,7 @@ import (
 
 	"hwsagent/remotewrite/client"
 	"hwsagent/remotewrite/internal/testnet"
-	"hwsagent/wal"
+	"hwsagent/wal/queue"
 )
 
 // TestOAuth2LosesNothing: no sample is lost, whatever the token endpoint does: all arrive once it is healthy. A refusal
@@ -55,8 +55,8 @@ func TestOAuth2LosesNothing(t *testing.T) {
 				t.Fatal(err)
 			}
 			ctx, cancel := context.WithCancel(t.Context())
-			done := make(chan error, 1)
-			go func() { done <- q.Run(ctx) }()
+			done := make(chan struct{})
+			go func() { defer close(done); q.Run(ctx) }()
 			for _, refused := range []int{503, 400, 401, 302, 404} {
 				status.Store(int64(refused))
 				time.Sleep(20 * time.Minute)
@@ -64,17 +64,15 @@ func TestOAuth2LosesNothing(t *testing.T) {
 				if refused == 503 {
 					want = "retrying"
 				}
-				if s := q.Status(); s.State != want || !strings.Contains(s.Why, fmt.Sprint("get a token from http://idp.example/token: ", refused)) {
+				if s := q.Status(); s.State != want || !strings.Contains(s.Why, fmt.Sprint("get OAuth2 token from http://idp.example/token: ", refused)) {
 					t.Errorf("%d: %s, %s", refused, s.State, s.Why)
 				}
 			}
 			status.Store(0)
 			time.Sleep(20 * time.Minute)
 			cancel()
-			if err := <-done; err != nil {
-				t.Error(err)
-			}
-			if o := log.outcome(); o.Delivered != 2000 || o.Sum() != 2000 || o.Dropped != [wal.NumReasons]uint64{} {
+			<-done
+			if o := log.outcome(); o.Delivered != 2000 || o.Sum() != 2000 || o.Dropped != [queue.NumReasons]uint64{} {
 				t.Errorf("%s: %+v", policy, o)
 			}
 		})

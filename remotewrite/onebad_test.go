@@ -7,7 +7,7 @@ import (
 	"time"
 
 	"hwsagent/remotewrite/config"
-	"hwsagent/wal"
+	"hwsagent/wal/queue"
 )
 
 // TestOneBadSampleOf10000: with one bad sample in 10,000, 9,999 are delivered and counted, within 64 extra requests,
@@ -73,7 +73,7 @@ func TestBadSamplesCostWhatTheyBring(t *testing.T) {
 					if has < series-bad && every >= 5 {
 						t.Errorf("%d of %d good samples are stored", has, series-bad)
 					}
-					if most := 64 + 3*has + 4*int(o.Dropped[wal.Rejected]); extra > most || has == 0 && extra > 64 {
+					if most := 64 + 3*has + 4*int(o.Dropped[queue.Rejected]); extra > most || has == 0 && extra > 64 {
 						t.Errorf("%d extra requests for %d good samples, want at most %d", extra, has, most)
 					}
 					if missing := uint64(series - has); o.Lost() < missing {
@@ -99,7 +99,7 @@ func oneBadSample(t *testing.T, r *rig, series, at int, known bool) {
 	r.drained(time.Minute)
 	r.end()
 	o, ls := r.log.outcome(), r.letters.all()
-	if o.Lost() != 1 || o.Delivered+o.Dropped[wal.Resent] != total-1 || len(ls) != 1 {
+	if o.Lost() != 1 || o.Delivered+o.Dropped[queue.Resent] != total-1 || len(ls) != 1 {
 		t.Errorf("outcomes %+v, %d letters", o, len(ls))
 	}
 	refused, extra, came := 0, 0, map[smp]bool{}

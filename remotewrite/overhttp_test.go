@@ -21,6 +21,7 @@ import (
 	"hwsagent/remotewrite/client"
 	"hwsagent/remotewrite/internal/testnet"
 	"hwsagent/wal"
+	"hwsagent/wal/queue"
 )
 
 // wired is a request as it came over HTTP.
@@ -54,7 +55,7 @@ func (s *wiredSeries) name() string {
 
 // overHTTP runs a queue and a client with the entry until all samples of the log have their outcome, and returns the
 // requests. answer may be nil: everything is stored.
-func overHTTP(t *testing.T, entry string, fill func(*memLog), answer func(n int, r *wired, h http.Header) int) (got []*wired, o wal.Outcome) {
+func overHTTP(t *testing.T, entry string, fill func(*memLog), answer func(n int, r *wired, h http.Header) int) (got []*wired, o queue.Outcome) {
 	t.Helper()
 	synctest.Test(t, func(t *testing.T) {
 		var mu sync.Mutex
@@ -86,13 +87,11 @@ func overHTTP(t *testing.T, entry string, fill func(*memLog), answer func(n int,
 			t.Fatal(err)
 		}
 		ctx, cancel := context.WithCancel(t.Context())
-		done := make(chan error, 1)
-		go func() { done <- q.Run(ctx) }()
+		done := make(chan struct{})
+		go func() { defer close(done); q.Run(ctx) }()
 		testnet.Within(t, 10*time.Minute, "all has its outcome", func() bool { return log.pending() == 0 })
 		cancel()
-		if err := <-done; err != nil {
-			t.Error(err)
-		}
+		<-done
 		o = log.outcome()
 	})
 	return got, o

@@ -7,7 +7,6 @@ import (
 	"github.com/prometheus/prometheus/model/labels"
 
 	"hwsagent/remotewrite/metrics"
-	"hwsagent/remotewrite/tenant"
 	"hwsagent/remotewrite/wire"
 	"hwsagent/wal"
 )
@@ -33,6 +32,9 @@ type point struct {
 	aux    *pointAux // nil for a float
 }
 
+// exists reports whether p is a point, and not the zero value.
+func (p *point) exists() bool { return p.series != nil }
+
 // pointAux holds the parts of histograms and exemplars, so that a float stays small.
 type pointAux struct {
 	h      *histogram.Histogram
@@ -47,25 +49,43 @@ type series struct {
 	hash uint64      // of the final labels; picks the shard
 	form *wire.Form  // the final labels as a difference to the log's; nil if relabelling removed the series
 
-	// owner is set at the default target of an entry with tenants: it is the tenant that the series belongs to once
-	// that tenant has a target; see [seriesCache.at]. Otherwise nil.
-	owner *tenant.Tenant
+	// known belongs to the goroutine of the series' shard. nil: noneTaken.
+	known *known
+}
 
+// known is what a target is known to have of a series. Samples of one scrape have the same time and commit, so series share it
+// once the target has accepted a sample: it is immutable then. In the other states it belongs to one series, and may change.
+type known struct {
 	// newest is the time, in ms, of the newest sample that the target is known to have accepted, or one of the
-	// constants below. A series with late samples keeps it across restarts. newest and newestIn are mutable, and belong
-	// to the goroutine of the series' shard.
+	// constants below. A series with late samples keeps it across restarts.
 	newest int64
-	// newestIn is the commit of newest, and 0 without one. While newest is noneTakenOneRefused, it is the result of
+	// in is the commit of newest, and 0 without one. While newest is noneTakenOneRefused, it is the result of
 	// refusals.
-	newestIn uint64
+	in uint64
 }
 
 // Values of newest while no sample of the series was accepted. They are before every sample.
 const (
 	noneTaken            = math.MinInt64
 	noneTakenOneRefused  = math.MinInt64 + 1 // a sample was refused alone: it may have been late
-	noneTakenQuarantined = math.MinInt64 + 2 // newestIn is a quarantine.Mark
+	noneTakenQuarantined = math.MinInt64 + 2 // in is a quarantine.Mark
 )
+
+// newest returns known.newest.
+func (s *series) newest() int64 {
+	if s.known == nil {
+		return noneTaken
+	}
+	return s.known.newest
+}
+
+// newestIn returns known.in.
+func (s *series) newestIn() uint64 {
+	if s.known == nil {
+		return 0
+	}
+	return s.known.in
+}
 
 // dropped reports whether write_relabel_configs removed the series.
 func (s *series) dropped() bool { return s.form == nil }

@@ -9,53 +9,7 @@ import (
 	"time"
 
 	"hwsagent/remotewrite/client"
-	"hwsagent/wal"
 )
-
-// TestPoisonCutsTheConnection: a sample at which the receiver cuts the connection, or never answers, does not block
-// delivery for ever: while empty writes are answered, in whatever way, the batch is divided. The others are delivered,
-// and the sample becomes a dead letter.
-func TestPoisonCutsTheConnection(t *testing.T) {
-	for _, c := range []struct {
-		name        string
-		refuseEmpty bool
-		others      int
-	}{{"empty writes pass", false, 99}, {"empty writes are refused", true, 99}, {"one other", false, 1}, {"many", false, 3000}} {
-		t.Run(c.name, func(t *testing.T) {
-			synctest.Test(t, func(t *testing.T) {
-				r := newRig(t, &fakeReceiver{refuseEmpty: c.refuseEmpty, latency: time.Millisecond})
-				at := r.time + 2000
-				bad := smp{"m0000", at, float64(at)}
-				cuts := 0
-				r.to.script = func(q fakeRequest) (client.Answer, bool) {
-					if !slices.Contains(q.samples, bad) {
-						return client.Answer{}, false
-					}
-					cuts++
-					return client.Answer{Err: errDown}, true
-				}
-				r.start()
-				r.round(1 + c.others)
-				r.drained(time.Minute)
-				r.round(1 + c.others)
-				time.Sleep(4 * time.Minute)
-				if o := r.log.outcome(); o.Lost() != 0 {
-					t.Errorf("outcomes %+v after four minutes", o)
-				}
-				r.round(1 + c.others)
-				r.drained(20 * time.Minute)
-				r.end()
-				if cuts < poisonFailures+3 {
-					t.Errorf("it cut %d times only", cuts)
-				}
-				if o, ls := r.log.outcome(), r.letters.all(); o.Dropped[wal.Rejected] != 1 || o.Lost() != 1 || len(ls) != 1 || ls[0].Timestamp != at || ls[0].Text == "" {
-					t.Errorf("outcomes %+v, letters %+v; want the one\n%s", o, ls, r.to.dump())
-				}
-				r.verify(bad)
-			})
-		})
-	}
-}
 
 // TestBrokenNetworkIsNoPoison: a network is broken for hours, but sometimes lets an empty write through, or one request
 // in five: no sample is given up, whichever batches are divided meanwhile.

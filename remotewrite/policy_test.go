@@ -10,7 +10,7 @@ import (
 	"github.com/prometheus/common/model"
 
 	"hwsagent/remotewrite/client"
-	"hwsagent/wal"
+	"hwsagent/wal/queue"
 )
 
 // 413: requests are halved until they fit, and the limit is remembered.
@@ -56,7 +56,7 @@ func TestOneSampleTooLarge(t *testing.T) {
 		r.drained(time.Minute)
 		r.end()
 		bad := smp{"m0007", r.time, float64(r.time) + 7}
-		if o := r.log.outcome(); o.Dropped[wal.Rejected] != 1 || len(r.letters.all()) != 1 {
+		if o := r.log.outcome(); o.Dropped[queue.Rejected] != 1 || len(r.letters.all()) != 1 {
 			t.Errorf("outcomes %+v, letters %v", o, r.letters.all())
 		}
 		r.verify(bad)
@@ -168,7 +168,7 @@ func TestPoison5xx(t *testing.T) {
 				if fails < 10 {
 					t.Errorf("it failed %d times only", fails)
 				}
-				if o := r.log.outcome(); o.Dropped[wal.Rejected] != 1 || o.Lost() != 1 {
+				if o := r.log.outcome(); o.Dropped[queue.Rejected] != 1 || o.Lost() != 1 {
 					t.Errorf("outcomes %+v, want one rejected\n%s", o, r.to.dump())
 				}
 				r.verify(smp{"m0000", at, float64(at)})
@@ -256,7 +256,7 @@ func denied(t *testing.T, code int) {
 	r.round(10)
 	r.drained(30 * time.Minute)
 	r.end()
-	if o := r.log.outcome(); o.Dropped[wal.Rejected] != 1 || n < 3 {
+	if o := r.log.outcome(); o.Dropped[queue.Rejected] != 1 || n < 3 {
 		t.Errorf("outcomes %+v after %d denials\n%s", o, n, r.to.dump())
 	}
 	r.verify(smp{"m0003", r.time, float64(r.time) + 3})
@@ -285,14 +285,14 @@ func TestAgeAndFutureLimits(t *testing.T) {
 		time.Sleep(2 * time.Minute)
 		r.to.set(func() { up = true })
 		r.drained(time.Minute)
-		if o := r.log.outcome(); o.Dropped[wal.TooOld] != 2 || o.Delivered != 1 {
+		if o := r.log.outcome(); o.Dropped[queue.TooOld] != 2 || o.Delivered != 1 {
 			t.Errorf("outcomes %+v, want two too old, one delivered", o)
 		}
 		// The receiver's clock counts: it is 90 s ahead.
 		r.log.append(smp{"a", now(6 * time.Minute), 1}, smp{"b", now(7 * time.Minute), 1})
 		r.drained(time.Minute)
 		r.end()
-		if o := r.log.outcome(); o.Dropped[wal.Future] != 1 || o.Delivered != 2 {
+		if o := r.log.outcome(); o.Dropped[queue.Future] != 1 || o.Delivered != 2 {
 			t.Errorf("outcomes %+v, want one from the future", o)
 		}
 		if s := r.q.Status(); !s.ClockSkewKnown || s.ClockSkew != skew {

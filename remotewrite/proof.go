@@ -7,6 +7,7 @@ import (
 
 	"hwsagent/remotewrite/client"
 	"hwsagent/remotewrite/gate"
+	"hwsagent/remotewrite/split"
 )
 
 // A refusal does not say whether the samples are at fault, or the program that answered: a firewall, a proxy and a
@@ -28,34 +29,43 @@ func (q *Queue) distrust() { q.trust.Distrust(q.sinceBorn()) }
 // sinceBorn returns the age of the queue in ns, never 0.
 func (q *Queue) sinceBorn() int64 { return max(1, int64(time.Since(q.born))) }
 
-// control sends a sample that the target accepted before, or that its database refused. taken says that the target
-// answered the same way again, and clean that no request failed meanwhile. A target that refuses the sample is held.
-// The error is ctx's.
-func (s *shard) control(ctx context.Context, sample point) (taken, clean bool, err error) {
+// control sends a sample that the target accepted before, or that its database refused. The kind is split.Took if the
+// target answers the same way again; clean says that no request failed meanwhile. It is split.None if the target is not
+// known to have accepted any sample, and split.Opaque otherwise: a target that refuses the sample is held. The error is
+// ctx's.
+func (s *shard) control(ctx context.Context) (k split.Kind, clean bool, err error) {
+	sample, delivered, err := s.controlSample(ctx)
+	switch {
+	case err != nil:
+		return split.None, false, err
+	case delivered:
+		return split.Took, true, nil
+	case !sample.exists():
+		return split.None, false, nil
+	}
 	g := s.q.gate
 	before := g.View().Troubles
 	f, answer, err := s.try(ctx, &parcel{points: []point{sample}, again: true}, parts)
 	switch {
 	case errors.Is(err, errHeld):
-		return false, false, nil
+		return split.Opaque, false, nil
 	case err != nil:
-		return false, false, err
+		return split.Opaque, false, err
 	case f == settled, answer.FromDatabase():
-		return true, g.View().Troubles == before, nil
+		return split.Took, g.View().Troubles == before, nil
 	case f == refused, f == tooLarge:
 		s.q.distrust()
-		return false, false, s.holdForData(ctx, answer)
+		return split.Opaque, false, s.holdForData(ctx, answer)
 	}
-	return false, false, nil
+	return split.Opaque, false, nil
 }
 
-// controlSample picks the sample for control. No other sample of its series may wait before it. In a backlog that does
-// not matter, because the target accepts late samples there: the control is a backlog sample of about the same age. If
-// not ok, but p is set, another shard has just delivered p; if p is not set, the target is not known to have accepted
-// any sample. The error is ctx's.
-func (s *shard) controlSample(ctx context.Context) (p point, ok bool, err error) {
-	if s.hasGood {
-		return s.good, true, nil
+// controlSample picks the sample for control, if there is one; delivered says that another shard has just delivered
+// data, which will do. No other sample of its series may wait before it. In a backlog that does not matter, because the
+// target accepts late samples there: the control is a backlog sample of about the same age. The error is ctx's.
+func (s *shard) controlSample(ctx context.Context) (p point, delivered bool, err error) {
+	if s.good.exists() {
+		return s.good, false, nil
 	}
 	// A sample that another shard delivered is the newest of its series only while that shard delivers nothing.
 	begin := time.Now()
@@ -64,16 +74,13 @@ func (s *shard) controlSample(ctx context.Context) (p point, ok bool, err error)
 			return point{}, false, err
 		}
 	}
-	if p, ok = s.q.lastGood(); ok {
-		return p, !s.q.deliveredSince(begin), nil
+	if p = s.q.lastGood(); p.exists() {
+		return p, s.q.deliveredSince(begin), nil
 	}
-	if s.hasLate {
-		return s.late, true, nil
+	if p = s.late; !p.exists() && !s.q.behind {
+		p = s.q.last(&s.q.refusedAsLate)
 	}
-	if p, ok = s.q.lastLate(); ok && !s.q.behind {
-		return p, true, nil
-	}
-	return point{}, false, nil
+	return p, false, nil
 }
 
 // holdForData holds the target because it refuses samples, without proof that they are bad.

@@ -22,6 +22,7 @@ import (
 	"hwsagent/remotewrite/protocol"
 	"hwsagent/remotewrite/wire"
 	"hwsagent/wal"
+	"hwsagent/wal/queue"
 )
 
 var newerMessages = []string{config.MessageV2, config.MessageAuto}
@@ -272,7 +273,7 @@ func TestHistogramsFollowTheVersion(t *testing.T) {
 	} {
 		synctest.Test(t, func(t *testing.T) {
 			_, o, s := throughQueue(t, "protobuf_message: auto\n"+tc.keys, fill, tc.answer, 0, 20*time.Second)
-			if o.Delivered != tc.delivered || o.Dropped[wal.Unsupported] != tc.unsupported || o.Sum() != 8 {
+			if o.Delivered != tc.delivered || o.Dropped[queue.Unsupported] != tc.unsupported || o.Sum() != 8 {
 				t.Errorf("%s: %+v, status %+v", tc.name, o, s)
 			}
 		})
@@ -364,7 +365,7 @@ func TestDropCountsWhatWasWritten(t *testing.T) {
 		synctest.Test(t, func(t *testing.T) {
 			got, o, _ := throughQueue(t, "protobuf_message: auto\nhwsagent: {on_refusal: drop, future_limit: 0s}", secondsOf(1, 10),
 				func(int) client.Answer { return tc.answer }, 0, 20*time.Second)
-			if o.Delivered != tc.delivered || o.Dropped[wal.Rejected] != tc.rejected || len(got.at) != tc.requests {
+			if o.Delivered != tc.delivered || o.Dropped[queue.Rejected] != tc.rejected || len(got.at) != tc.requests {
 				t.Errorf("%s: %d requests, %+v", tc.name, len(got.at), o)
 			}
 		})
@@ -390,7 +391,7 @@ func TestDropCountsWhatWasWrittenOfABacklog(t *testing.T) {
 		for end := time.Now().Add(time.Hour); r.r.Ledger().Pending > 0 && time.Now().Before(end); {
 			time.Sleep(time.Second)
 		}
-		if g, missing := r.r.Ledger(), r.missing(); missing == 0 || g.Dropped[wal.Rejected] != uint64(missing) || g.Lost() != uint64(missing) {
+		if g, missing := r.r.Ledger(), r.missing(); missing == 0 || g.Dropped[queue.Rejected] != uint64(missing) || g.Lost() != uint64(missing) {
 			t.Errorf("the receiver lacks %d samples; ledger %+v", missing, g)
 		}
 		r.stop()

@@ -13,7 +13,7 @@ import (
 	"hwsagent/remotewrite/givenup"
 	"hwsagent/remotewrite/quarantine"
 	"hwsagent/remotewrite/reply"
-	"hwsagent/wal"
+	"hwsagent/wal/queue"
 )
 
 // Series that the receiver refuses for a stated reason, above all a limit of series, leave the batches. Package
@@ -56,7 +56,7 @@ func reasonOf(a client.Answer) (quarantine.Reason, bool) {
 }
 
 // inQuarantine reports whether the series is in quarantine.
-func (s *series) inQuarantine() bool { return s.newest == noneTakenQuarantined }
+func (s *series) inQuarantine() bool { return s.newest() == noneTakenQuarantined }
 
 // leaveOut drops the samples of quarantined series from a batch. It returns the others, in place, and the probes.
 func (s *shard) leaveOut(points []point, stored bool) (others, probes []point) {
@@ -76,7 +76,7 @@ func (s *shard) leaveOut(points []point, stored bool) (others, probes []point) {
 			if p.kind == exemplarPoint {
 				continue
 			}
-			mark, what := quarantine.Mark(p.series.newestIn), quarantine.Drop
+			mark, what := quarantine.Mark(p.series.known.in), quarantine.Drop
 			switch commit := s.w.commitOf(p.seq); {
 			case q.doubt[keyOf(p)] > 0:
 				what = quarantine.Probe
@@ -87,8 +87,8 @@ func (s *shard) leaveOut(points []point, stored bool) (others, probes []point) {
 			}
 			switch what {
 			case quarantine.Release:
-				s.q.givenUp.Released(p.series.hash, quarantine.Mark(p.series.newestIn).Commit(), acked)
-				p.series.newest, p.series.newestIn = noneTaken, 0
+				s.q.givenUp.Released(p.series.hash, quarantine.Mark(p.series.known.in).Commit(), acked)
+				p.series.known = nil
 				others = append(others, p)
 				continue
 			case quarantine.Probe:
@@ -101,11 +101,11 @@ func (s *shard) leaveOut(points []point, stored bool) (others, probes []point) {
 					continue
 				}
 			}
-			p.series.newestIn = uint64(mark)
+			p.series.known.in = uint64(mark)
 		}
 	})
 	clear(points[len(others):])
-	s.w.remember(after, wal.Rejected)
+	s.w.remember(after, queue.Rejected)
 	s.drop(drop)
 	return others, probes
 }
@@ -113,23 +113,23 @@ func (s *shard) leaveOut(points []point, stored bool) (others, probes []point) {
 // drop settles samples of quarantined series as rejected.
 func (s *shard) drop(points []point) {
 	s.q.metrics.Failed(count(points))
-	s.w.settleAll(points, one(wal.Rejected))
+	s.w.settleAll(points, one(queue.Rejected))
 }
 
 // probe sends a sample of a quarantined series alone. The error is ctx's.
 func (s *shard) probe(ctx context.Context, p point) error {
-	q, mark := &s.q.quarantine, p.series.newestIn
+	q, mark := &s.q.quarantine, p.series.newestIn()
 	if s.doubts(p) {
 		return s.deliverProbe(ctx, p)
 	}
-	p.series.newest = noneTaken // during the probe
+	p.series.known = nil // during the probe
 	l := &parcel{points: []point{p}}
 	f, a, err := s.try(ctx, l, parts)
-	if err == nil && f == settled && p.series.newest > noneTakenQuarantined {
+	if err == nil && f == settled && p.series.newest() > noneTakenQuarantined {
 		s.q.leftQuarantine(p.series.hash, quarantine.Mark(mark))
 		return nil
 	}
-	p.series.newest, p.series.newestIn = noneTakenQuarantined, mark
+	p.series.known = &known{newest: noneTakenQuarantined, in: mark}
 	switch {
 	case err == nil && f == settled:
 		return nil // it was not sent, because it is too old by now
@@ -151,7 +151,7 @@ func (s *shard) probe(ctx context.Context, p point) error {
 	}
 	q.do(func(b *quarantine.Book) {
 		m := b.Probed(quarantine.Mark(mark), s.w.commitOf(p.seq), false, time.Duration(s.q.sinceBorn()))
-		p.series.newestIn = uint64(m)
+		p.series.known.in = uint64(m)
 		about := &q.about[m.Reason()]
 		if about.dropped(p); err == nil {
 			about.answer = a
@@ -218,7 +218,7 @@ func (q *quarantined) put(b *quarantine.Book, p *point, commit uint64, now time.
 		*about = aboutReason{since: time.Now()}
 	}
 	about.answer, about.example = a, *p
-	p.series.newest, p.series.newestIn = noneTakenQuarantined, uint64(b.Put(r, commit, now))
+	p.series.known = &known{newest: noneTakenQuarantined, in: uint64(b.Put(r, commit, now))}
 }
 
 // refusedAlone records that a sample of a series without an accepted sample was refused alone, with proof. If the

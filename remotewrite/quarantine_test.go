@@ -13,7 +13,7 @@ import (
 
 	"hwsagent/remotewrite/client"
 	"hwsagent/remotewrite/quarantine"
-	"hwsagent/wal"
+	"hwsagent/wal/queue"
 )
 
 // tenant is a receiver with a limit of series: it accepts samples of the first ones, and refuses the others in Mimir's
@@ -74,16 +74,16 @@ func TestSeriesLimitIsRaised(t *testing.T) {
 				t.Logf("%d requests in 40 rounds, %d letters, outcomes %+v", requests, len(r.letters.all()), o)
 				to.set(func() { tenant.limit = 1 << 30 })
 				r.rounds(int((quarantine.ProbeEvery+20*time.Second)/every)+1, series, every)
-				lost := r.log.outcome().Dropped[wal.Rejected]
+				lost := r.log.outcome().Dropped[queue.Rejected]
 				r.rounds(4, series, every)
 				r.drained(time.Minute)
 				r.end()
 				after := r.log.outcome()
-				if after.Dropped[wal.Rejected] != lost || len(r.q.Status().Quarantined) != 0 {
+				if after.Dropped[queue.Rejected] != lost || len(r.q.Status().Quarantined) != 0 {
 					t.Errorf("after the limit was raised: %+v, then %+v; status %+v", lost, after, r.q.Status().Quarantined)
 				}
-				if o.Dropped[wal.Unconfirmed] > 0 {
-					t.Logf("%d unconfirmed", o.Dropped[wal.Unconfirmed])
+				if o.Dropped[queue.Unconfirmed] > 0 {
+					t.Logf("%d unconfirmed", o.Dropped[queue.Unconfirmed])
 				}
 				if most := 40*3 + 20; requests > most {
 					t.Errorf("%d requests in 40 rounds, want at most %d", requests, most)
@@ -175,7 +175,7 @@ func TestHundredThousandSeriesBeyondTheLimit(t *testing.T) {
 			for _, l := range letters {
 				stand += max(l.Samples, 1)
 			}
-			if n := int(o.Dropped[wal.Rejected]); stand != n || len(letters) > 20 {
+			if n := int(o.Dropped[queue.Rejected]); stand != n || len(letters) > 20 {
 				t.Errorf("%d letters stand for %d samples, %d were dropped", len(letters), stand, n)
 			}
 		})
@@ -288,7 +288,7 @@ func quarantineAtRandom(t *testing.T, seed uint64) (c quarantineCase) {
 	r.drained(2 * time.Hour)
 	r.end()
 	o := r.log.outcome()
-	c.taken = int(o.Delivered + o.Dropped[wal.Resent])
+	c.taken = int(o.Delivered + o.Dropped[queue.Resent])
 	c.mislabelled = max(c.taken-len(to.has), 0)
 	for _, s := range owed {
 		if c.owed++; !to.has[s] {

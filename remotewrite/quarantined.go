@@ -7,7 +7,7 @@ import (
 	"hwsagent/remotewrite/client"
 	"hwsagent/remotewrite/quarantine"
 	"hwsagent/remotewrite/reply"
-	"hwsagent/wal"
+	"hwsagent/wal/queue"
 )
 
 // This file shows the quarantine to users: in the status, and in dead letters.
@@ -49,12 +49,12 @@ func (q *Queue) quarantineLetters(all bool) {
 		l.quarantine.do(func(b *quarantine.Book) {
 			for r, n := range b.Letters(time.Duration(q.sinceBorn()), all) {
 				about := &l.quarantine.about[r]
-				letters = append(letters, letterOf(about.example, n, about.answer, wal.Rejected))
+				letters = append(letters, letterOf(about.example, n, about.answer, queue.Rejected))
 			}
 		})
 	}
 	if len(letters) > 0 {
-		q.keep(letters, 0)
+		q.keep(letters...)
 	}
 }
 

@@ -12,6 +12,7 @@ import (
 
 	"hwsagent/remotewrite/client"
 	"hwsagent/wal"
+	"hwsagent/wal/queue"
 )
 
 // namesIn returns n names, with a prefix, of series that are sent by the shard i of two.
@@ -92,7 +93,7 @@ func TestProbeTakenBeforeWindowIsThrownAway(t *testing.T) {
 		r.drained(time.Hour)
 		r.end()
 		o := r.log.outcome()
-		if taken := uint64(len(to.has)); o.Delivered+o.Dropped[wal.Resent] != taken || o.Dropped[wal.Rejected] != r.log.Head().Total-taken {
+		if taken := uint64(len(to.has)); o.Delivered+o.Dropped[queue.Resent] != taken || o.Dropped[queue.Rejected] != r.log.Head().Total-taken {
 			t.Errorf("%d of %d samples were taken; outcomes %+v", taken, r.log.Head().Total, o)
 		}
 	})
@@ -150,7 +151,7 @@ func TestLettersOfWindowThatIsThrownAway(t *testing.T) {
 		to.set(func() { down, waits = false, false })
 		r.drained(time.Hour)
 		r.end()
-		stand, dropped := 0, int(r.log.outcome().Dropped[wal.Rejected])
+		stand, dropped := 0, int(r.log.outcome().Dropped[queue.Rejected])
 		for _, l := range r.letters.all() {
 			stand += max(l.Samples, 1)
 		}
@@ -198,7 +199,7 @@ func TestProbeWhoseAnswerIsLost(t *testing.T) {
 				time.Sleep(2 * time.Minute) // a probe is due
 				r.drained(time.Minute)
 				before := r.log.Head().Total
-				refused := r.log.outcome().Dropped[wal.Rejected]
+				refused := r.log.outcome().Dropped[queue.Rejected]
 				to.set(func() {
 					to.poison = nil
 					to.loseAnswer = func(q fakeRequest) bool {
@@ -229,7 +230,7 @@ func TestProbeWhoseAnswerIsLost(t *testing.T) {
 						taken++
 					}
 				}
-				if rejected := o.Dropped[wal.Rejected] - refused; rejected+taken != r.log.Head().Total-before {
+				if rejected := o.Dropped[queue.Rejected] - refused; rejected+taken != r.log.Head().Total-before {
 					t.Errorf("%d of %d samples were taken, %v with its answer lost, and %d were rejected", taken, r.log.Head().Total-before, lost, rejected)
 				}
 			})

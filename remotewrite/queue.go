@@ -39,7 +39,7 @@ type Options struct {
 	Sender         Sender
 	DeadLetters    DeadLetters      // nil: refused samples are only logged
 	Memory         Memory           // nil: late series are forgotten when the queue ends
-	Metrics        *metrics.Target  // nil: none
+	Metrics        *metrics.Target  // nil: not exported
 	Tenants        *tenant.Registry // required where Config is from [config.Config.ForRest]
 	Rand           func() float64   // in [0, 1); nil: the runtime's
 	Encoders       *EncoderPool     // shared by all queues of a process; nil: the queue's own
@@ -91,10 +91,8 @@ type Queue struct {
 	sent          atomic.Uint64 // samples delivered since New
 	requests      atomic.Uint64
 	batches       atomic.Uint64 // requests that delivered samples
-	slowed        atomic.Int64  // when an answer last asked to slow down, ns since born; 0: never
 	tests         atomic.Int64  // number of held samples sent as tests
 	trust         split.Trust   // in the target's refusals
-	slowedBehind  atomic.Int64  // like slowed, for the backlog
 
 	toldLimit     atomic.Int64 // when too large requests were last logged, ns since born; 0: never
 	toldUnwritten atomic.Int64 // when it was last logged that the receiver writes less than it accepts, ns since born; 0: never
@@ -111,20 +109,19 @@ type Queue struct {
 	lastSuccess time.Time
 	lastData    time.Time // when the target last accepted data
 
+	// The series of these points is nil while there is none, and their seq is 0: they belong to no window.
+
 	// taken is the delivered sample with the newest timestamp; either version can carry it. While the clock is set
 	// back, it stays the newest of its series at the target, even where the target stores the good part of refused
-	// batches; the sample delivered last need not be. Its seq is 0: it belongs to no window.
-	taken    point
-	hasTaken bool
+	// batches; the sample delivered last need not be.
+	taken point
 
 	// good is the last sample that any shard delivered. While no shard delivers, it is the newest of its series at the
-	// target. Its seq is 0.
-	good    point
-	hasGood bool
+	// target.
+	good point
 	// refusedAsLate is the last sample of any shard that the receiver's database refused alone for its order or age.
-	// The target refuses it again in the same words as long as that database answers. Its seq is 0.
-	refusedAsLate    point
-	hasRefusedAsLate bool
+	// The target refuses it again in the same words as long as that database answers.
+	refusedAsLate point
 }
 
 // setDefaults fills in the optional fields that nothing else replaces.
@@ -134,6 +131,9 @@ func (o *Options) setDefaults() {
 	}
 	o.Encoders = cmp.Or(o.Encoders, NewEncoderPool())
 	o.Logger = cmp.Or(o.Logger, slog.New(slog.DiscardHandler))
+	if o.Metrics == nil {
+		o.Metrics = metrics.Unregistered(o.Name, o.Config.URL.String())
+	}
 	if o.ClockSynced == nil {
 		o.ClockSynced = func() bool { return false }
 	}
@@ -199,7 +199,7 @@ func New(o Options) (*Queue, error) {
 func timesOf(c *config.Config) clock.Rules {
 	return clock.Rules{
 		AgeLimit: time.Duration(c.Queue.SampleAgeLimit), FutureLimit: time.Duration(c.Target.FutureLimit),
-		Wait: c.Target.OnFuture == config.FutureWait,
+		Wait: c.Target.OnFuture != config.FutureDrop,
 	}
 }
 
@@ -208,9 +208,9 @@ func (q *Queue) minShards() int { return config.ShardsInUse(q.cfg.Queue.MinShard
 func (q *Queue) maxShards() int { return config.ShardsInUse(q.cfg.Queue.MaxShards) }
 
 // Run delivers until ctx ends. Then it sends the waiting samples once, if the target accepts data (see [window.close]),
-// and gives requests in flight a moment to end: at most 1.1 s in all. All other samples stay in the log. It returns nil
+// and gives requests in flight a moment to end: at most 1.1 s in all. All other samples stay in the log. It returns
 // once ctx has ended or the log is closed, and all goroutines have ended.
-func (q *Queue) Run(ctx context.Context) error {
+func (q *Queue) Run(ctx context.Context) {
 	ctx, stop := context.WithCancel(ctx)
 	var others sync.WaitGroup
 	defer func() { stop(); others.Wait(); q.quarantineLetters(true); q.saveLate(true) }()
@@ -218,7 +218,7 @@ func (q *Queue) Run(ctx context.Context) error {
 	if q.back != nil {
 		others.Go(func() { q.back.runBehind(ctx) })
 	}
-	return q.live.run(ctx)
+	q.live.run(ctx)
 }
 
 // Poke makes a target that is held or waits to retry due now.
@@ -285,57 +285,48 @@ func (q *Queue) delivered(points []point, which bool) {
 	defer q.mu.Unlock()
 	q.lastSuccess = time.Now()
 	q.lastData = q.lastSuccess
-	if sample >= 0 && (!q.hasTaken || points[sample].t >= q.taken.t) {
-		q.taken, q.hasTaken = points[sample], true
+	if sample >= 0 && (!q.taken.exists() || points[sample].t >= q.taken.t) {
+		q.taken = points[sample]
 		q.taken.seq = 0
 	}
 }
 
-// takenBefore returns a sample that the target accepted before, if the next test should use it: every second test does,
-// after takenFrom tests with waiting samples. Those may all be bad, or late because the clock was set back.
-func (q *Queue) takenBefore() (point, bool) {
+// takenBefore returns a sample that the target accepted before, if there is one and the next test should use it: every
+// second test does, after takenFrom tests with waiting samples. Those may all be bad, or late because the clock was set
+// back.
+func (q *Queue) takenBefore() point {
 	n := q.tests.Load()
 	if n < takenFrom || n%2 == 0 {
-		return point{}, false
+		return point{}
 	}
-	q.mu.Lock()
-	defer q.mu.Unlock()
-	if q.hasTaken {
+	p := q.last(&q.taken)
+	if p.exists() {
 		q.tests.Add(1)
 	}
-	return q.taken, q.hasTaken
-}
-
-// sawGood records the last delivered sample.
-func (q *Queue) sawGood(p point) {
-	p.seq = 0
-	q.mu.Lock()
-	defer q.mu.Unlock()
-	q.good, q.hasGood = p, true
+	return p
 }
 
 // lastGood returns the last sample that any shard delivered, or one that an earlier process delivered.
-func (q *Queue) lastGood() (point, bool) {
-	q.mu.Lock()
-	defer q.mu.Unlock()
-	if !q.hasGood {
-		return q.taken, q.hasTaken
+func (q *Queue) lastGood() point {
+	if p := q.last(&q.good); p.exists() {
+		return p
 	}
-	return q.good, q.hasGood
+	return q.last(&q.taken)
 }
 
-// lastLate returns the last sample that the receiver's database refused as late, in any shard.
-func (q *Queue) lastLate() (point, bool) {
+// last returns one of the queue's points.
+func (q *Queue) last(of *point) point {
 	q.mu.Lock()
 	defer q.mu.Unlock()
-	return q.refusedAsLate, q.hasRefusedAsLate
+	return *of
 }
 
-func (q *Queue) noteLate(p point) {
+// setLast replaces one of the queue's points.
+func (q *Queue) setLast(of *point, p point) {
 	p.seq = 0
 	q.mu.Lock()
 	defer q.mu.Unlock()
-	q.refusedAsLate, q.hasRefusedAsLate = p, true
+	*of = p
 }
 
 func (q *Queue) deliveredSince(t time.Time) bool {

@@ -32,6 +32,23 @@ func TestQueueDelivers(t *testing.T) {
 	})
 }
 
+// The commits of one request are settled by one record.
+func TestRequestOfSeveralCommitsIsOneRecord(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		r := newRig(t, &fakeReceiver{latency: 10 * time.Millisecond})
+		for range 5 {
+			r.round(20)
+		}
+		r.start()
+		r.drained(5 * time.Second)
+		r.end()
+		r.verify()
+		if n := len(r.to.requests); n >= 5 || r.log.records > n {
+			t.Errorf("five commits in %d requests, settled by %d records", n, r.log.records)
+		}
+	})
+}
+
 // A network outage: nothing is lost, pauses grow and keep to their bounds.
 func TestQueueOutage(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {

@@ -9,7 +9,7 @@ import (
 
 	"hwsagent/remotewrite/client"
 	"hwsagent/remotewrite/config"
-	"hwsagent/wal"
+	"hwsagent/wal/queue"
 )
 
 // TestOneBadSampleOf2000: of a batch of 2,000 with one bad sample 1,999 are delivered, and there is one dead letter
@@ -33,15 +33,15 @@ func TestOneBadSampleOf2000(t *testing.T) {
 						r.end()
 						o := r.log.outcome()
 						ls := r.letters.all()
-						if keeps && series < 2000 && o.Dropped[wal.Unconfirmed] > 0 {
+						if keeps && series < 2000 && o.Dropped[queue.Unconfirmed] > 0 {
 							// Which of the older samples was bad cannot be known there.
-							if o.Delivered+o.Dropped[wal.Resent]+o.Dropped[wal.Unconfirmed] != 2000 || len(ls) != 1 {
+							if o.Delivered+o.Dropped[queue.Resent]+o.Dropped[queue.Unconfirmed] != 2000 || len(ls) != 1 {
 								t.Errorf("outcomes %+v, %d letters", o, len(ls))
 							}
 							r.verify(bad)
 							return
 						}
-						if o.Dropped[wal.Rejected] != 1 || o.Lost() != 1 {
+						if o.Dropped[queue.Rejected] != 1 || o.Lost() != 1 {
 							t.Errorf("outcomes %+v, want one rejected", o)
 						}
 						want := fmt.Sprintf("bad sample %s@%d", bad.series, bad.t)

@@ -7,7 +7,7 @@ import (
 	"testing/synctest"
 	"time"
 
-	"hwsagent/wal"
+	"hwsagent/wal/queue"
 )
 
 // seriesLimit is a case of a receiver that always refuses some series, as one does that has reached a limit of series.
@@ -82,7 +82,7 @@ func (c seriesLimit) run(t *testing.T) {
 	if len(to.has) != good {
 		t.Errorf("%d of %d good samples are stored; outcomes %+v", len(to.has), good, o)
 	}
-	if o.Delivered != uint64(good) || o.Dropped[wal.Rejected]+o.Dropped[wal.Unconfirmed] != bad {
+	if o.Delivered != uint64(good) || o.Dropped[queue.Rejected]+o.Dropped[queue.Unconfirmed] != bad {
 		t.Errorf("outcomes %+v for %d good samples and %d bad ones", o, good, bad)
 	}
 	if pending > 0 {

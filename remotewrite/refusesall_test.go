@@ -10,7 +10,7 @@ import (
 
 	"hwsagent/remotewrite/client"
 	"hwsagent/remotewrite/config"
-	"hwsagent/wal"
+	"hwsagent/wal/queue"
 )
 
 // refusesData is a case of a target that refuses every request with samples for a while.
@@ -86,7 +86,7 @@ func (c refusesData) run(t *testing.T) {
 	set(false, true)
 	before := to.count()
 	rounds(40)
-	if o := r.log.outcome(); o.Lost() != 0 || o.Dropped[wal.Resent] != 0 {
+	if o := r.log.outcome(); o.Lost() != 0 || o.Dropped[queue.Resent] != 0 {
 		t.Errorf("while everything is refused: outcomes %+v", o)
 	}
 	if s := r.q.Status(); s.State != StateHeld || !strings.Contains(s.Why, "refused by the test") {

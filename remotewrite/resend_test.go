@@ -11,7 +11,7 @@ import (
 
 	"hwsagent/remotewrite/client"
 	"hwsagent/remotewrite/config"
-	"hwsagent/wal"
+	"hwsagent/wal/queue"
 )
 
 // TestCrashAtReceiverWithoutOutOfOrderWindow: after a kill, at a receiver that refuses a whole request for one late
@@ -92,7 +92,7 @@ func TestCrashAtReceiverWithoutOutOfOrderWindow(t *testing.T) {
 					if o.Lost() != 0 {
 						t.Errorf("seed %d: outcomes %+v, nothing may be lost", seed, o)
 					}
-					if !c.any && o.Dropped[wal.Resent] == 0 && r.to.again == 0 {
+					if !c.any && o.Dropped[queue.Resent] == 0 && r.to.again == 0 {
 						t.Errorf("seed %d: nothing was sent again", seed)
 					}
 					checkStored(t, r)
@@ -191,14 +191,12 @@ func TestMemoryOfResend(t *testing.T) {
 			t.Fatalf("%d lanes: the savepoint is not lost", q.live.spread)
 		}
 		ctx, cancel := context.WithCancel(t.Context())
-		done := make(chan error)
-		go func() { done <- q.Run(ctx) }()
+		done := make(chan struct{})
+		go func() { defer close(done); q.Run(ctx) }()
 		synctest.Wait() // it reads until its window is full
 		open, used := q.Status().Window, heap()-before
 		cancel()
-		if err := <-done; err != nil {
-			t.Error(err)
-		}
+		<-done
 		t.Logf("%d samples in the window, %.1f MiB", open, float64(used)/(1<<20))
 		if open < 200_000 || used > most {
 			t.Errorf("%d samples in the window take %d bytes, want at most %d", open, used, most)

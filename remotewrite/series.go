@@ -5,6 +5,7 @@ import (
 	"github.com/prometheus/prometheus/model/relabel"
 	"github.com/prometheus/prometheus/prompb"
 
+	"hwsagent/refs"
 	"hwsagent/remotewrite/config"
 	"hwsagent/remotewrite/families"
 	"hwsagent/remotewrite/tenant"
@@ -26,16 +27,19 @@ type seriesCache struct {
 
 	recall func(*series) // restores the facts about a new series; nil: there are none
 
-	slots   []cached // by wal.Series.Slot
-	added   int      // number of series added since the last sweep
-	removed *series  // stands for every series that is not sent
-	unowned *series  // stands for every series without a tenant if there is no default tenant
-}
+	// By wal.Series.Slot: the forms of the series that the target may send, the series that it does not send, and those
+	// that no target sends. A slot is in one of the lists, so most targets take one pointer for a series.
+	forSlot  refs.Slots[series]
+	removals refs.Slots[wal.Series]
+	orphans  refs.Slots[wal.Series]
 
-// cached is a series of the log and its form at the target.
-type cached struct {
-	from *wal.Series
-	to   *series
+	// owners, also by slot, has entries at the default target of an entry with tenants: the tenant that the series
+	// belongs to once that tenant has a target; see [seriesCache.at].
+	owners refs.Slots[tenant.Tenant]
+
+	added   int     // number of series added since the last sweep
+	removed *series // stands for every series that is not sent
+	unowned *series // stands for every series without a tenant if there is no default tenant
 }
 
 // newSeriesCache creates a cache of series for remote write 1.0. The rules must be valid (see
@@ -49,13 +53,16 @@ func newSeriesCache(external labels.Labels, rules []*relabel.Config) *seriesCach
 	}
 }
 
-// get returns the target's form of s. The result is immutable, except for newest and newestIn, and stays valid after s
+// get returns the target's form of s. The result is immutable, except for known, and stays valid after s
 // is evicted.
 func (c *seriesCache) get(s *wal.Series) *series {
-	if s.Slot < len(c.slots) {
-		if e := &c.slots[s.Slot]; e.from == s {
-			return e.to
-		}
+	switch to := c.forSlot.Get(s.Slot); {
+	case to != nil && to.from == s:
+		return to
+	case c.removals.Get(s.Slot) == s:
+		return c.removed
+	case c.orphans.Get(s.Slot) == s:
+		return c.unowned
 	}
 	return c.add(s, false)
 }
@@ -63,24 +70,55 @@ func (c *seriesCache) get(s *wal.Series) *series {
 // add derives the series and caches the result. whole says that the default target must send it, although its tenant
 // may get a target later.
 func (c *seriesCache) add(s *wal.Series, whole bool) *series {
-	to := c.derive(s, whole)
-	for s.Slot >= len(c.slots) {
-		c.slots = append(c.slots, cached{})
-	}
-	// This way a sweep looks at no more than two series for each added one.
-	if c.added++; c.added > len(c.slots)/2 {
+	to, owner := c.derive(s, whole)
+	// This way a sweep looks at no more than two slots of each list for each added series.
+	if c.added++; c.added > max(c.forSlot.Len(), c.removals.Len(), c.orphans.Len())/2 {
 		c.sweep()
 	}
-	c.slots[s.Slot] = cached{s, to}
+	var sent *series
+	var removal, orphan *wal.Series
+	switch to {
+	case c.removed:
+		removal = s
+	case c.unowned:
+		orphan = s
+	default:
+		sent = to
+	}
+	c.forSlot.Put(s.Slot, sent)
+	c.removals.Put(s.Slot, removal)
+	c.orphans.Put(s.Slot, orphan)
+	c.owners.Put(s.Slot, owner)
 	return to
+}
+
+// end forgets a series that the log does not use any more. If it comes back, it is derived again.
+func (c *seriesCache) end(s *wal.Series) {
+	if to := c.forSlot.Get(s.Slot); to != nil && to.from == s {
+		c.forSlot.Put(s.Slot, nil)
+		c.owners.Put(s.Slot, nil)
+	}
+	for _, list := range []*refs.Slots[wal.Series]{&c.removals, &c.orphans} {
+		if list.Get(s.Slot) == s {
+			list.Put(s.Slot, nil)
+		}
+	}
 }
 
 // sweep removes the series that the log's cursors have evicted.
 func (c *seriesCache) sweep() {
 	c.added = 0
-	for i := range c.slots {
-		if e := &c.slots[i]; e.from != nil && e.from.Gone() {
-			*e = cached{}
+	for slot, to := range c.forSlot.All() {
+		if to.from.Gone() {
+			c.forSlot.Put(slot, nil)
+			c.owners.Put(slot, nil)
+		}
+	}
+	for _, list := range []*refs.Slots[wal.Series]{&c.removals, &c.orphans} {
+		for slot, s := range list.All() {
+			if s.Gone() {
+				list.Put(slot, nil)
+			}
 		}
 	}
 }
@@ -88,15 +126,17 @@ func (c *seriesCache) sweep() {
 // at returns the target's form of s in a commit, or nil if no target sends it.
 func (c *seriesCache) at(s *wal.Series, commit uint64) *series {
 	to := c.get(s)
-	if to.owner != nil && to.owner.IsGone() {
+	owner := c.owners.Get(s.Slot)
+	if owner != nil && owner.IsGone() {
 		to = c.add(s, false)
+		owner = c.owners.Get(s.Slot)
 	}
 	switch {
 	case to == c.unowned:
 		return nil
-	case to.owner == nil:
+	case owner == nil:
 		return to
-	case to.owner.Has(commit):
+	case owner.Has(commit):
 		return c.removed
 	case c.tenant.Tenant() == "":
 		return nil
@@ -106,42 +146,41 @@ func (c *seriesCache) at(s *wal.Series, commit uint64) *series {
 	return to
 }
 
-// derive creates the series; whole is as in add.
-func (c *seriesCache) derive(s *wal.Series, whole bool) *series {
+// derive creates the series, and returns its owner, nil if it has none; whole is as in add.
+func (c *seriesCache) derive(s *wal.Series, whole bool) (to *series, owner *tenant.Tenant) {
 	final := c.labels.Apply(s.Labels)
 	if final == nil {
-		return c.removed
+		return c.removed, nil
 	}
-	var o *tenant.Tenant
 	if c.tenant != nil {
 		var mine bool
-		o, mine = c.tenant.Sort(final)
+		owner, mine = c.tenant.Sort(final)
 		if !mine {
-			return c.removed
+			return c.removed, nil
 		}
 		switch {
-		case o != nil && !whole:
-			return &series{from: s, owner: o}
+		case owner != nil && !whole:
+			return &series{from: s}, owner
 		case c.tenant.Tenant() == "":
-			return c.unowned
+			return c.unowned, nil
 		}
 	}
 	form, ls := c.forms.Of(s.Labels, final.Labels())
 	if form == nil {
-		return c.removed
+		return c.removed, nil
 	}
-	to := &series{from: s, hash: ls.Hash(), form: form, newest: noneTaken, owner: o}
+	to = &series{from: s, hash: ls.Hash(), form: form}
 	if c.recall != nil {
 		c.recall(to)
 	}
-	return to
+	return to, owner
 }
 
 // families returns the metadata of all families that have a series which is sent.
 func (c *seriesCache) families() []prompb.MetricMetadata {
 	return families.Of(func(yield func(*wal.Series) bool) {
-		for i := range c.slots {
-			if s := c.slots[i].to; s != nil && !s.dropped() && !yield(s.from) {
+		for _, s := range c.forSlot.All() {
+			if !s.dropped() && !yield(s.from) {
 				return
 			}
 		}

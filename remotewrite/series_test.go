@@ -1,9 +1,11 @@
 package remotewrite
 
 import (
+	"math/rand/v2"
 	"strconv"
 	"strings"
 	"testing"
+	"time"
 	"unsafe"
 
 	"github.com/google/go-cmp/cmp"
@@ -13,6 +15,7 @@ import (
 	"github.com/prometheus/prometheus/storage"
 	"go.yaml.in/yaml/v4"
 
+	"hwsagent/refs"
 	"hwsagent/remotewrite/config"
 	"hwsagent/remotewrite/wire"
 	"hwsagent/wal"
@@ -144,7 +147,7 @@ func TestNoCustomBucketsIn1(t *testing.T) {
 // TestTargetsShareLabels: a target keeps no labels of its own, except those that its rules give to a single series, and
 // a series is as small as its comment says, in either version.
 func TestTargetsShareLabels(t *testing.T) {
-	if size := unsafe.Sizeof(series{}); size > 48 {
+	if size := unsafe.Sizeof(series{}); size > 32 {
 		t.Errorf("a target keeps %d bytes of each series", size)
 	}
 	for _, newest := range []wire.Version{wire.V1, wire.V2} {
@@ -193,7 +196,7 @@ func TestGoneSeriesAreForgotten(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		c = newSeriesCache(labels.EmptyLabels(), nil)
+		c = newSeriesCache(labels.EmptyLabels(), rules(t, `[{action: drop, source_labels: [i], regex: .*7}]`))
 		for _, s := range e.Samples {
 			c.get(s.Series)
 		}
@@ -204,8 +207,11 @@ func TestGoneSeriesAreForgotten(t *testing.T) {
 		}
 	}
 	kept := func(c *seriesCache) (n int) {
-		for _, e := range c.slots {
-			if e.from != nil {
+		for range c.forSlot.All() {
+			n++
+		}
+		for _, list := range []*refs.Slots[wal.Series]{&c.removals, &c.orphans} {
+			for range list.All() {
 				n++
 			}
 		}
@@ -222,5 +228,33 @@ func TestGoneSeriesAreForgotten(t *testing.T) {
 	}
 	if n := kept(c); n != 120 {
 		t.Errorf("%d series are kept, 120 are there", n)
+	}
+}
+
+// TestSlotsAreReused: whatever series follow each other in a slot, sent ones and others, the cache has the form of the
+// present one, and keeps one pointer for it.
+func TestSlotsAreReused(t *testing.T) {
+	seed := uint64(time.Now().UnixNano())
+	t.Logf("seed %d", seed)
+	r := rand.New(rand.NewPCG(seed, 0))
+	c := newSeriesCache(labels.EmptyLabels(), rules(t, `[{action: drop, source_labels: [kind], regex: removed}]`))
+	now := map[int]*wal.Series{}
+	for range 5000 {
+		slot := r.IntN(50)
+		s := now[slot]
+		if s == nil || r.IntN(3) == 0 {
+			s = &wal.Series{Slot: slot, Labels: labels.FromStrings("__name__", "up", "kind", []string{"sent", "removed"}[r.IntN(2)], "i", strconv.Itoa(r.Int()))}
+			now[slot] = s
+		}
+		to := c.get(s)
+		if sent := s.Labels.Get("kind") == "sent"; sent != (to != c.removed) || sent && (to.from != s || to.labels().Get("i") != s.Labels.Get("i")) {
+			t.Fatalf("%s is sent as %s", s.Labels, to.labels())
+		}
+		if c.get(s) != to {
+			t.Fatalf("%s has two forms", s.Labels)
+		}
+		if c.forSlot.Get(slot) != nil && c.removals.Get(slot) != nil {
+			t.Fatalf("slot %d keeps two series", slot)
+		}
 	}
 }

@@ -26,6 +26,7 @@ type shard struct {
 	queue  fifo
 	since  time.Time // when a sample last came into the empty queue
 	flush  bool      // send without waiting for a full batch
+	gather bool      // wait for more than a full batch: see newShard
 	unsure uint64    // samples of entries up to this one are in doubt
 
 	// Used only by the shard's goroutine.
@@ -38,16 +39,20 @@ type shard struct {
 	// wouldGroup: the batch was cut short where a series came again.
 	wouldGroup bool
 	aside      []point // samples of the batch that are sent after the others; see deliverBatch
-	good       point   // the last accepted sample: the newest of its series
-	hasGood    bool
-	late       point // the last sample that the receiver's database refused alone as late
-	hasLate    bool
+	newest     *known  // of the last series in noteTaken, shared with those that follow
+	good       point   // the last accepted sample: the newest of its series; none before the first
+	late       point   // the last sample that the receiver's database refused alone as late; none before the first
 }
 
+// newShard creates a shard of a new window. If the target was down, the shard finds out at once whether it still is. If
+// the target is held, the window is read first: the sample that tests the target is then picked from all series, because
+// those of the first commits may all be bad.
 func newShard(w *window) *shard {
+	v := w.q.gate.View()
+	held := v.State == gate.Held
 	return &shard{
 		w: w, q: w.q, wake: make(chan struct{}, 1),
-		flush: !w.q.gate.View().Since.IsZero(), // the target was down: find out at once whether it still is
+		flush: !v.Since.IsZero() && !held, gather: held,
 	}
 }
 
@@ -84,7 +89,7 @@ func (s *shard) unsureTo() uint64 {
 
 func (s *shard) flushNow() {
 	s.mu.Lock()
-	s.flush = true
+	s.flush, s.gather = true, false
 	s.mu.Unlock()
 	s.notify()
 }
@@ -136,7 +141,7 @@ func (s *shard) next(ctx context.Context) (unsure bool, err error) {
 		wait := time.Duration(-1)
 		if n > 0 {
 			wait = max(deadline-time.Since(s.since), 0)
-			if n >= limit || s.flush || s.w.draining.Load() {
+			if n >= limit && !s.gather || s.flush || s.w.draining.Load() {
 				wait = 0
 			}
 			if !all && s.queue.points()[0].seq <= s.unsure {
@@ -144,6 +149,7 @@ func (s *shard) next(ctx context.Context) (unsure bool, err error) {
 			}
 		}
 		if wait == 0 {
+			s.gather = false
 			unsure = s.take(limit)
 			if s.queue.len() == 0 {
 				s.flush = false

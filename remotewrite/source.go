@@ -6,10 +6,11 @@ import (
 
 	"hwsagent/remotewrite/client"
 	"hwsagent/wal"
+	"hwsagent/wal/queue"
 )
 
-// Source is one target's cursor in the log, or in its backlog. *wal.Lane implements it. One goroutine calls Next and
-// Rewind; the other methods are safe for concurrent use.
+// Source is one target's cursor in the log, or in its backlog. *wal.Lane implements it. One goroutine calls Next,
+// Rewind and Release; the other methods are safe for concurrent use.
 type Source interface {
 	// Next blocks until there is a commit after the last one returned, and returns it. The entry is valid until the
 	// next call. The error is ctx's, wal.ErrClosed, or wal.ErrCaughtUp at the end of a backlog. Damage is skipped and
@@ -18,6 +19,9 @@ type Source interface {
 
 	// Rewind makes Next restart after the savepoint's acknowledged mark.
 	Rewind()
+
+	// Release frees memory before a long pause without a call of Next. The last entry is not valid any more.
+	Release()
 
 	// Reserve durably records that everything up to high may have been sent. It returns at once when an earlier
 	// reservation covers high. Samples beyond a reservation must not be sent.
@@ -32,11 +36,11 @@ type Source interface {
 	// their samples are counted already.
 	//
 	// Invariant: outcome.Sum() = to.Total - previous.Total.
-	Advance(to wal.Mark, outcome wal.Outcome)
+	Advance(to wal.Mark, outcome queue.Outcome)
 
 	// Reach returns how far delivery has come, including progress that is not durable yet. It is not ok for a backlog
 	// that does not exist.
-	Reach() (reach wal.Reach, ok bool)
+	Reach() (reach queue.Reach, ok bool)
 
 	// Head returns the mark of the last commit in the log.
 	Head() wal.Mark
@@ -62,7 +66,7 @@ type Letter struct {
 	Series    string    `json:"series"`            // labels as sent, in the exposition notation
 	Timestamp int64     `json:"timestamp_ms"`      // the sample's
 	Value     string    `json:"value"`             // formatted so that NaN and stale markers survive
-	Reason    string    `json:"reason"`            // a wal.Reason
+	Reason    string    `json:"reason"`            // a queue.Reason
 	Status    int       `json:"status"`            // the HTTP status of the refusal, 0 if there was no answer
 	Text      string    `json:"text"`              // the server's text, at most 1 KiB; without an answer, why there was none
 	Samples   int       `json:"samples,omitempty"` // how many samples the letter stands for, if not one

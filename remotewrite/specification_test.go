@@ -10,7 +10,7 @@ import (
 
 	"hwsagent/remotewrite/client"
 	"hwsagent/remotewrite/config"
-	"hwsagent/wal"
+	"hwsagent/wal/queue"
 )
 
 // TestDropFollowsTheSpecification: on_refusal: drop follows both specifications to the letter ("Retries & Backoff" of
@@ -47,7 +47,7 @@ func dropped(t *testing.T, code int) {
 	r.round(50)
 	r.drained(time.Minute)
 	r.end()
-	if o := r.log.outcome(); int(o.Dropped[wal.Rejected]) != len(lost) || int(o.Lost()) != len(lost) {
+	if o := r.log.outcome(); int(o.Dropped[queue.Rejected]) != len(lost) || int(o.Lost()) != len(lost) {
 		t.Errorf("outcomes %+v, want %d rejected", o, len(lost))
 	}
 	if ls := r.letters.all(); len(lost) > 0 && (len(ls) != 1 || ls[0].Samples != len(lost) || ls[0].Status != code) || len(lost) == 0 && len(ls) > 0 {

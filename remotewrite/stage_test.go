@@ -9,7 +9,7 @@ import (
 
 	"hwsagent/remotewrite/client"
 	"hwsagent/remotewrite/config"
-	"hwsagent/wal"
+	"hwsagent/wal/queue"
 )
 
 // stage is the setting of a transcript's scene: a log, a queue and a receiver.
@@ -21,13 +21,14 @@ type stage struct {
 	read    int      // dead letters at the last show
 
 	// The receiver's, under to.mu.
-	bad     map[string]bool // series, and samples of a round, that are refused
-	says    client.Answer   // instead of the receiver's answer, to every request with samples; 0: nothing
-	all     bool            // and to empty writes
-	down    bool            // no request arrives
-	loses   int             // how many answers are lost
-	trigger string          // a sample of a round
-	then    func()          // called once the receiver has got it; nil: nothing
+	bad     map[string]bool          // series, and samples of a round, that are refused
+	says    client.Answer            // instead of the receiver's answer, to every request with samples; 0: nothing
+	all     bool                     // and to empty writes
+	fails   map[string]client.Answer // samples of a round at which the receiver fails, and how
+	down    bool                     // no request arrives
+	loses   int                      // how many answers are lost
+	trigger string                   // a sample of a round
+	then    func()                   // called once the receiver has got it; nil: nothing
 }
 
 // command does something, and returns a change to the receiver's state, or nil.
@@ -38,7 +39,7 @@ func (on *stage) commands() map[string]command {
 	do := func(f func(words []string)) command { return func(words []string) func() { f(words); return nil } }
 	return map[string]command{
 		"receiver": on.receiver,   // keeps, any, window=5m, refuses-empty, hides-written, maximum=50: other than a strict one; see fakeReceiver
-		"entry":    do(on.entry),  // drop, v2, auto, batch=50, asks-time: keys of the target's entry
+		"entry":    do(on.entry),  // drop, v2, auto, batch=50, asks-time, shards=2: keys of the target's entry; read=1ms: how long the log takes for a commit
 		"append":   do(on.append), // a1-a5 n1 rounds=3: commits a sample of each series, a second later each time
 		"start":    do(on.starts), // a new process
 		"stop":     do(on.stops),  // it ends in order
@@ -46,6 +47,7 @@ func (on *stage) commands() map[string]command {
 		"wait":     do(on.wait),   // 10s
 		"drain":    do(on.drain),  // until every sample has its outcome
 		"refuse":   on.refuse,     // a1 n2@3 because words: the receiver refuses these series, or samples of a round, and no others
+		"fail":     on.fail,       // a1@3 500 words: the receiver answers so to each request with that sample; 0: it cuts the connection
 		"answer":   on.answer,     // 401 words: to each request with samples; answer all 401: to empty writes, too
 		"down":     on.breaks,     // no request arrives
 		"well":     on.heals,      // ends down and answer
@@ -122,6 +124,11 @@ func (on *stage) entry(words []string) {
 			on.cfg.Queue.MaxSamplesPerSend = on.number(value)
 		case "asks-time":
 			on.timed()
+		case "shards":
+			on.cfg.Queue.MinShards, on.cfg.Queue.MaxShards = on.number(value), on.number(value)
+		case "read":
+			wait := on.duration(value)
+			on.log.slow = func() time.Duration { return wait }
 		default:
 			on.t.Fatalf("%q is no key of an entry", w)
 		}
@@ -169,6 +176,19 @@ func (on *stage) refuse(words []string) func() {
 	return func() { on.bad, on.to.says = bad, why }
 }
 
+func (on *stage) fail(words []string) func() {
+	a := client.Answer{Status: on.number(words[1]), Text: strings.Join(words[2:], " ")}
+	if a.Status == 0 {
+		a.Err = errDown
+	}
+	return func() {
+		if on.fails == nil {
+			on.fails = map[string]client.Answer{}
+		}
+		on.fails[words[0]] = a
+	}
+}
+
 func (on *stage) answer(words []string) func() {
 	all := words[0] == "all"
 	if all {
@@ -203,6 +223,11 @@ func (on *stage) script(q fakeRequest) (client.Answer, bool) {
 	case len(q.samples) == 0:
 		return client.Answer{}, false
 	}
+	for _, s := range q.samples {
+		if a, fails := on.fails[on.at(s)]; fails {
+			return a, true
+		}
+	}
 	a := on.to.stores(q)
 	if on.loses > 0 {
 		on.loses--
@@ -221,7 +246,7 @@ func (on *stage) show([]string) {
 	account := []string{fmt.Sprint(o.Delivered, " delivered")}
 	for r, n := range o.Dropped {
 		if n > 0 {
-			account = append(account, fmt.Sprint(n, " ", wal.Reason(r)))
+			account = append(account, fmt.Sprint(n, " ", queue.Reason(r)))
 		}
 	}
 	if n := on.log.pending(); n > 0 {

@@ -27,29 +27,31 @@ import (
 // refusedFor is how long a refused series may speak for all its samples before one of them is sent alone again.
 const refusedFor = time.Minute
 
-// noteTaken records the newest accepted sample of each series. The points belong to one shard, whose goroutine calls
-// it, and have no outcome yet.
-func (w *window) noteTaken(points []point) {
+// noteTaken records the newest accepted sample of each series. The points have no outcome yet.
+func (s *shard) noteTaken(points []point) {
 	seq, commit := uint64(0), uint64(0)
 	for i := range points {
 		p := &points[i]
-		if p.kind == exemplarPoint || p.t <= p.series.newest {
+		if p.kind == exemplarPoint || p.t <= p.series.newest() {
 			continue
 		}
 		if p.seq != seq {
-			seq, commit = p.seq, w.commitOf(p.seq)
+			seq, commit = p.seq, s.w.commitOf(p.seq)
 		}
 		if p.series.inQuarantine() {
-			w.q.leftQuarantine(p.series.hash, quarantine.Mark(p.series.newestIn))
+			s.q.leftQuarantine(p.series.hash, quarantine.Mark(p.series.known.in))
 		}
-		p.series.newest, p.series.newestIn = p.t, commit
+		if s.newest == nil || s.newest.newest != p.t || s.newest.in != commit {
+			s.newest = &known{newest: p.t, in: commit}
+		}
+		p.series.known = s.newest
 	}
 }
 
 // setBack reports whether a point came after the newest accepted sample of its series, but is not newer: whichever
 // samples are stored, it was late when it was first sent.
 func (w *window) setBack(p point) bool {
-	return p.t <= p.series.newest && p.series.newestIn < w.commitOf(p.seq)
+	return p.t <= p.series.newest() && p.series.newestIn() < w.commitOf(p.seq)
 }
 
 // standings returns what is known about each point of a batch, in the log's order. Series that relabelling merged count
@@ -60,7 +62,7 @@ func standings(points []point) []split.Standing {
 	for i := range points {
 		s := points[i].series
 		t, ok := have[s.hash]
-		newest := s.newest
+		newest := s.newest()
 		if s.inQuarantine() { // relabelling merged it with another series
 			newest = noneTaken
 		}
@@ -94,19 +96,19 @@ func standings(points []point) []split.Standing {
 // noteRefused records that a sample was refused alone, with proof or in the words of the receiver's database.
 func (s *shard) noteRefused(p point, a client.Answer) {
 	switch n := p.series.refusals(); {
-	case p.series.newest > noneTakenOneRefused, s.q.behind && a.FromDatabase():
+	case p.series.newest() > noneTakenOneRefused, s.q.behind && a.FromDatabase():
 		return // the target has samples of the series, or it is in quarantine, or this sample is only too late
 	case s.refusedAlone(p, a):
 		return
 	case a.FromDatabase(), a.Reply().Kind == reply.Failed:
-		if p.series.newest == noneTaken { // the target may have newer samples
-			p.series.newest = noneTakenOneRefused
+		if p.series.newest() == noneTaken { // the target may have newer samples
+			p.series.known = &known{newest: noneTakenOneRefused}
 		}
 		return
 	case n < split.RefusalsThatSpeak-1:
-		p.series.newest, p.series.newestIn = noneTakenOneRefused, n+1
+		p.series.known = &known{newest: noneTakenOneRefused, in: n + 1}
 	default:
-		p.series.newestIn = max(split.RefusalsThatSpeak, uint64(s.q.sinceBorn()))
+		p.series.known.in = max(split.RefusalsThatSpeak, uint64(s.q.sinceBorn()))
 	}
 	s.q.refusesSeries.Store(true)
 }
@@ -114,10 +116,10 @@ func (s *shard) noteRefused(p point, a client.Answer) {
 // refusals returns how many samples of a refused series were refused alone, with proof, while they are fewer than
 // split.RefusalsThatSpeak; after that, the age of the queue, in ns, at the last one. It is 0 for any other series.
 func (s *series) refusals() uint64 {
-	if s.newest != noneTakenOneRefused {
+	if s.newest() != noneTakenOneRefused {
 		return 0
 	}
-	return s.newestIn
+	return s.known.in
 }
 
 // isRefused reports whether the target is known to refuse the series.
@@ -182,7 +184,7 @@ func (s *shard) deliverBatch(ctx context.Context, stored bool) error {
 func (s *shard) cutWhereNewcomerReturns(points []point) []point {
 	seen := make(map[uint64]bool)
 	for i, p := range points {
-		if p.series.newest != noneTaken || p.kind == exemplarPoint {
+		if p.series.newest() != noneTaken || p.kind == exemplarPoint {
 			continue
 		}
 		if seen[p.series.hash] {
@@ -208,9 +210,9 @@ func apartOf(points []point, newcomers bool) map[uint64]standsApart {
 			if apart[s.hash] = isRefused; again && !s.speaksForAll() {
 				apart[s.hash] = asOthers
 			}
-		case newcomers && s.newest == noneTaken && (!again || was == newcomer):
+		case newcomers && s.newest() == noneTaken && (!again || was == newcomer):
 			apart[s.hash] = newcomer
-		case newcomers && s.newest != noneTaken:
+		case newcomers && s.newest() != noneTaken:
 			apart[s.hash] = asOthers
 		}
 	}

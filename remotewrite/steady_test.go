@@ -12,6 +12,7 @@ import (
 	"hwsagent/remotewrite/config"
 	"hwsagent/remotewrite/wire"
 	"hwsagent/wal"
+	"hwsagent/wal/queue"
 )
 
 // treadmill is a Source that yields the same commit again and again on demand, with later times. It does not allocate,
@@ -50,13 +51,14 @@ func (m *treadmill) Next(ctx context.Context) (*wal.Entry, error) {
 }
 
 func (m *treadmill) Rewind()                {}
+func (m *treadmill) Release()               {}
 func (m *treadmill) SetShards(int)          {}
 func (m *treadmill) Reserve(wal.Mark) error { return nil }
 func (m *treadmill) Head() wal.Mark         { return *m.acked.Load() }
 
-func (m *treadmill) Reach() (wal.Reach, bool) { return wal.Reach{Acked: *m.acked.Load()}, true }
+func (m *treadmill) Reach() (queue.Reach, bool) { return queue.Reach{Acked: *m.acked.Load()}, true }
 
-func (m *treadmill) Advance(to wal.Mark, _ wal.Outcome) {
+func (m *treadmill) Advance(to wal.Mark, _ queue.Outcome) {
 	m.acked.Store(&to)
 	m.done <- struct{}{}
 }
@@ -80,13 +82,11 @@ func runTreadmill(tb testing.TB, message string, series int) (_ *yes, turn func(
 		tb.Fatal(err)
 	}
 	ctx, cancel := context.WithCancel(context.Background())
-	ended := make(chan error, 1)
-	go func() { ended <- q.Run(ctx) }()
+	ended := make(chan struct{})
+	go func() { defer close(ended); q.Run(ctx) }()
 	tb.Cleanup(func() {
 		cancel()
-		if err := <-ended; err != nil {
-			tb.Error(err)
-		}
+		<-ended
 	})
 	return to, func() {
 		m.step <- struct{}{}

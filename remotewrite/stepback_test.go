@@ -10,7 +10,7 @@ import (
 	"time"
 
 	"hwsagent/remotewrite/client"
-	"hwsagent/wal"
+	"hwsagent/wal/queue"
 )
 
 // TestClockSetBackAtAStrictReceiver: the host's clock is set back by ten minutes, more rounds than a window spans, at a
@@ -72,7 +72,7 @@ func TestClockSetBackAtAStrictReceiver(t *testing.T) {
 					}
 				}
 				o := r.log.outcome()
-				if o.Lost() != uint64(late*series) || o.Dropped[wal.Resent] > 0 || len(r.to.stored) != series+begin {
+				if o.Lost() != uint64(late*series) || o.Dropped[queue.Resent] > 0 || len(r.to.stored) != series+begin {
 					t.Errorf("outcomes %+v, want %d rounds of %d lost", o, late, series)
 				}
 				letters := uint64(0)
@@ -256,7 +256,7 @@ func setBackAtRandom(t *testing.T, rnd *rand.Rand) {
 	if restarts > 0 {
 		// The queue then forgets the target's newest sample of each series: a late sample that may have been sent
 		// before looks as if it were stored.
-		if missing > o.Lost()+o.Dropped[wal.Resent] {
+		if missing > o.Lost()+o.Dropped[queue.Resent] {
 			t.Errorf("%d samples are missing, outcomes %+v", missing, o)
 		}
 	} else {

@@ -9,7 +9,7 @@ import (
 	"time"
 
 	"hwsagent/remotewrite/client"
-	"hwsagent/wal"
+	"hwsagent/wal/queue"
 )
 
 // TestAnswerLostWhileABatchIsTakenApart: during the division of a batch the answer to each request in turn is lost,
@@ -91,7 +91,7 @@ func answerLostApart(t *testing.T, life apartLife) bool {
 	r.drained(time.Hour)
 	r.end()
 	o, ls := r.log.outcome(), r.letters.all()
-	if o.Dropped[wal.Rejected] != 1 || o.Lost() != 1 || len(ls) != 1 || ls[0].Timestamp != lost.t || !strings.Contains(ls[0].Series, lost.series) {
+	if o.Dropped[queue.Rejected] != 1 || o.Lost() != 1 || len(ls) != 1 || ls[0].Timestamp != lost.t || !strings.Contains(ls[0].Series, lost.series) {
 		t.Errorf("%+v: outcomes %+v, letters %+v; want the one sample", life, o, ls)
 	}
 	r.verify(lost)

@@ -8,7 +8,7 @@ import (
 	"time"
 
 	"hwsagent/remotewrite/client"
-	"hwsagent/wal"
+	"hwsagent/wal/queue"
 )
 
 // TestSeriesOfAnotherSenderIsNotStored: after a kill, all samples of a series that has newer ones from another sender
@@ -99,7 +99,7 @@ func TestSuccessorAheadOfTheClockIsNotAskedFor(t *testing.T) {
 		r.start()
 		r.drained(time.Minute)
 		r.end()
-		if o := r.log.outcome(); to.has[ahead] || o.Dropped[wal.Future] != 1 || o.Dropped[wal.Rejected] != 1 {
+		if o := r.log.outcome(); to.has[ahead] || o.Dropped[queue.Future] != 1 || o.Dropped[queue.Rejected] != 1 {
 			t.Errorf("outcomes %+v, it was sent: %t, want one rejected and one dropped for the future\n%s", o, to.has[ahead], to.dump())
 		}
 	})

@@ -18,6 +18,7 @@ import (
 	"hwsagent/remotewrite/config"
 	"hwsagent/remotewrite/tenant"
 	"hwsagent/wal"
+	"hwsagent/wal/queue"
 )
 
 // familyRig is an entry with tenants over logs in memory: one for each reader, all with the
@@ -70,7 +71,7 @@ func (f *familyRig) stop() {
 // scoutLog has a head and a savepoint, as a reader of the log has.
 type scoutLog struct{ *memLog }
 
-func (l scoutLog) Savepoint() wal.Savepoint {
+func (l scoutLog) Savepoint() queue.Savepoint {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	return l.clone()
@@ -104,7 +105,7 @@ func (f *familyRig) open(id string, cfg *config.Config, after uint64) {
 	}
 	if after > 0 {
 		end := log.entries[after-1].End
-		log.sp = wal.Savepoint{Start: end, High: end}
+		log.sp = queue.Savepoint{Start: end, High: end}
 		log.next = int(after)
 	}
 	f.logs[id] = log
@@ -118,7 +119,7 @@ func (f *familyRig) open(id string, cfg *config.Config, after uint64) {
 		f.t.Error(err)
 		return
 	}
-	f.running.Go(func() { _ = q.Run(f.ctx) })
+	f.running.Go(func() { q.Run(f.ctx) })
 }
 
 func (f *familyRig) sender(id string) Sender {
@@ -180,7 +181,7 @@ func (f *familyRig) arrived(id, series string) (n int, late time.Duration) {
 	return n, late
 }
 
-func (f *familyRig) outcome(id string) wal.Outcome {
+func (f *familyRig) outcome(id string) queue.Outcome {
 	f.logs[id].mu.Lock()
 	defer f.logs[id].mu.Unlock()
 	return f.logs[id].ledger
@@ -311,8 +312,8 @@ func TestNoTenant(t *testing.T) {
 		time.Sleep(time.Minute)
 		f.commit("a_m", "b_m", "nobody", "x/y_m")
 		time.Sleep(time.Minute)
-		var want wal.Outcome
-		want.Filtered, want.Dropped[wal.NoTenant] = 2, 6
+		var want queue.Outcome
+		want.Filtered, want.Dropped[queue.NoTenant] = 2, 6
 		if d := cmp.Diff(want, f.outcome("")); d != "" {
 			t.Errorf("account of the rest (-want +got):\n%s", d)
 		}

@@ -8,7 +8,7 @@ import (
 
 	"hwsagent/remotewrite/client"
 	"hwsagent/remotewrite/config"
-	"hwsagent/wal"
+	"hwsagent/wal/queue"
 )
 
 // TestLiveFirstBeyondTheWindow: the receiver's window ends inside the backlog, and inside a batch of it: samples that
@@ -31,7 +31,7 @@ func TestLiveFirstBeyondTheWindow(t *testing.T) {
 				if age := r.newest(); age > 8*time.Second || st.Why != allLate || st.State != StateBehind {
 					t.Errorf("the newest sample is %v old; %+v", age, st)
 				}
-				if missed := r.missing(); r.tooOld() == 0 || missed == 0 || missed > int(g.Pending) || g.Lost() > 0 || g.Dropped[wal.Resent] > 0 {
+				if missed := r.missing(); r.tooOld() == 0 || missed == 0 || missed > int(g.Pending) || g.Lost() > 0 || g.Dropped[queue.Resent] > 0 {
 					t.Errorf("%d samples missing, %d found too old; ledger %+v", missed, r.tooOld(), g)
 				}
 				r.to.set(func() { r.to.window = 2 * time.Hour })
@@ -61,7 +61,7 @@ func TestLiveFirstBeyondTheWindow500(t *testing.T) {
 		}
 		r.collect(20 * time.Minute)
 		st, g := r.q.Status(), r.r.Ledger()
-		if age := r.newest(); age > 8*time.Second || st.State != StateBehind || st.Missed < 10_000 || g.Lost() > 0 || g.Dropped[wal.Resent] > 0 {
+		if age := r.newest(); age > 8*time.Second || st.State != StateBehind || st.Missed < 10_000 || g.Lost() > 0 || g.Dropped[queue.Resent] > 0 {
 			t.Errorf("the newest sample is %v old; %+v; %+v", age, st, g)
 		}
 		r.to.set(func() { r.to.window = 4 * time.Hour })
@@ -94,7 +94,7 @@ func TestBackInOrderBeyondTheWindow(t *testing.T) {
 					}
 				}
 				g, missed := r.r.Ledger(), r.missing()
-				if !g.Balanced() || g.Dropped[wal.Resent] > 0 || missed == 0 || g.Lost() != uint64(missed) {
+				if !g.Balanced() || g.Dropped[queue.Resent] > 0 || missed == 0 || g.Lost() != uint64(missed) {
 					t.Errorf("%d samples missing; ledger %+v", missed, g)
 				}
 				if inside := 9 * 60 / 5 * lateRigSeries; missed > r.rounds*lateRigSeries-inside {
@@ -140,7 +140,7 @@ func TestWindowEndsInsideABatch(t *testing.T) {
 							}
 						}
 					}
-					if want := uint64(8-inside) * 10; missing != want || o.Lost() != want || o.Dropped[wal.Resent] > 0 || to.tooOld == 0 {
+					if want := uint64(8-inside) * 10; missing != want || o.Lost() != want || o.Dropped[queue.Resent] > 0 || to.tooOld == 0 {
 						t.Errorf("%d samples missing, %d were too old; %+v\n%s", missing, want, o, to.dump())
 					}
 				})
@@ -239,7 +239,7 @@ func TestOutOfBoundsInsideABatch(t *testing.T) {
 							}
 						}
 					}
-					if want := uint64(8-inside) * 5; missing < want || o.Lost() < missing || o.Dropped[wal.Resent] > uint64(inside)*5 || to.tooOld == 0 {
+					if want := uint64(8-inside) * 5; missing < want || o.Lost() < missing || o.Dropped[queue.Resent] > uint64(inside)*5 || to.tooOld == 0 {
 						t.Errorf("%d samples missing, %d were out of bounds; %+v\n%s", missing, want, o, to.dump())
 					}
 				})

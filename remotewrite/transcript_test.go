@@ -14,7 +14,7 @@ import (
 var transcripts = flag.Bool("transcripts", false, "TestTranscripts writes the outputs in testdata/*.txt anew; read what changes before it is committed")
 
 // TestTranscripts plays the scenes of testdata/*.txt. Each is the life of one queue between a log and a receiver, in virtual time. It has
-// one shard: in which order several get their turn is no scene's business.
+// one shard, unless the entry says otherwise: the order in which several shards get their turn is random.
 //
 //	# A comment says what the scene shows.
 //	scene its name

@@ -8,6 +8,7 @@ import (
 
 	"hwsagent/remotewrite/client"
 	"hwsagent/remotewrite/quarantine"
+	"hwsagent/remotewrite/split"
 )
 
 // This file decides whether newcomers that were refused together go into quarantine together: it sends some of their
@@ -84,18 +85,8 @@ func (s *shard) trial(ctx context.Context, l *parcel, first []point, begin func(
 	if !trial.Passed() {
 		return last, false, nil
 	}
-	passed, err = s.takesControl(ctx)
-	return last, passed, err
-}
-
-// takesControl reports whether the target accepts a sample that it accepted before. The error is ctx's.
-func (s *shard) takesControl(ctx context.Context) (bool, error) {
-	sample, ok, err := s.controlSample(ctx)
-	if err != nil || !ok {
-		return err == nil && sample.series != nil, err // a sample that is not ok: another shard has just delivered
-	}
-	taken, _, err := s.control(ctx, sample)
-	return taken, err
+	k, _, err := s.control(ctx)
+	return last, k == split.Took, err
 }
 
 // firstOfEach returns the first sample of each series.

@@ -13,7 +13,7 @@ import (
 	"hwsagent/remotewrite/protocol"
 	"hwsagent/remotewrite/split"
 	"hwsagent/remotewrite/wire"
-	"hwsagent/wal"
+	"hwsagent/wal/queue"
 )
 
 // This file handles the two versions of the protocol.
@@ -54,8 +54,9 @@ func (q *Queue) mayTryOlder(l *parcel, a client.Answer) bool {
 // tryOlder makes the next attempt use 1.0.
 func (l *parcel) tryOlder() { l.older, l.triedOlder = true, true }
 
-// judgeVersion is the part of judge that concerns the version. If done, p was given back.
-func (s *shard) judgeVersion(p gate.Pass, l *parcel, a client.Answer, m mode, c protocol.Choice) (f fate, known, done bool) {
+// judgeVersion is the part of judge that concerns the version. If done, p was given back, and delivered says whether the
+// samples have their outcome.
+func (s *shard) judgeVersion(p gate.Pass, l *parcel, a client.Answer, m mode, c protocol.Choice) (delivered, done bool) {
 	g, q := s.q.gate, s.q
 	v := client.Classify(a, q.cfg.Policy())
 	switch {
@@ -63,44 +64,44 @@ func (s *shard) judgeVersion(p gate.Pass, l *parcel, a client.Answer, m mode, c 
 		// The queue fell back when the answer came. Headers may have been lost in transit.
 		l.unsure = true
 		g.Release(p)
-		return 0, false, true
+		return false, true
 	case v == client.Older && (q.proto.TakesOlder() || q.cfg.Target.OnRefusal == config.RefusalDrop):
 		g.Release(p)
 	case v == client.Older:
 		// If the target answers this to everything, it proves nothing.
 		if !s.refusalIsReal(p, l, a, wire.V1) {
-			return 0, false, true
+			return false, true
 		}
 	case c.Trial && a.Status == client.StatusUnsupported:
 		l.older, l.triedOlder = false, true // 1.0 itself was refused
 		g.Release(p)
-		return 0, false, true
+		return false, true
 	case v == client.Suspect && wroteAllSamples(a):
 		s.accepted(l)
 		g.Delivered(p)
-		return settled, true, true
+		return true, true
 	case v == client.Suspect && wrotePart(a):
 		if q.kind() != split.KeepsGood {
 			q.learn(split.KeepsGood)
 		}
-		return 0, false, false
+		return false, false
 	case v == client.Suspect && m == patient && q.mayTryOlder(l, a):
 		if s.refusalIsReal(p, l, a, wire.V1) && !l.triedOlder {
 			l.tryOlder()
 		}
-		return 0, false, true
+		return false, true
 	case v == client.Suspect && m == parts && !q.proto.IsProven() && q.mayTryOlder(l, a),
 		v == client.Discard && q.cfg.ProtobufMessage == config.MessageAuto && m == patient && !q.proto.IsProven() && a.Status == http.StatusBadRequest && q.mayTryOlder(l, a) && q.proto.SpendTry():
 		l.tryOlder()
 		g.Release(p)
-		return 0, false, true
+		return false, true
 	default:
-		return 0, false, false
+		return false, false
 	}
 	if why, fellBack := q.proto.FallBack(a); fellBack {
 		q.fellBack(why)
 	}
-	return 0, false, true
+	return false, true
 }
 
 // discard gives up samples after a 4xx that has no follow-up. If the target reports how many samples it did not write,
@@ -113,9 +114,9 @@ func (s *shard) discard(points []point, a client.Answer) {
 	}
 	if delivered > 0 {
 		s.q.delivered(samples[:delivered], false)
-		s.w.settleAll(samples[:delivered], wal.Outcome{Delivered: 1})
+		s.w.settleAll(samples[:delivered], queue.Outcome{Delivered: 1})
 	}
-	s.bury(samples[delivered:], a, wal.Rejected)
+	s.bury(samples[delivered:], a, queue.Rejected)
 }
 
 // learnVersion learns from an answer which versions the target accepts.

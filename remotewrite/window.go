@@ -59,11 +59,11 @@ type window struct {
 
 	// Used only by the reader.
 	perShard [][]point
-	seen     []bool // by wal.Series.Slot
-	active   int    // number of series seen
-	commit   uint64 // of the entry being admitted
-	unsure   bool   // that entry is in doubt
-	recheck  bool   // a sample of that entry may have been given up
+	seen     []uint64 // a bit for each wal.Series.Slot
+	active   int      // number of series seen
+	commit   uint64   // of the entry being admitted
+	unsure   bool     // that entry is in doubt
+	recheck  bool     // a sample of that entry may have been given up
 }
 
 func newWindow(q *lane, shards int) *window {

@@ -11,7 +11,7 @@ import (
 
 	"hwsagent/remotewrite/client"
 	"hwsagent/remotewrite/reply"
-	"hwsagent/wal"
+	"hwsagent/wal/queue"
 )
 
 // TestWords: only the words of a receiver's database say that a sample is late or too old, and only for the
@@ -95,7 +95,7 @@ func TestBorrowedWords(t *testing.T) {
 					r.round(20)
 					time.Sleep(15 * time.Second)
 				}
-				if o := r.log.outcome(); o.Lost() != 0 || o.Dropped[wal.Resent] != 0 {
+				if o := r.log.outcome(); o.Lost() != 0 || o.Dropped[queue.Resent] != 0 {
 					t.Errorf("while everything is refused: outcomes %+v", o)
 				}
 				to.set(func() { ill = false })
@@ -121,7 +121,7 @@ func TestDuplicates(t *testing.T) {
 			r.round(4)
 			time.Sleep(15 * time.Second)
 		}
-		if o, s := r.log.outcome(), r.q.Status(); o.Lost() < 28 || o.Dropped[wal.Rejected] == 0 || o.Delivered+o.Dropped[wal.Resent] > 0 || s.State == StateHeld {
+		if o, s := r.log.outcome(), r.q.Status(); o.Lost() < 28 || o.Dropped[queue.Rejected] == 0 || o.Delivered+o.Dropped[queue.Resent] > 0 || s.State == StateHeld {
 			t.Errorf("outcomes %+v, state %q (%s)", o, s.State, s.Why)
 		}
 		r.end()

@@ -3,6 +3,8 @@ package wal
 import (
 	"errors"
 	"fmt"
+
+	"hwsagent/wal/queue"
 )
 
 // Adopt moves the queue of target from, with its ledger and pause, to target to, for a renamed
@@ -35,7 +37,7 @@ func (ts *targets) adopt(from, to string) error {
 	case old == nil:
 		return fmt.Errorf("%w %q", ErrNoTarget, from)
 	}
-	if err := CheckName(to); err != nil {
+	if err := queue.CheckName(to); err != nil {
 		return err
 	}
 	st, err := old.bequeath(was)
@@ -69,14 +71,14 @@ func (ts *targets) adopt(from, to string) error {
 }
 
 // bequeath checks that the queue may go to next, which may be nil, and returns the savepoint to store for next.
-func (t *target) bequeath(next *target) (st storedSavepoint, err error) {
+func (t *target) bequeath(next *target) (st queue.Stored, err error) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	if t.open {
 		return st, fmt.Errorf("%w: %q", ErrWanted, t.name)
 	}
 	st = t.storedLocked()
-	st.Savepoint = t.sp.clone()
+	st.Savepoint = t.sp.Clone()
 	st.Orphan = 0
 	if next == nil {
 		return st, nil

@@ -10,6 +10,8 @@ import (
 	"testing"
 	"testing/synctest"
 	"time"
+
+	"hwsagent/wal/queue"
 )
 
 // renamed is a log with a target that has delivered the first of three commits and is no
@@ -221,13 +223,13 @@ func TestAdoptRefuses(t *testing.T) {
 		defer l.Close()
 		refused := func(from, to string, want error) {
 			t.Helper()
-			before := [2]Ledger{}
+			before := [2]queue.Ledger{}
 			before[0], _ = l.Account("old")
 			before[1], _ = l.Account("new")
 			if err := l.Adopt(from, to); err == nil || want != nil && !errors.Is(err, want) {
 				t.Errorf("from %s to %s: %v, want %v", from, to, err, want)
 			}
-			after := [2]Ledger{}
+			after := [2]queue.Ledger{}
 			after[0], _ = l.Account("old")
 			after[1], _ = l.Account("new")
 			if before != after {

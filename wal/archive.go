@@ -8,6 +8,7 @@ import (
 	"path/filepath"
 
 	"hwsagent/wal/internal/disk"
+	"hwsagent/wal/queue"
 )
 
 // Archive reads the commits that a log had when OpenArchive was called, without being a target
@@ -18,6 +19,7 @@ type Archive struct {
 	segments disk.Directory
 	tail     *fileTail
 	cursor   *cursor
+	found    *findings
 	total    int64 // bytes of all segments
 	within   bool  // reading begins inside the log: Missing of the first entry is unknown
 }
@@ -58,7 +60,9 @@ func (a *Archive) open(saves disk.Directory, after uint64) error {
 	for _, s := range a.tail.list {
 		a.total += s.End
 	}
-	a.cursor = newCursor(a.tail, slog.New(slog.DiscardHandler)) // the cursor that delivers reports damage
+	silent := slog.New(slog.DiscardHandler) // the cursors that deliver report damage
+	a.found = newFindings(silent)
+	a.cursor = newCursor(a.tail, silent, a.found)
 	start, err := oldest(a.tail)
 	if err != nil {
 		return err
@@ -80,7 +84,7 @@ func (a *Archive) Next() (*Entry, error) {
 	case e == nil:
 		return nil, io.EOF
 	case a.within:
-		e.Missing, a.within = Outcome{}, false
+		e.Missing, a.within = queue.Outcome{}, false
 	}
 	return e, nil
 }
@@ -104,7 +108,7 @@ func (a *Archive) Head() Mark { return a.tail.mark }
 // Skipped counts unreadable data: bytes of damage in the segments read to their end, and
 // missing segments.
 func (a *Archive) Skipped() (bytes, segments int64) {
-	return a.cursor.damaged.Load(), a.cursor.holes.Load()
+	return a.found.damaged.Load(), a.found.holes.Load()
 }
 
 // Close closes the files.

@@ -15,6 +15,7 @@ import (
 
 	"hwsagent/wal/internal/segment"
 	"hwsagent/wal/internal/segmenttest"
+	"hwsagent/wal/queue"
 )
 
 // Records that stop short of their fields are refused, wherever they stop, and no more
@@ -34,7 +35,7 @@ func TestShortRecords(t *testing.T) {
 		if err := d.decode(whole[:size]); err != nil {
 			refused++
 		}
-		if n := len(d.entry.Histograms); n > 2 {
+		if n := len(d.to.entry.Histograms); n > 2 {
 			t.Errorf("%d histograms in %d of %d bytes", n, size, len(whole))
 		}
 	}
@@ -131,7 +132,7 @@ func TestRefusedWhereASegmentBegins(t *testing.T) {
 		if segments, bytes := l.index.usage(); accepted < 2 || accepted == 100 || segments != accepted || bytes > o.MaxBytes {
 			t.Fatalf("%d commits in %d segments, %d bytes", accepted, segments, bytes)
 		}
-		if got, missing := drain(t, l, r); len(got) != accepted || missing != (Outcome{}) {
+		if got, missing := drain(t, l, r); len(got) != accepted || missing != (queue.Outcome{}) {
 			t.Errorf("read %d of %d commits, missing %+v", len(got), accepted, missing)
 		}
 		time.Sleep(2 * time.Second) // savepoints, and what is delivered goes

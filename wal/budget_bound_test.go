@@ -15,6 +15,7 @@ import (
 	"github.com/prometheus/prometheus/storage"
 
 	"hwsagent/wal/internal/segment"
+	"hwsagent/wal/queue"
 )
 
 // checkBudget checks the bound that docs/adr/0005 states: the log has no more bytes than
@@ -130,7 +131,7 @@ func driveBudget(t *testing.T, rnd *rand.Rand, giants bool) (run budgetRun) {
 			}
 		}
 		if rnd.IntN(2) == 0 {
-			if _, missing := ackAll(t, l, live); missing != (Outcome{}) {
+			if _, missing := ackAll(t, l, live); missing != (queue.Outcome{}) {
 				t.Fatalf("missing %+v", missing)
 			}
 		}
@@ -139,7 +140,7 @@ func driveBudget(t *testing.T, rnd *rand.Rand, giants bool) (run budgetRun) {
 	}
 	for _, name := range []string{"dead", "live"} {
 		a, _ := l.Account(name)
-		run.dropped += int(a.Dropped[Budget])
+		run.dropped += int(a.Dropped[queue.Budget])
 		if !a.Balanced() || o.OnFull == Reject && a.Lost() > 0 {
 			t.Errorf("account of %s: %+v", name, a)
 		}

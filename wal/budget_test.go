@@ -9,10 +9,12 @@ import (
 	"time"
 
 	"github.com/prometheus/prometheus/storage"
+
+	"hwsagent/wal/queue"
 )
 
 // ackAll gives everything up to the head its outcome, except what was dropped.
-func ackAll(t *testing.T, l *Log, r *Reader) (delivered uint64, missing Outcome) {
+func ackAll(t *testing.T, l *Log, r *Reader) (delivered uint64, missing queue.Outcome) {
 	t.Helper()
 	for sp := r.Savepoint(); sp.Acked().Commit < l.head().Commit; sp = r.Savepoint() {
 		e := nextEntry(t, r)
@@ -51,7 +53,7 @@ func TestDropOldest(t *testing.T) {
 				t.Fatal(err)
 			}
 			n, missing := ackAll(t, l, live)
-			if delivered += n; missing != (Outcome{}) {
+			if delivered += n; missing != (queue.Outcome{}) {
 				t.Errorf("the live target misses %+v", missing)
 			}
 			if checkBudget(t, l, o.MaxBytes, false) {
@@ -64,7 +66,7 @@ func TestDropOldest(t *testing.T) {
 			t.Errorf("live target got %d of %d", delivered, total)
 		}
 		before := dead.Ledger()
-		if !before.Balanced() || before.Dropped[Budget] == 0 || before.Appended != total {
+		if !before.Balanced() || before.Dropped[queue.Budget] == 0 || before.Appended != total {
 			t.Errorf("ledger of the dead target: %+v", before)
 		}
 		// The savepoints knew of the drop before the segments went.
@@ -75,11 +77,11 @@ func TestDropOldest(t *testing.T) {
 		dead = openReader(t, l, "dead", ReaderOptions{})
 		got, missing := ackAll(t, l, dead)
 		after := dead.Ledger()
-		if !after.Balanced() || after.Dropped[Budget] != before.Dropped[Budget] || missing != (Outcome{}) {
+		if !after.Balanced() || after.Dropped[queue.Budget] != before.Dropped[queue.Budget] || missing != (queue.Outcome{}) {
 			t.Errorf("ledger after a power cut: %+v, missing %+v; before: %+v", after, missing, before)
 		}
-		if got+after.Dropped[Budget] != total {
-			t.Errorf("got %d and dropped %d of %d", got, after.Dropped[Budget], total)
+		if got+after.Dropped[queue.Budget] != total {
+			t.Errorf("got %d and dropped %d of %d", got, after.Dropped[queue.Budget], total)
 		}
 		_ = dead.Close()
 		_ = l.Close()
@@ -290,7 +292,7 @@ func TestLittleFreeSpaceReplaces(t *testing.T) {
 				}
 			}
 			g := r.Ledger()
-			if !g.Balanced() || g.Dropped[Budget] == 0 || g.Pending < 30_000 {
+			if !g.Balanced() || g.Dropped[queue.Budget] == 0 || g.Pending < 30_000 {
 				t.Errorf("ledger %+v", g)
 			}
 			free(1 << 40)
@@ -298,7 +300,7 @@ func TestLittleFreeSpaceReplaces(t *testing.T) {
 			if after := r.Ledger(); l.Status().Bytes < before.Bytes+3*o.SegmentBytes || after.Lost() > g.Lost()+600 {
 				t.Errorf("with room again: %+v, ledger %+v", l.Status(), after)
 			}
-			if n, missing := ackAll(t, l, r); n != r.Ledger().Delivered || missing != (Outcome{}) || !r.Ledger().Balanced() {
+			if n, missing := ackAll(t, l, r); n != r.Ledger().Delivered || missing != (queue.Outcome{}) || !r.Ledger().Balanced() {
 				t.Errorf("%d delivered, missing %+v, ledger %+v", n, missing, r.Ledger())
 			}
 			_ = r.Close()
@@ -360,7 +362,7 @@ func TestOldestPendingAfterADrop(t *testing.T) {
 		}
 		g, got := r.Ledger(), r.OldestPending()
 		want := time.Now().Add(-time.Duration(g.Pending/100) * time.Second)
-		if g.Dropped[Budget] < 1000 || got.Sub(want).Abs() > 2*time.Second {
+		if g.Dropped[queue.Budget] < 1000 || got.Sub(want).Abs() > 2*time.Second {
 			t.Errorf("oldest pending %v, want %v; ledger %+v", got, want, g)
 		}
 		_ = r.Close()

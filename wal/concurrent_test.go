@@ -15,6 +15,8 @@ import (
 
 	"github.com/prometheus/prometheus/model/labels"
 	"github.com/prometheus/prometheus/storage"
+
+	"hwsagent/wal/queue"
 )
 
 // testSeed is random, or what HWSAGENT_SEED says; it is printed.
@@ -115,7 +117,7 @@ func committersOnAFailingDisk(t *testing.T, rnd *rand.Rand) int {
 				t.Fatal(err)
 			}
 			last = e.End.Commit
-			if e.Missing != (Outcome{}) {
+			if e.Missing != (queue.Outcome{}) {
 				t.Errorf("%s: missing %+v", what, e.Missing)
 			}
 			for _, s := range e.Samples {

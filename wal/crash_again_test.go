@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"hwsagent/wal/internal/segment"
+	"hwsagent/wal/queue"
 )
 
 // What TestCrashes has found about commits that are logged twice, because a write or an
@@ -39,7 +40,7 @@ func TestAnnouncementLostBeforeLoggingAgain(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			r.Advance(e.End, Outcome{Delivered: e.Count()})
+			r.Advance(e.End, queue.Outcome{Delivered: e.Count()})
 		}
 		if err := commitFloats(l, 9, 3, 3); err != nil {
 			t.Fatal(err)
@@ -57,7 +58,7 @@ func TestAnnouncementLostBeforeLoggingAgain(t *testing.T) {
 		}
 		defer r.Close()
 		got, missing := drain(t, l, r)
-		if g := r.Ledger(); !slices.Equal(got, []float64{3, 4}) || missing != (Outcome{}) || g.Delivered != 30 {
+		if g := r.Ledger(); !slices.Equal(got, []float64{3, 4}) || missing != (queue.Outcome{}) || g.Delivered != 30 {
 			t.Errorf("read %v, missing %+v: %+v", got, missing, g)
 		}
 	})
@@ -87,7 +88,7 @@ func TestTakenBesideLoggingAgain(t *testing.T) {
 					l.targets.enforceBacklog(l)
 				}
 				drain(t, l, r)
-				if g := r.Ledger(); g.Dropped[Budget] != 9 || g.Lost() != 9 {
+				if g := r.Ledger(); g.Dropped[queue.Budget] != 9 || g.Lost() != 9 {
 					t.Errorf("%s took the first segment, which has 9 samples: %+v", tc.by, g)
 				}
 			})
@@ -103,7 +104,7 @@ func TestDamageBesideLoggingAgain(t *testing.T) {
 			l, r := headerOnly(t, lives, func(file []byte) {
 				file[commitEnds(t, 0, file)[0]+12] ^= 1 // in the second commit
 			})
-			if got, missing := drain(t, l, r); !slices.Equal(got[:2], []float64{0, 2}) || missing.Dropped[Damage] != 3 || missing.Lost() != 3 {
+			if got, missing := drain(t, l, r); !slices.Equal(got[:2], []float64{0, 2}) || missing.Dropped[queue.Damage] != 3 || missing.Lost() != 3 {
 				t.Errorf("lives=%d: read %v, missing %+v", lives, got, missing)
 			}
 		})

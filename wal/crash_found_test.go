@@ -10,6 +10,7 @@ import (
 	"testing/synctest"
 
 	"hwsagent/wal/internal/segment"
+	"hwsagent/wal/queue"
 )
 
 // What TestCrashes has found, each in as few steps as it takes.
@@ -61,7 +62,7 @@ func TestCrashWhileLoggingAgain(t *testing.T) {
 					}
 					defer r.Close()
 					got, missing := drain(t, l, r)
-					if missing != (Outcome{}) {
+					if missing != (queue.Outcome{}) {
 						t.Errorf("written=%d, again=%d: missing %+v", written, again, missing)
 					}
 					return got

@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"math/rand/v2"
+	"slices"
 	"sync"
 	"syscall"
 	"testing"
@@ -12,6 +13,8 @@ import (
 
 	"github.com/prometheus/prometheus/model/labels"
 	"github.com/prometheus/prometheus/storage"
+
+	"hwsagent/wal/queue"
 )
 
 // crashLife is one log's life through several crashes.
@@ -22,6 +25,8 @@ type crashLife struct {
 	dir     string
 	options Options
 	pace    time.Duration // of commits
+	ahead   int           // replaces maxAhead
+	forgets bool          // the log forgets series that go on
 	targets []*crashTarget
 	labels  [3][]labels.Labels // by committer and index
 
@@ -47,8 +52,8 @@ type crashTarget struct {
 	live   crashLane // what comes after everything that was delivered
 	back   crashLane // the backlog
 
-	told  uint64    // greatest commit number whose outcome was told
-	saved Savepoint // when the process ended
+	told  uint64          // greatest commit number whose outcome was told
+	saved queue.Savepoint // when the process ended
 }
 
 // crashLane is one lane of a target.
@@ -65,6 +70,8 @@ func pick[T any](rng *rand.Rand, choices ...T) T { return choices[rng.IntN(len(c
 func newCrashLife(seed uint64, dir string) *crashLife {
 	rng := rand.New(rand.NewPCG(seed, 1))
 	c := &crashLife{machine: newMachine(rand.New(rand.NewPCG(seed, 2))), rng: rng, dir: dir}
+	c.ahead = []int{0, 1, 2000}[seed%3]
+	c.forgets = slices.Contains([]uint64{4, 6, 7, 9, 10, 12}, seed%13)
 	c.orphaned = map[int]uint64{}
 	c.oracle.fail = func(format string, args ...any) {
 		if c.broken == nil {
@@ -122,6 +129,7 @@ func (c *crashLife) run(t testing.TB) {
 				synctest.Wait()
 				l.Reconfigure(c.options.Settings)
 				c.runs(l)
+				l.targets.reading.ahead = c.ahead
 				l.series.ref = 1 << 20 // so that sizes are the same in each run
 				view := c.reopened(l, since, c.tally)
 				for _, s := range view { // but for the IDs of log and segments, which are random
@@ -263,6 +271,9 @@ func (c *crashLife) committer(ctx context.Context, l *Log, k int, rng *rand.Rand
 				c.fail("append: %v", err)
 			}
 		}
+		if c.forgets && id%3 == 0 {
+			c.forget(l.series, uint64(id))
+		}
 		c.committing++
 		err := app.Commit()
 		if c.committing--; err == nil {
@@ -275,6 +286,15 @@ func (c *crashLife) committer(ctx context.Context, l *Log, k int, rng *rand.Rand
 		c.answer(id, err, always)
 		c.note("commit", crashIndex(id), fmt.Sprint(err))
 	}
+}
+
+// forget makes the log forget a quarter of its series, also those of open batches.
+func (c *crashLife) forget(m *seriesMap, id uint64) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	before := m.byRef.Len()
+	m.forgetLocked(func(s *memSeries) bool { return (s.ref+id)%4 == 0 })
+	c.tally.Forgotten += before - m.byRef.Len()
 }
 
 // series is the i-th series of a committer.

@@ -11,6 +11,8 @@ import (
 
 	"github.com/prometheus/prometheus/model/labels"
 	"github.com/prometheus/prometheus/storage"
+
+	"hwsagent/wal/queue"
 )
 
 // sickness is what is wrong with a disk: from the n-th operation on, as the kernel
@@ -145,7 +147,7 @@ func sickLife(t *testing.T, cause sickness, sync time.Duration) bool {
 				missing += uint64(c.samples)
 			}
 		}
-		if g.Pending != 0 || g.Lost() != g.Dropped[Budget] || missing > g.Dropped[Budget] {
+		if g.Pending != 0 || g.Lost() != g.Dropped[queue.Budget] || missing > g.Dropped[queue.Budget] {
 			t.Errorf("reader %d has not got %d samples at the end: %+v", k, missing, g)
 		}
 	}

@@ -4,10 +4,11 @@ import (
 	"math"
 
 	"fmt"
-	"log/slog"
 	"slices"
 	"sync"
 	"time"
+
+	"hwsagent/wal/queue"
 )
 
 // acceptableLoss is how old an acknowledged commit may be that a power cut takes under
@@ -25,14 +26,15 @@ const (
 
 // asked is a commit that was asked for.
 type asked struct {
-	samples int
-	fate    fate
-	began   time.Time
-	at      time.Time // of the answer
-	safe    bool      // nothing may take it any more
-	over    bool      // refused, and the log has been written since: never to be read
-	lost    bool      // to a power cut: never to be read again
-	session int
+	samples   int
+	fate      fate
+	began     time.Time
+	at        time.Time // of the answer
+	safe      bool      // nothing may take it any more
+	over      bool      // refused, and the log has been written since: never to be read
+	lost      bool      // to a power cut: never to be read again
+	mayReturn bool      // lost, or let go while the log was opened: a power cut may undo the removal of its segment
+	session   int
 
 	orphaned bool // a power cut has taken the announcement of some of its series
 }
@@ -100,7 +102,7 @@ func (o *oracle) identify(e *Entry) int {
 		o.fail("an entry of %d samples with time %d was never committed", len(e.Samples), id)
 		return -1
 	}
-	if gone := o.commits[id].samples - len(e.Samples); gone > 0 && e.Missing.Dropped[Damage] >= uint64(gone) {
+	if gone := o.commits[id].samples - len(e.Samples); gone > 0 && e.Missing.Dropped[queue.Damage] >= uint64(gone) {
 		// Its series were announced in a commit that a power cut took.
 		o.orphaned[id] = uint64(gone)
 	} else if gone != 0 {
@@ -127,7 +129,7 @@ func (o *oracle) read(l *Log) (view []seen, damage, hollow uint64) {
 		o.fail("find the oldest commit: %v", err)
 		return nil, 0, 0
 	}
-	c := newCursor(l, slog.New(slog.DiscardHandler))
+	c := newSilentCursor(l)
 	defer c.close()
 	c.place(start, Mark{})
 	for head := l.head(); ; {
@@ -138,9 +140,9 @@ func (o *oracle) read(l *Log) (view []seen, damage, hollow uint64) {
 		if e == nil || err != nil {
 			return view, damage, hollow
 		}
-		damage += e.Missing.Dropped[Damage]
+		damage += e.Missing.Dropped[queue.Damage]
 		if e.Count() == 0 {
-			hollow += e.Missing.Dropped[Damage]
+			hollow += e.Missing.Dropped[queue.Damage]
 		}
 		if id := o.identify(e); id >= 0 {
 			view = append(view, seen{id, e.End.Segment, e.End})
@@ -168,6 +170,8 @@ func (o *oracle) reopened(l *Log, after crash, t *tally) []seen {
 		switch {
 		case there[id]:
 			o.fail("commit %d is there twice", id)
+		case c.lost && c.mayReturn && after.power:
+			c.lost = false
 		case c.lost:
 			o.fail("commit %d was lost and is back", id)
 		case c.over:
@@ -186,8 +190,11 @@ func (o *oracle) reopened(l *Log, after crash, t *tally) []seen {
 	for _, s := range o.view {
 		id, c := s.id, &o.commits[s.id]
 		prefix = prefix && !there[id]
-		if prefix && s.segment < first && len(now) > 0 && !o.mayBeCut(c, after) {
-			continue // let go while the log was opened; the targets' ledgers will tell
+		if prefix && s.segment < first && len(now) > 0 {
+			if !o.mayBeCut(c, after) {
+				continue // let go while the log was opened; the targets' ledgers will tell
+			}
+			c.mayReturn = true
 		}
 		if there[id] {
 			o.holeSamples, behind = o.holeSamples+behind, 0

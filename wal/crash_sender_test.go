@@ -6,6 +6,8 @@ import (
 	"math/rand/v2"
 	"slices"
 	"time"
+
+	"hwsagent/wal/queue"
 )
 
 // openTargets opens the targets of the n-th process, and judges their savepoints.
@@ -55,16 +57,16 @@ func (f *crashTarget) again(l *crashLane) {
 func (c *crashLife) judge(f *crashTarget, t *target, l *Log) {
 	sp := t.savepoint()
 	position := f.saved.Acked()
-	if ahead, ok := beyond(sp, f.saved); ok && f.known && sp.Outcome.Dropped[Budget] <= f.saved.Outcome.Dropped[Budget] {
+	if ahead, ok := beyond(sp, f.saved); ok && f.known && sp.Outcome.Dropped[queue.Budget] <= f.saved.Outcome.Dropped[queue.Budget] {
 		c.fail("the savepoint of %s has %v, ahead of what had an outcome: %v", f.name, ahead, f.saved.Done)
 	}
-	if position.Commit > f.told && sp.Outcome.Dropped[Budget] == 0 && c.options.MaxBytes == 0 && f.opts.MaxBacklog == 0 && f.told > 0 {
+	if position.Commit > f.told && sp.Outcome.Dropped[queue.Budget] == 0 && c.options.MaxBytes == 0 && f.opts.MaxBacklog == 0 && f.told > 0 {
 		c.fail("the savepoint of %s moved to %d, beyond %d, which was told", f.name, position.Commit, f.told)
 	}
 	if sp.High.Commit < f.live.sent {
 		c.fail("%s was sent commit %d, its reservation went to %d", f.name, f.live.sent, sp.High.Commit)
 	}
-	from, to, ok := sp.gap()
+	from, to, ok := sp.Gap()
 	if sent := f.back.sent; ok && from.Commit < sent && sent <= to.Commit && sp.Done[0].High.Commit < sent {
 		c.fail("%s was sent commit %d of its backlog, its reservation went to %d", f.name, sent, sp.Done[0].High.Commit)
 	}
@@ -77,15 +79,15 @@ func (c *crashLife) judge(f *crashTarget, t *target, l *Log) {
 }
 
 // beyond finds a range of sp that is not within one of before.
-func beyond(sp, before Savepoint) (Range, bool) {
+func beyond(sp, before queue.Savepoint) (queue.Range, bool) {
 	for _, r := range sp.Done {
-		if r.From.Commit < r.To.Commit && !slices.ContainsFunc(before.Done, func(b Range) bool {
+		if r.From.Commit < r.To.Commit && !slices.ContainsFunc(before.Done, func(b queue.Range) bool {
 			return b.From.Commit <= r.From.Commit && r.To.Commit <= b.To.Commit && r.To.Total <= b.To.Total
 		}) {
 			return r, true
 		}
 	}
-	return Range{}, false
+	return queue.Range{}, false
 }
 
 // balanced judges a target's ledger.
@@ -94,11 +96,11 @@ func (c *crashLife) balanced(f *crashTarget) {
 	if !g.Balanced() {
 		c.fail("the ledger of %s does not add up: %+v", f.name, g)
 	}
-	if most := c.mostDamage(); g.Dropped[Damage] > most {
-		c.fail("%d samples of %s count as damage, %d may", g.Dropped[Damage], f.name, most)
+	if most := c.mostDamage(); g.Dropped[queue.Damage] > most {
+		c.fail("%d samples of %s count as damage, %d may", g.Dropped[queue.Damage], f.name, most)
 	}
-	if g.Dropped[PowerCut] > c.lostSamples {
-		c.fail("%d samples of %s count as lost to power cuts, %d were", g.Dropped[PowerCut], f.name, c.lostSamples)
+	if g.Dropped[queue.PowerCut] > c.lostSamples {
+		c.fail("%d samples of %s count as lost to power cuts, %d were", g.Dropped[queue.PowerCut], f.name, c.lostSamples)
 	}
 }
 
@@ -122,6 +124,9 @@ func (c *crashLife) sender(ctx context.Context, f *crashTarget, rng *rand.Rand) 
 				l = &f.back
 			}
 			if !c.more(f, l) {
+				if _, e, _ := l.step(); e != nil { // waiting at the head begins like this
+					c.fail("%s reads commit %d beyond the head", f.name, e.End.Commit)
+				}
 				break
 			}
 			if !c.deliver(ctx, f, l, rng) {
@@ -156,7 +161,14 @@ func (c *crashLife) more(f *crashTarget, l *crashLane) bool {
 
 // deliver delivers one entry of a lane; false if ctx has ended meanwhile.
 func (c *crashLife) deliver(ctx context.Context, f *crashTarget, l *crashLane, rng *rand.Rand) bool {
+	followed := l.Lane.at != nil
 	e, err := l.Next(ctx)
+	switch follows := l.Lane.at != nil; {
+	case followed && !follows:
+		c.tally.Cut++
+	case follows && l.reading.followers > 1:
+		c.tally.Shared++
+	}
 	if errors.Is(err, ErrCaughtUp) {
 		l.Rewind()
 		f.again(l)
@@ -236,7 +248,7 @@ func (c *crashLife) drain(ctx context.Context, f *crashTarget) {
 			missing += uint64(o.samples)
 		}
 	}
-	if missing > g.Dropped[Budget] {
+	if missing > g.Dropped[queue.Budget] {
 		c.fail("%d samples never came to %s, and its ledger says %+v", missing, f.name, g)
 	}
 }

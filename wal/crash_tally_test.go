@@ -8,6 +8,8 @@ type tally struct {
 	Struck         map[string]int // crashes by their kind and operation
 	Faults         int            // operations of the disk that failed
 	Torn           int            // files with a write of which a cut left a part
+	Shared         int            // entries of a reading that several targets followed
+	Cut            int            // lanes that had to leave the reading
 	Splits         int            // how often the newest was let go first
 	Gaps           int            // savepoints with a backlog that a crash has left
 
@@ -16,6 +18,7 @@ type tally struct {
 	Unforgiven int           // acknowledged commits beyond that
 	Survivors  int           // commits that nobody had an answer of and that were taken in
 	Holes      int           // lives in which a cut took a commit and left one behind it
+	Forgotten  int           // series that the log forgot, some of them while a batch had samples of them
 	Stock      int           // logs in which Prometheus' reader found the same commits
 
 	// Ended counts what came while a segment that had ended was synced behind the next one.
@@ -35,6 +38,8 @@ func (s *tally) add(o *tally) {
 	}
 	s.Faults += o.Faults
 	s.Torn += o.Torn
+	s.Shared += o.Shared
+	s.Cut += o.Cut
 	s.Splits += o.Splits
 	s.Gaps += o.Gaps
 	s.Lost += o.Lost
@@ -42,6 +47,7 @@ func (s *tally) add(o *tally) {
 	s.Unforgiven += o.Unforgiven
 	s.Survivors += o.Survivors
 	s.Holes += o.Holes
+	s.Forgotten += o.Forgotten
 	s.Stock += o.Stock
 }
 

@@ -6,16 +6,17 @@ import (
 	"io/fs"
 	"log/slog"
 	"slices"
-	"sync/atomic"
 
 	"hwsagent/wal/internal/segment"
+	"hwsagent/wal/queue"
 )
 
-// cursor reads the log commit by commit for one target. It is not safe for concurrent
-// use.
+// cursor reads the log commit by commit, for one target or for all that are at the head (see reading). It is not
+// safe for concurrent use.
 type cursor struct {
-	tail tail
-	log  *slog.Logger
+	tail  tail
+	log   *slog.Logger
+	found finder // counts damage
 
 	// last is the mark of the last entry returned, or where the cursor was placed. The
 	// cursor skips commits with numbers up to it.
@@ -31,19 +32,27 @@ type cursor struct {
 	reader segment.Reader
 	decode *entryDecoder
 
-	// powerCut counts the samples that the headers passed since last declare lost.
-	powerCut uint64
+	ready   bool // the reader is at a commit that next has not returned
+	refused bool // the disk refused the last read
 
-	// Totals since the cursor was created: bytes skipped as damage, in segments up to
-	// counted, and missing segment numbers below the highest opened.
-	damaged  atomic.Int64
-	counted  int
-	holes    atomic.Int64
-	furthest int
+	// again reads a later segment that repeats commits of the open one, after damage to them; nil before. It is at the same mark.
+	again *cursor
+
+	// cuts are the samples that power cuts took, as the headers passed say, without overlaps. Those up to last do not matter.
+	cuts []span
 }
 
-func newCursor(t tail, log *slog.Logger) *cursor {
-	return &cursor{tail: t, log: log, decode: newEntryDecoder(t.pool()), counted: -1, furthest: -1}
+// span is the samples with totals after from, up to and including to.
+type span struct{ from, to uint64 }
+
+func newCursor(t tail, log *slog.Logger, found finder) *cursor {
+	return &cursor{tail: t, log: log, found: found, decode: newEntryDecoder(t.pool())}
+}
+
+// newSilentCursor creates a cursor that does not report damage, because the cursors that deliver do.
+func newSilentCursor(t tail) *cursor {
+	silent := slog.New(slog.DiscardHandler)
+	return newCursor(t, silent, newFindings(silent))
 }
 
 // place moves the cursor behind the mark after, which belongs to the tail's log. The cursor
@@ -51,48 +60,155 @@ func newCursor(t tail, log *slog.Logger) *cursor {
 func (c *cursor) place(after, end Mark) {
 	number := locate(c.tail, after)
 	c.close()
-	c.last, c.end, c.want, c.powerCut = after, end, number, 0
+	c.last, c.end, c.want, c.cuts = after, end, number, nil
 }
 
 // arrived reports whether the cursor has returned all entries up to its end.
 func (c *cursor) arrived() bool { return c.end != (Mark{}) && c.last.Commit >= c.end.Commit }
 
-// close closes the open segment, if there is one.
+// close closes the open segment, if there is one, and reports the damage found in it.
 func (c *cursor) close() {
 	if c.file == nil {
 		return
 	}
-	if n := c.reader.Skipped(); n > 0 && c.want > c.counted {
-		c.damaged.Add(n)
-		c.counted = c.want
-		c.log.Warn("Skipped damage in the log", "segment", segment.Name(c.want), "bytes", n)
+	c.found.add(finding{segment: c.want, skipped: c.reader.Skipped()})
+	c.shut()
+}
+
+// shut closes the open segment, if there is one, when the damage in it is reported by a cursor that reads it again, or
+// reads on in it.
+func (c *cursor) shut() {
+	if c.file == nil {
+		return
 	}
 	if err := c.file.Close(); err != nil {
 		c.log.Warn("Cannot close segment", "segment", segment.Name(c.want), "err", err)
 	}
-	c.file = nil
+	c.file, c.ready = nil, false
+	if o := c.again; o != nil {
+		o.shut()
+		o.decode.series.later = c.decode.series.later
+		o.decode.series.letGo(releases{tables: o.decode.series.refs[:]})
+		c.again = nil
+	}
 }
 
-// release closes the open segment and releases all series. The next read starts at the beginning of the segment
-// again.
+// release closes the open segment, and releases all series and buffers, that of the last entry included. The next read
+// starts at the beginning of the segment again.
 func (c *cursor) release() {
 	c.close()
+	c.abandon()
+}
+
+// abandon is release for a cursor at the same place as another one, which will report the damage in the open segment.
+func (c *cursor) abandon() {
+	c.shut()
 	c.decode.series.release()
+	c.reader, c.decode = segment.Reader{}, newEntryDecoder(c.tail.pool())
 }
 
 // next returns the entry after last, or nil if there is none up to the head. Errors are
 // those of the disk; the caller may retry.
 func (c *cursor) next(head Mark) (*Entry, error) {
+	at, err := c.seek(head)
+	if at == nil || err != nil {
+		return nil, err
+	}
+	commit := at.reader.Commit
+	if c.end != (Mark{}) && commit.Number > c.end.Commit {
+		return c.stop(), nil
+	}
+	e := c.decodeFrom(at)
+	if e.Count() < commit.Samples {
+		// Announcements of its series are lost here.
+		whole, err := at.elsewhere(head)
+		if err != nil {
+			return nil, err
+		}
+		if whole != nil && whole.reader.Commit.Number == commit.Number {
+			had := e.Count()
+			if e = c.decodeFrom(whole); e.Count() > had {
+				at = whole
+			} else {
+				e = c.decodeFrom(at)
+			}
+		}
+	}
+	at.ready = false
+	e.End = at.reader.Mark()
+	if at != c {
+		e.End = c.here(e.End)
+	}
+	e.End.Log = head.Log // a damaged segment has no header
+	e.MinT, e.MaxT = commit.MinT, commit.MaxT
+	e.Missing = c.missing(commit, e.Count())
+	c.last = e.End
+	return e, nil
+}
+
+// seek moves to the next commit after last. It returns the cursor that is at the commit, nil if there is none up to the head:
+// c, or a cursor in a later segment that repeats a commit which the open segment has lost.
+func (c *cursor) seek(head Mark) (*cursor, error) {
+	if ok, err := c.find(head); !ok || err != nil {
+		return nil, err
+	}
+	commit := &c.reader.Commit
+	if commit.Total-commit.Samples == c.last.Total {
+		return c, nil
+	}
+	lost, err := c.elsewhere(head)
+	if err != nil {
+		return nil, err
+	}
+	if lost != nil && lost.reader.Commit.Number < commit.Number {
+		return lost, nil
+	}
+	return c, nil
+}
+
+// elsewhere returns a cursor that is at the next commit after last in a later segment, which was begun after an error and
+// repeats the commits that were not durable; nil if there is none. Damage may have taken some commits of either segment.
+func (c *cursor) elsewhere(head Mark) (*cursor, error) {
+	if c.again == nil {
+		segments := c.tail.segments()
+		i := slices.IndexFunc(segments, func(s segment.Info) bool {
+			return s.Number > c.want && s.Known() && s.Header.Commit < c.reader.Commit.Number
+		})
+		if i < 0 {
+			return nil, nil
+		}
+		c.again = newSilentCursor(c.tail)
+		c.again.want = segments[i].Number
+	}
+	c.again.last = c.last
+	c.again.decode.series.later = c.decode.series.later
+	at, err := c.again.seek(head)
+	for _, s := range c.again.cuts { // its headers know of power cuts of which those of the open segment may not
+		c.cut(s)
+	}
+	return at, err
+}
+
+// find moves the reader to the next commit after last in the open segment or a later one; ok is false if there is none up
+// to the head.
+func (c *cursor) find(head Mark) (ok bool, err error) {
 	for c.want <= head.Segment {
 		if c.file == nil {
 			if ok, err := c.open(head); !ok || err != nil {
-				return nil, err
+				return false, err
 			}
+		}
+		if c.ready {
+			if c.isNext(head) {
+				return true, nil
+			}
+			c.skip()
+			c.ready = false
 		}
 		c.extend(head)
 		found, err := c.reader.Next()
-		if err != nil {
-			return nil, fmt.Errorf("read segment %s: %w", segment.Name(c.want), err)
+		if c.refused = err != nil; err != nil {
+			return false, fmt.Errorf("read segment %s: %w", segment.Name(c.want), err)
 		}
 		switch found {
 		case segment.FoundHeader:
@@ -104,18 +220,16 @@ func (c *cursor) next(head Mark) (*Entry, error) {
 			c.learn(c.reader.Debris)
 		case segment.FoundCommit:
 			c.learn(c.reader.Debris)
-			if e := c.take(head); e != nil {
-				return e, nil
-			}
+			c.ready = true
 		case segment.FoundNothing:
 			if !c.reader.IsFinal() {
-				return nil, nil
+				return false, nil
 			}
 			c.close()
 			c.want++
 		}
 	}
-	return nil, nil
+	return false, nil
 }
 
 // open opens the first existing segment from want on, up to that of the head.
@@ -131,11 +245,8 @@ func (c *cursor) open(head Mark) (ok bool, err error) {
 		if err != nil {
 			return false, fmt.Errorf("open segment %s: %w", segment.Name(s.Number), err)
 		}
-		if hole := s.Number - c.want; hole > 0 && s.Number > c.furthest {
-			c.holes.Add(int64(hole))
-			c.log.Warn("Segments of the log are missing", "from", segment.Name(c.want), "to", segment.Name(s.Number-1))
-		}
-		c.want, c.file, c.furthest = s.Number, f, max(c.furthest, s.Number)
+		c.found.add(finding{segment: s.Number, missing: s.Number - c.want})
+		c.want, c.file = s.Number, f
 		c.decode.series.turn()
 		if s.Number == head.Segment {
 			c.reader.Reset(f, s.Number, head.Offset, false)
@@ -170,76 +281,86 @@ func (c *cursor) pass(h segment.Header, head Mark) bool {
 		c.log.Warn("Skipping a segment of another log", "segment", segment.Name(c.want), "log", h.Log.String())
 		return false
 	}
-	if from := max(h.Found, c.last.Total); h.Total > from {
-		c.powerCut += h.Total - from
+	if h.Found < h.Total {
+		c.cut(span{h.Found, h.Total})
 	}
 	return true
 }
 
-// learn takes series announcements from records that belong to no valid commit.
-func (c *cursor) learn(rs segment.Records) {
-	rs.Each(func(rec []byte) {
-		// The writer writes no record that cannot be decoded. Such a record is damage that
-		// the checksums of fragments did not detect, and losing it has no effect here.
-		_ = c.decode.learn(rec)
-	})
+// cut adds samples to cuts.
+func (c *cursor) cut(s span) {
+	kept := c.cuts[:0]
+	for _, o := range c.cuts {
+		switch {
+		case o.from <= s.to && s.from <= o.to:
+			s = span{min(o.from, s.from), max(o.to, s.to)}
+		case o.to > c.last.Total:
+			kept = append(kept, o)
+		}
+	}
+	c.cuts = append(kept, s)
 }
 
-// take decodes the commit that the reader found. It returns nil if the commit was returned
-// before, comes again later, or cannot be valid.
-func (c *cursor) take(head Mark) *Entry {
-	commit := c.reader.Commit
-	switch {
-	case commit.Number <= c.last.Commit:
+// learn takes series announcements from records that belong to no valid commit.
+//
+// The writer writes no record that cannot be decoded. Such a record is damage that
+// the checksums of fragments did not detect, and losing it has no effect here.
+func (c *cursor) learn(rs segment.Records) { rs.Each(func(rec []byte) { _ = c.decode.learn(rec) }) }
+
+// skip takes series announcements from the reader's commit, and the ends of series if it was returned before. Any other commit may
+// not be valid.
+func (c *cursor) skip() {
+	if c.reader.Commit.Number > c.last.Commit {
 		c.learn(c.reader.Good)
-		return nil
-	case commit.Number > head.Commit || commit.Total > head.Total:
+		return
+	}
+	c.reader.Good.Each(func(rec []byte) { _ = c.decode.skim(rec) })
+}
+
+// isNext reports whether the reader's commit comes after last and can be valid.
+func (c *cursor) isNext(head Mark) bool {
+	commit := &c.reader.Commit
+	if commit.Number > head.Commit || commit.Total > head.Total {
 		// Assembled from pieces of other pages, or of another log.
 		c.log.Warn("Skipping a commit beyond the head of the log", "segment", segment.Name(c.want), "commit", commit.Number)
-		c.learn(c.reader.Good)
-		return nil
-	case commit.Total-commit.Samples != c.last.Total && c.comesAgain(commit.Number):
-		c.learn(c.reader.Good) // an earlier commit is lost here; a later segment repeats both
-		return nil
-	case c.end != (Mark{}) && commit.Number > c.end.Commit:
-		return c.stop()
+		return false
 	}
-	d := c.decode
+	return commit.Number > c.last.Commit
+}
+
+// decodeFrom decodes the commit of that cursor's reader, which is c or reads for c.
+func (c *cursor) decodeFrom(at *cursor) *Entry {
+	d := at.decode
+	d.to = c.decode.to
 	d.reset()
-	c.reader.Good.Each(func(rec []byte) {
+	at.reader.Good.Each(func(rec []byte) {
 		if err := d.decode(rec); err != nil {
-			c.log.Error("Cannot decode a record of the log", "segment", segment.Name(c.want), "commit", commit.Number, "err", err)
+			c.log.Error("Cannot decode a record of the log", "segment", segment.Name(at.want), "commit", at.reader.Commit.Number, "err", err)
 		}
 	})
-	e := &d.entry
-	if e.Count() < commit.Samples && c.comesAgain(commit.Number) {
-		return nil // announcements of its series are lost here; the repeated commit may be complete
+	return &d.to.entry
+}
+
+// here returns the mark of a commit from a later segment, with a place in the open one, before the commits that follow
+// there, so that the open segment is kept for a target at this mark.
+func (c *cursor) here(m Mark) Mark {
+	id := c.reader.Header.Segment
+	if m.Position, m.SegmentID = (Position{Segment: c.want}), id; c.last.Segment == c.want && c.last.SegmentID == id {
+		m.Offset = c.last.Offset
 	}
-	e.End = c.reader.Mark()
-	e.End.Log = head.Log // a damaged segment has no header
-	e.MinT, e.MaxT = commit.MinT, commit.MaxT
-	e.Missing = c.missing(commit, e.Count())
-	c.last, c.powerCut = e.End, 0
-	return e
+	return m
 }
 
 // stop returns an entry without samples that ends at the cursor's end. The commit there is
 // lost, because the cursor found a later one.
 func (c *cursor) stop() *Entry {
 	c.decode.reset()
-	e := &c.decode.entry
+	e := &c.decode.to.entry
 	e.End = c.end
 	e.MinT, e.MaxT = 0, 0
 	e.Missing = c.missing(segment.Commit{Number: c.end.Commit, Total: c.end.Total}, 0)
-	c.last, c.powerCut = c.end, 0
+	c.last = c.end
 	return e
-}
-
-// comesAgain reports whether a later segment repeats that commit of the open one: a segment
-// begun after an error starts with the commits that were not durable.
-func (c *cursor) comesAgain(number uint64) bool {
-	s := c.segment()
-	return s != nil && s.ComesAgain(number)
 }
 
 // segment returns the Info of the open segment; nil if it was removed.
@@ -254,8 +375,8 @@ func (c *cursor) segment() *segment.Info {
 }
 
 // missing counts the samples between last and the end of the commit that were not decoded.
-func (c *cursor) missing(commit segment.Commit, decoded uint64) Outcome {
-	var o Outcome
+func (c *cursor) missing(commit segment.Commit, decoded uint64) queue.Outcome {
+	var o queue.Outcome
 	begin := commit.Total - commit.Samples
 	if begin < c.last.Total || commit.Samples < decoded {
 		// The totals contradict each other. Deliver anyway; the ledger shows the error.
@@ -263,18 +384,24 @@ func (c *cursor) missing(commit segment.Commit, decoded uint64) Outcome {
 			"total", commit.Total, "samples", commit.Samples, "decoded", decoded, "total_before", c.last.Total)
 		return o
 	}
-	gap := begin - c.last.Total
-	o.Dropped[PowerCut] = min(gap, c.powerCut)
-	o.Dropped[Damage] = gap - o.Dropped[PowerCut] + commit.Samples - decoded
+	for _, s := range c.cuts {
+		if from, to := max(s.from, c.last.Total), min(s.to, begin); from < to {
+			o.Dropped[queue.PowerCut] += to - from
+		}
+	}
+	o.Dropped[queue.Damage] = begin - c.last.Total - o.Dropped[queue.PowerCut] + commit.Samples - decoded
 	return o
 }
 
 // giveUp treats the page that the disk refuses to read as damage. It returns false if no
 // segment is open.
 func (c *cursor) giveUp() bool {
-	if c.file == nil {
-		return false
+	switch {
+	case c.refused:
+		c.reader.SkipPage()
+		return true
+	case c.again != nil:
+		return c.again.giveUp()
 	}
-	c.reader.SkipPage()
-	return true
+	return false
 }

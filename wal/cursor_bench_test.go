@@ -1,7 +1,6 @@
 package wal
 
 import (
-	"log/slog"
 	"testing"
 
 	"hwsagent/wal/internal/segmenttest"
@@ -25,7 +24,7 @@ func BenchmarkCursorNext(b *testing.B) {
 		}
 		s.Commit(batch, ts, ts, append(recs, segmenttest.Samples(ts, refs...))...)
 	}
-	c := newCursor(newFakeLog(s), slog.New(slog.DiscardHandler))
+	c := newSilentCursor(newFakeLog(s))
 	defer c.close()
 	head := c.tail.head()
 	read := func() int {

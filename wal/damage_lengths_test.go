@@ -2,7 +2,6 @@ package wal
 
 import (
 	"encoding/binary"
-	"log/slog"
 	"runtime"
 	"testing"
 
@@ -52,6 +51,7 @@ func TestHostileLengths(t *testing.T) {
 		"fields of metadata":     number([]byte{byte(record.Metadata)}, 1, 0, huge),
 		"length of metadata":     append(number([]byte{byte(record.Metadata), 1, 0}, 1, 4), append([]byte("HELP"), number(nil, huge)...)...),
 		"length of a family":     number([]byte{segment.TypeFamily}, 1, huge),
+		"references that end":    number([]byte{segment.TypeEnded}, huge, 1<<63),
 		"spans":                  histogram(number(nil, huge)),
 		"negative spans":         histogram(number(nil, 0, huge)),
 		"buckets":                histogram(number(nil, 0, 0, huge)),
@@ -82,7 +82,7 @@ func TestHostileLengths(t *testing.T) {
 		entries := 0
 		n := allocated(func() {
 			l := newFakeLog(s)
-			c := newCursor(l, slog.New(slog.DiscardHandler))
+			c := newSilentCursor(l)
 			defer c.close()
 			for {
 				e, err := c.next(l.head())

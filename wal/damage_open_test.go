@@ -24,6 +24,7 @@ import (
 
 	"hwsagent/wal/internal/disk"
 	"hwsagent/wal/internal/segment"
+	"hwsagent/wal/queue"
 )
 
 // writtenLog is what an agent left on the disk, with every kind of sample in it: four
@@ -108,7 +109,7 @@ func writeLog(t testing.TB) *writtenLog {
 		w.commits = append(w.commits, c)
 		if e.End.Segment < 2 {
 			e := nextOf(t, half)
-			half.Advance(e.End, Outcome{Delivered: e.Count()})
+			half.Advance(e.End, queue.Outcome{Delivered: e.Count()})
 			w.half++
 		}
 	}
@@ -290,7 +291,7 @@ func (w *writtenLog) survives(h harm) (lost uint64) {
 		w.t.Fatalf("%s: %v", h.what, err)
 	}
 	defer func() { _ = l.Close() }()
-	ledgers := map[string]Ledger{}
+	ledgers := map[string]queue.Ledger{}
 	readers := map[string]*Reader{}
 	for _, name := range []string{"all", "half"} {
 		if readers[name], err = l.Reader(name, ReaderOptions{}); err != nil {
@@ -305,7 +306,7 @@ func (w *writtenLog) survives(h harm) (lost uint64) {
 		missing := w.compare(l, r, h, commits)
 		g := r.Ledger()
 		ledgers[name] = g
-		if !g.Balanced() || g.Pending != 0 || g.Lost() != missing || g.Dropped[Damage] != missing {
+		if !g.Balanced() || g.Pending != 0 || g.Lost() != missing || g.Dropped[queue.Damage] != missing {
 			w.t.Errorf("%s: %s: %d samples are missing, the ledger is %+v", h.what, name, missing, g)
 		}
 		if name == "all" {

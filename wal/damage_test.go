@@ -3,13 +3,13 @@ package wal
 import (
 	"bytes"
 	"fmt"
-	"log/slog"
 	"math/rand/v2"
 	"slices"
 	"testing"
 
 	"hwsagent/wal/internal/segment"
 	"hwsagent/wal/internal/segmenttest"
+	"hwsagent/wal/queue"
 )
 
 // damagePlan is a log of three segments and a last one that stays intact, so that in
@@ -63,9 +63,9 @@ func damagePlan(seed uint64, compress byte) *plan {
 
 // readThrough reads the whole log from the beginning, as far as there is something to read,
 // and checks the arithmetic on the way.
-func readThrough(t testing.TB, l *fakeLog) (entries map[uint64][]testSample, missing Outcome) {
+func readThrough(t testing.TB, l *fakeLog) (entries map[uint64][]testSample, missing queue.Outcome) {
 	t.Helper()
-	c := newCursor(l, slog.New(slog.DiscardHandler))
+	c := newSilentCursor(l)
 	defer c.close()
 	entries = map[uint64][]testSample{}
 	head := l.head()
@@ -125,7 +125,7 @@ func checkDamage(t testing.TB, p *plan, l *fakeLog, what string, touched func(c 
 	if len(got) > 0 {
 		t.Fatalf("%s: commits that were never written: %v", what, got)
 	}
-	if missing.Lost() != lost || missing.Dropped[Damage] != lost {
+	if missing.Lost() != lost || missing.Dropped[queue.Damage] != lost {
 		t.Fatalf("%s: %d samples are missing, counted: %+v", what, lost, missing)
 	}
 	return lost
@@ -260,7 +260,7 @@ func damageRecords(t *testing.T, where func(c plannedCommit) int64) {
 		if i == len(p.commits)-1 {
 			continue // nothing follows that could show it
 		}
-		if len(got) != len(p.commits)-1 || missing.Dropped[Damage] != uint64(len(c.samples)) {
+		if len(got) != len(p.commits)-1 || missing.Dropped[queue.Damage] != uint64(len(c.samples)) {
 			t.Fatalf("commit %d: %d of %d commits are left, missing %+v", i, len(got), len(p.commits), missing)
 		}
 		for _, other := range p.commits {

@@ -17,17 +17,28 @@ import (
 // trusts lengths. This one does not allocate in the steady state and is safe on any
 // bytes.
 type entryDecoder struct {
-	series *seriesTable
-	entry  Entry
-
-	ints    arena[intHistogram]
-	floats  arena[floatHistogram]
+	series  *seriesTable
+	to      *decoded
 	builder labels.ScratchBuilder
 
 	// texts holds the help texts, units and family names seen so far, because every segment
 	// repeats them with each series of a family. textBytes is the memory that they take.
 	texts     map[string]string
 	textBytes int
+}
+
+// decoded is an entry and the memory of its histograms.
+type decoded struct {
+	entry  Entry
+	ints   arena[intHistogram]
+	floats arena[floatHistogram]
+}
+
+// memory estimates the memory that an entry takes, in bytes.
+func (d *decoded) memory() int {
+	const entry, sample, histogram, exemplar, series = 512, 32, 1024, 256, 8
+	e := &d.entry
+	return entry + len(e.Samples)*sample + len(e.Histograms)*histogram + len(e.Exemplars)*exemplar + len(e.Ended)*series
 }
 
 // maxTextBytes bounds entryDecoder.texts, which is cleared when it is full.
@@ -52,17 +63,18 @@ var errMalformed = errors.New("record is malformed")
 
 // newEntryDecoder makes a decoder whose series are those of the pool.
 func newEntryDecoder(pool *seriesPool) *entryDecoder {
-	return &entryDecoder{series: newSeriesTable(pool), texts: make(map[string]string), builder: labels.NewScratchBuilder(4)}
+	return &entryDecoder{series: newSeriesTable(pool), to: &decoded{}, texts: make(map[string]string), builder: labels.NewScratchBuilder(4)}
 }
 
 // reset empties the entry and reuses its memory.
 func (d *entryDecoder) reset() {
-	e := &d.entry
-	*e = Entry{Samples: e.Samples[:0], Histograms: e.Histograms[:0], Exemplars: e.Exemplars[:0]}
-	d.ints.used, d.floats.used = 0, 0
+	e := &d.to.entry
+	clear(e.Ended) // nothing else may hold them
+	*e = Entry{Samples: e.Samples[:0], Histograms: e.Histograms[:0], Exemplars: e.Exemplars[:0], Ended: e.Ended[:0]}
+	d.to.ints.used, d.to.floats.used = 0, 0
 }
 
-// learn takes only the announcements of a record.
+// learn takes only the announcements of a record, which may belong to no valid commit.
 func (d *entryDecoder) learn(rec []byte) error {
 	switch rec[0] {
 	case byte(record.Series):
@@ -75,7 +87,15 @@ func (d *entryDecoder) learn(rec []byte) error {
 	return nil
 }
 
-// decode takes the announcements and samples of a record. It skips records of unknown types.
+// skim takes the announcements of a record of a valid commit, and the ends of series.
+func (d *entryDecoder) skim(rec []byte) error {
+	if rec[0] == segment.TypeEnded {
+		return d.ends(rec[1:], nil)
+	}
+	return d.learn(rec)
+}
+
+// decode takes everything of a record of a valid commit. It skips records of unknown types.
 func (d *entryDecoder) decode(rec []byte) error {
 	body := rec[1:]
 	switch record.Type(rec[0]) {
@@ -85,8 +105,28 @@ func (d *entryDecoder) decode(rec []byte) error {
 		return d.histogramSamples(body, record.Type(rec[0]) == record.FloatHistogramSamplesV2)
 	case record.Exemplars:
 		return d.exemplars(body)
+	case record.Type(segment.TypeEnded):
+		return d.ends(body, &d.to.entry)
 	}
 	return d.learn(rec)
+}
+
+// ends releases the series that the log does not use any more, and adds them to the entry, if it is not nil.
+func (d *entryDecoder) ends(b []byte, e *Entry) error {
+	r := segment.Decoder{B: b}
+	ref := uint64(0)
+	var ended []*pooled
+	for len(r.B) > 0 && r.Err == nil {
+		ref += uint64(r.Varint()) // #nosec G115 -- the difference to the one before
+		if s := d.series.take(ref); s != nil {
+			ended = append(ended, s)
+			if e != nil {
+				e.Ended = append(e.Ended, &s.series)
+			}
+		}
+	}
+	d.series.letGo(releases{series: ended})
+	return r.Err
 }
 
 func (d *entryDecoder) announcements(b []byte) error {
@@ -208,7 +248,8 @@ func (d *entryDecoder) sample(ref uint64, st, t int64, bits uint64) {
 	if s == nil {
 		return // its announcement is lost to damage
 	}
-	d.entry.Samples = append(d.entry.Samples, Sample{Series: s, ST: st, T: t, V: math.Float64frombits(bits)})
+	e := &d.to.entry
+	e.Samples = append(e.Samples, Sample{Series: s, ST: st, T: t, V: math.Float64frombits(bits)})
 }
 
 // cutVarint reads a varint from the front of b and returns the rest, which is empty if b
@@ -244,7 +285,7 @@ func (d *entryDecoder) exemplars(b []byte) error {
 			return errMalformed
 		}
 		if s := d.series.lookup(ref + uint64(dref)); s != nil {
-			d.entry.Exemplars = append(d.entry.Exemplars, Exemplar{
+			d.to.entry.Exemplars = append(d.to.entry.Exemplars, Exemplar{
 				Series: s, T: t + dt, V: math.Float64frombits(v), Labels: d.builder.Labels(),
 			})
 		}
@@ -283,10 +324,10 @@ func (d *entryDecoder) histogram(r *segment.Decoder, ref uint64, st, t int64, fl
 	h := Histogram{ST: st, T: t}
 	var ok bool
 	if floats {
-		h.FH = d.floats.take().decode(r)
+		h.FH = d.to.floats.take().decode(r)
 		ok = r.Err == nil && readableFloat(h.FH)
 	} else {
-		h.H = d.ints.take().decode(r)
+		h.H = d.to.ints.take().decode(r)
 		ok = r.Err == nil && readableInt(h.H)
 	}
 	if !ok {
@@ -295,5 +336,5 @@ func (d *entryDecoder) histogram(r *segment.Decoder, ref uint64, st, t int64, fl
 	if h.Series = d.series.lookup(ref); h.Series == nil {
 		return // its announcement is lost to damage
 	}
-	d.entry.Histograms = append(d.entry.Histograms, h)
+	d.to.entry.Histograms = append(d.to.entry.Histograms, h)
 }

@@ -2,7 +2,6 @@ package wal
 
 import (
 	"fmt"
-	"log/slog"
 	"math"
 	"math/rand/v2"
 	"testing"
@@ -137,7 +136,7 @@ func TestDecodeRoundTrip(t *testing.T) {
 				}
 			}
 			got = got[:0]
-			e := &d.entry
+			e := &d.to.entry
 			for _, s := range e.Samples {
 				got = append(got, fmt.Sprintf("float %s %d %d %v", s.Series.Labels, s.ST, s.T, math.Float64bits(s.V)))
 			}
@@ -200,10 +199,10 @@ func TestDecodeForeignSchemas(t *testing.T) {
 	if err := d.decode(rec); err != nil {
 		t.Fatal(err)
 	}
-	if n := len(d.entry.Histograms); n != 2 {
+	if n := len(d.to.entry.Histograms); n != 2 {
 		t.Fatalf("%d histograms, want 2", n)
 	}
-	if a, b := d.entry.Histograms[0], d.entry.Histograms[1]; a.H.Schema != 8 || b.T != 3 || b.H.Schema != 3 {
+	if a, b := d.to.entry.Histograms[0], d.to.entry.Histograms[1]; a.H.Schema != 8 || b.T != 3 || b.H.Schema != 3 {
 		t.Errorf("got schemas %d and %d", a.H.Schema, b.H.Schema)
 	}
 }
@@ -226,7 +225,7 @@ func TestMetadataAndFamily(t *testing.T) {
 	b := segmenttest.New(1, ID{9}, 3, 3)
 	b.Commit(1, 4, 4, segmenttest.Series(7), metadataRecord(7, gauge), segmenttest.Samples(4, 7))
 
-	c := newCursor(newFakeLog(a, b), slog.New(slog.DiscardHandler))
+	c := newSilentCursor(newFakeLog(a, b))
 	defer c.close()
 	var series []*Series
 	for range 4 {
@@ -260,7 +259,7 @@ func TestIdleSeriesAreForgotten(t *testing.T) {
 		number, total = s.Next.Number, s.Next.Total
 		segments = append(segments, s)
 	}
-	c := newCursor(newFakeLog(segments...), slog.New(slog.DiscardHandler))
+	c := newSilentCursor(newFakeLog(segments...))
 	defer c.close()
 	var stays *Series
 	for range segments {

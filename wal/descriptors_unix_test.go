@@ -9,6 +9,8 @@ import (
 	"strings"
 	"syscall"
 	"testing"
+
+	"hwsagent/wal/queue"
 )
 
 // nextDescriptor is the lowest number that is free.
@@ -101,7 +103,7 @@ func TestFewDescriptors(t *testing.T) {
 		}
 	}
 	again := openLog(t, o)
-	if e := nextOf(t, openReader(t, again, "a", ReaderOptions{})); e.Count() != 3 || e.Missing != (Outcome{}) {
+	if e := nextOf(t, openReader(t, again, "a", ReaderOptions{})); e.Count() != 3 || e.Missing != (queue.Outcome{}) {
 		t.Errorf("afterwards the log has %+v", e)
 	}
 }

@@ -41,7 +41,7 @@
 //	flags     0x08: the record is compressed with snappy
 //	checksum  CRC-32C of the payload
 //
-// Records are those of tsdb/record plus three of this package (uvarint and varint as in
+// Records are those of tsdb/record plus four of this package (uvarint and varint as in
 // encoding/binary; header and commit are never compressed):
 //
 //	0xC8 header   version 1 byte | log ID 16 | segment ID 16 | number uvarint | created varint, ms |
@@ -50,6 +50,7 @@
 //	0xC9 commit   number uvarint | records uvarint | checksum 4 | samples uvarint | total uvarint |
 //	              oldest varint, ms | newest varint, ms
 //	0xCA family   (reference uvarint | length uvarint | name of the metric family)...
+//	0xCB ended    (reference varint, as the difference to the one before)...
 //
 // The checksum of a commit is the CRC-32C of its records' uncompressed bytes, the segment number
 // (8 bytes) and the offset at which the commit record begins (8 bytes). A page that was moved to
@@ -59,7 +60,11 @@
 //
 //	header  commit  commit  commit ...
 //	        |
-//	        series* metadata* family* samples* histograms* exemplars* 0xC9
+//	        ended* series* metadata* family* samples* histograms* exemplars* 0xC9
+//
+// After an ended record no commit of the segment has a sample of its references, unless it announces them again.
+// Readers therefore release these series. A reader that does not know the record, or has lost it to damage, only keeps
+// them for longer.
 //
 // A segment is self-contained: it announces each series, with its metadata, before the first
 // sample of that series. Damage therefore stays within one segment, making room means removing
@@ -68,7 +73,7 @@
 // # Savepoints
 //
 // A savepoint records how far a target has got, how far it may have sent, and the outcome of
-// every sample (the ledger). Savepoints have their own files because they change constantly
+// every sample (the ledger). Package queue has these values and the decisions about them. Savepoints have their own files because they change constantly
 // and must not prevent the removal of segments. There are two files of checksummed records.
 // Each begins with a snapshot of all targets, to which records are appended. When there are
 // many records, the next snapshot goes to the other file:
@@ -87,13 +92,13 @@
 //
 // A record counts as soon as it is written, because it survives a kill. It is synced with the
 // next reservation or after at most a second; nothing relies on it before. The durable end of
-// the log is written together with such a record, or alone within two seconds. This assumes
+// the log is written each second, and synced with the next record of a target. This assumes
 // that the disk writes a 512-byte sector completely or not at all, and that writing one sector
 // does not change its neighbours.
 //
-// Under `sync: 1s` this costs two fsyncs a second, one of the log and one of all savepoints,
+// Under `sync: 1s` this costs at most two fsyncs a second, one of the log and one of all savepoints,
 // regardless of how many targets there are and whether they are up; a snapshot replaces one of
-// them. Each reservation adds one, which simultaneous reservations share. The end of a segment
+// them. Without outcomes, savepoints need no fsync. Each reservation adds one, which simultaneous reservations share. The end of a segment
 // adds two: the last fsync of the segment, and that of the directory for the next segment.
 //
 // # Data flow
@@ -118,7 +123,7 @@
 //	 6  The totals of two consecutive entries of a cursor differ by the samples of the second
 //	    entry plus those that it counts as missing. ([Entry])
 //	 7  Before samples are sent, a durable savepoint records how far sending may go. Sending
-//	    continues without one only after the disk has refused it for two seconds. ([Savepoint])
+//	    continues without one only after the disk has refused it for two seconds. ([queue.Savepoint])
 //	 8  Before the budget removes a file, its undelivered samples are in the durable ledger of
 //	    each target. (budget)
 //	 9  The segment of each target's durable position, and all newer segments, are kept, the
@@ -128,8 +133,8 @@
 //	11  One WriteAt writes all bytes of a commit, directly behind the previous commit. A torn
 //	    write leaves no commit record that is valid and whose checksum matches.
 //	12  The header of a segment names the last commit before it. A reader that finds a commit
-//	    number in two segments reads that commit once, from either. The smallest such number of
-//	    all later headers marks where later segments repeat commits. (segment.Info)
+//	    number in several segments returns that commit once, in the order of numbers, from a
+//	    segment in which it is intact. (cursor.elsewhere)
 //	13  The writer never writes a commit that readers would refuse: both use the same bounds
 //	    (segment.MaxCommit, segment.MaxRecord).
 //	14  A commit is valid at one offset of one segment only. So commit numbers ascend within a

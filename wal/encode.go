@@ -1,6 +1,7 @@
 package wal
 
 import (
+	"encoding/binary"
 	"fmt"
 	"hash/crc32"
 
@@ -20,6 +21,10 @@ const maxCommitMetadata = 32 << 20
 // would not compress better, and would only need larger buffers, which are kept.
 const recordBytes = 64 << 10
 
+// maxScratch is how many series the encoder's lists of announcements keep room for. Most commits announce none, and the first one
+// of a segment all of its series.
+const maxScratch = 1024
+
 // encoder turns batches into the bytes of commits. Its buffers are reused.
 type encoder struct {
 	pages  segment.Pages
@@ -29,12 +34,32 @@ type encoder struct {
 	rec       []byte // the record being encoded
 	crc       uint32 // over the records of the commit so far
 	records   uint32
-	bytes     int   // of these records, uncompressed
-	announced int64 // bytes of series and their metadata since reset
+	bytes     int       // of these records, uncompressed
+	announced announced // since reset
+	ended     int       // series of seriesMap.ended whose end is announced since reset
 
 	series   []record.RefSeries
 	metadata []record.RefMetadata
 	families []segment.Family
+}
+
+// announced counts announcements of series.
+type announced struct {
+	series int
+	bytes  int64 // with those of metadata and families
+}
+
+func (a announced) plus(b announced) announced {
+	return announced{series: a.series + b.series, bytes: a.bytes + b.bytes}
+}
+
+// again estimates how many of the bytes another segment would take for the series among these that are alive, if alive series
+// are.
+func (a announced) again(alive int) int64 {
+	if a.series <= alive {
+		return a.bytes
+	}
+	return a.bytes / int64(a.series) * int64(alive)
 }
 
 // reset begins encoding at offset start of the segment of that number.
@@ -42,7 +67,7 @@ func (e *encoder) reset(number int, start int64) {
 	e.number = number
 	e.enc.EnableSTStorage = true
 	e.pages.Reset(start)
-	e.announced = 0
+	e.announced, e.ended = announced{}, 0
 }
 
 // header appends a segment's header. It is not compressed, so that people can find and
@@ -61,6 +86,7 @@ var errHugeCommit = fmt.Errorf("commit takes more than %d bytes", segment.MaxCom
 // encoded bytes, it must begin another epoch. The error is errHugeCommit.
 func (e *encoder) commit(b *batch, m *seriesMap, epoch uint32) error {
 	e.crc, e.records, e.bytes = 0, 0, 0
+	e.end(b, m)
 	e.announce(b, m, epoch)
 	e.samples(b)
 	if e.bytes > segment.MaxCommit {
@@ -88,6 +114,32 @@ func (e *encoder) emit() {
 	e.crc = crc32.Update(e.crc, segment.Castagnoli, e.rec)
 	e.records++
 	e.pages.Record(e.rec)
+}
+
+// minEnded is the number of series whose end any commit may announce.
+const minEnded = 4096
+
+// end appends records of series that have ended. It announces at most as many as the commit has samples, or minEnded, because
+// readers at the head of the log hold them until all have read the commit. Each series has had a sample, so none waits
+// for ever. A batch begun before the end may still have samples of a series: the commit with them announces it again.
+func (e *encoder) end(b *batch, m *seriesMap) {
+	for most := e.ended + max(minEnded, len(b.samples)+len(b.histograms)+len(b.floats)); ; {
+		e.rec = append(e.rec[:0], segment.TypeEnded)
+		m.mu.Lock()
+		ref := uint64(0)
+		for _, s := range m.ended[e.ended:min(most, len(m.ended))] {
+			e.rec = binary.AppendVarint(e.rec, int64(s.ref-ref)) // #nosec G115 -- a difference
+			ref, s.epoch = s.ref, 0
+			if e.ended++; len(e.rec) >= recordBytes {
+				break
+			}
+		}
+		m.mu.Unlock()
+		if ref == 0 {
+			return
+		}
+		e.emit()
+	}
 }
 
 // announce appends series, metadata and family records.
@@ -119,6 +171,7 @@ func (e *encoder) announce(b *batch, m *seriesMap, epoch uint32) {
 	}
 
 	before := e.pages.End()
+	e.announced.series += len(e.series)
 	for s, n := e.series, 0; len(s) > 0; s = s[n:] {
 		n = prefix(s, func(s *record.RefSeries) int { return 16 + int(s.Labels.ByteSize()) })
 		e.rec = e.enc.Series(s[:n], e.rec[:0])
@@ -134,9 +187,12 @@ func (e *encoder) announce(b *batch, m *seriesMap, epoch uint32) {
 		e.rec = segment.AppendFamilies(e.rec[:0], s[:n])
 		e.emit()
 	}
-	e.announced += e.pages.End() - before
+	e.announced.bytes += e.pages.End() - before
 	clear(e.series) // release the labels
 	clear(e.metadata)
+	if len(e.series) > maxScratch {
+		e.series, e.metadata, e.families = nil, nil, nil
+	}
 }
 
 // samples appends all samples and exemplars.

@@ -4,6 +4,8 @@ import (
 	"fmt"
 	"path/filepath"
 	"slices"
+
+	"hwsagent/wal/queue"
 )
 
 // Enrolment is one target of the configuration.
@@ -85,7 +87,7 @@ func (ts *targets) withMembersLocked(list []Enrolment) []Enrolment {
 	all := slices.Clone(list)
 	for _, e := range list {
 		for _, t := range ts.all() {
-			if e.Family && memberOf(e.Name, t.name) {
+			if e.Family && queue.IsMember(e.Name, t.name) {
 				all = append(all, Enrolment{Name: t.name})
 			}
 		}

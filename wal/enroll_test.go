@@ -10,6 +10,8 @@ import (
 	"time"
 
 	"github.com/google/go-cmp/cmp"
+
+	"hwsagent/wal/queue"
 )
 
 // TestEnrollEveryFault fails each call that enrolling makes, alone or with all that follow: if enrolling
@@ -120,7 +122,7 @@ func TestEnrolledKeepsItsData(t *testing.T) {
 					t.Errorf("account %+v, %d bytes", a, bytes)
 				}
 				r := openReader(t, l, "a", ReaderOptions{})
-				if n, missing := ackAll(t, l, r); n != 40*500 || missing != (Outcome{}) {
+				if n, missing := ackAll(t, l, r); n != 40*500 || missing != (queue.Outcome{}) {
 					t.Errorf("%d samples, missing %+v", n, missing)
 				}
 				if err := r.Close(); err != nil {
@@ -182,7 +184,7 @@ func TestEnrollReplacesLostSavepoint(t *testing.T) {
 			time.Sleep(50 * time.Millisecond)
 		}
 		a, _ := l.Account("a")
-		if a.Appended != 100*500 || !a.Balanced() || a.Dropped[Budget] == 0 {
+		if a.Appended != 100*500 || !a.Balanced() || a.Dropped[queue.Budget] == 0 {
 			t.Errorf("account %+v", a)
 		}
 		_ = l.Close()

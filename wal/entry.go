@@ -6,6 +6,8 @@ import (
 	"github.com/prometheus/prometheus/model/histogram"
 	"github.com/prometheus/prometheus/model/labels"
 	"github.com/prometheus/prometheus/model/metadata"
+
+	"hwsagent/wal/queue"
 )
 
 // Series is one label set with its metadata and family, shared by all cursors of a log. A cursor returns
@@ -124,6 +126,10 @@ type Entry struct {
 	Histograms []Histogram
 	Exemplars  []Exemplar
 
+	// Ended are series that the log does not use any more: a consumer can forget data derived from them. It may
+	// leave some out, and this entry may begin one of them again.
+	Ended []*Series
+
 	// Missing counts, by reason (Damage or PowerCut), acknowledged samples between the
 	// previous entry and the end of this one that can no longer be read. Totals differ by
 	// exactly the samples of this entry plus these:
@@ -131,7 +137,7 @@ type Entry struct {
 	// Invariant: End.Total - previous.End.Total = Count() + Missing.Lost(). If the log
 	// dropped data in between (for the budget, and already counted in the ledger),
 	// previous.End is the mark where the dropped data ends.
-	Missing Outcome
+	Missing queue.Outcome
 }
 
 // Count is the number of samples in the entry as the ledger counts them.

@@ -17,6 +17,7 @@ import (
 
 	"hwsagent/wal/internal/disk"
 	"hwsagent/wal/internal/segment"
+	"hwsagent/wal/queue"
 )
 
 // brokenDir fails what memDir does not: opening, listing, reading, closing and asking for
@@ -42,6 +43,16 @@ func (d brokenDir) List() ([]disk.Info, error) {
 		return nil, err
 	}
 	return d.Directory.List()
+}
+
+func (d brokenDir) Look(name string, f disk.File) (disk.Info, error) {
+	if err := d.ask("look " + name); err != nil {
+		return disk.Info{}, err
+	}
+	if broken, ok := f.(*brokenFile); ok {
+		f = broken.File
+	}
+	return d.Directory.Look(name, f)
 }
 
 func (d brokenDir) Remove(name string) error {
@@ -239,7 +250,7 @@ func TestUnreadablePage(t *testing.T) {
 					}
 					h := w.replaced(what, n, nil, page*segment.PageSize, (page+1)*segment.PageSize)
 					missing := w.compare(l, r, h, w.commits)
-					if g := r.Ledger(); fired == 0 || !g.Balanced() || g.Pending != 0 || missing == 0 || g.Dropped[Damage] != missing || g.Lost() != missing {
+					if g := r.Ledger(); fired == 0 || !g.Balanced() || g.Pending != 0 || missing == 0 || g.Dropped[queue.Damage] != missing || g.Lost() != missing {
 						t.Errorf("%s: refused %d times, ledger %+v", h.what, fired, g)
 					}
 				})
@@ -308,7 +319,7 @@ func TestWhatCannotBeOpened(t *testing.T) {
 	if a, b := (Position{Segment: 1, Offset: 5}), (Position{Segment: 1, Offset: 6}); !a.Before(b) || b.Before(a) || !a.Before(Position{Segment: 2, Offset: 0}) || a.String() != "00000001:5" {
 		t.Error("positions are out of order")
 	}
-	if Damage.String() != "damage" || Reason(200).String() != "reason(200)" {
+	if queue.Damage.String() != "damage" || queue.Reason(200).String() != "reason(200)" {
 		t.Error("names of reasons")
 	}
 }

@@ -43,6 +43,8 @@ type fakeLog struct {
 	series  *seriesPool
 	badPage int64 // number of a page of segment 1 that cannot be read; 0: none
 
+	badReads int // how many reads of badPage fail; 0: all
+
 	headers segment.Reader // reads them for segments
 }
 
@@ -147,6 +149,9 @@ func (f *fakeFile) ReadAt(p []byte, off int64) (int, error) {
 		return 0, f.log.readErr
 	}
 	if bad := f.log.badPage; bad > 0 && f.n == 1 && off/segment.PageSize == bad {
+		if f.log.badReads--; f.log.badReads == 0 {
+			f.log.badPage = 0
+		}
 		return 0, errDisk
 	}
 	if off > int64(len(f.last)) {

@@ -3,36 +3,17 @@ package wal
 import (
 	"fmt"
 	"path/filepath"
-	"strings"
 
 	"hwsagent/wal/internal/segment"
+	"hwsagent/wal/queue"
 )
-
-// A family is a target plus its members, which are discovered while the log is read. The name
-// of a member is the target's name, a slash, and a part without a slash. One entry of the
-// configuration stands for all of them, see [Enrolment].
-
-// Member returns the target name of a member of a family.
-func Member(family, member string) string { return family + "/" + member }
-
-// MemberOf is the inverse of Member; ok is false if the name is not that of a member of the family.
-func MemberOf(family, name string) (member string, ok bool) {
-	member, ok = strings.CutPrefix(name, family+"/")
-	return member, ok && member != "" && !strings.Contains(member, "/")
-}
-
-// memberOf reports whether a name is that of a member of the family.
-func memberOf(family, name string) bool {
-	_, ok := MemberOf(family, name)
-	return ok
-}
 
 // Members maps the members of a family that have a queue in the log, by name without that of
 // the family, to the number of the commit before their first.
 func (l *Log) Members(family string) map[string]uint64 {
 	members := map[string]uint64{}
 	for _, t := range l.targets.all() {
-		if member, ok := MemberOf(family, t.name); ok {
+		if member, ok := queue.MemberOf(family, t.name); ok {
 			members[member] = t.savepoint().Start.Commit
 		}
 	}
@@ -51,7 +32,7 @@ func (l *Log) Scout(family string) (*Reader, error) {
 	sp := t.savepoint()
 	start := sp.Acked()
 	// The shadow target is not registered, and gone keeps it from being written.
-	shadow := &target{name: family, store: l.targets.store, sp: Savepoint{Start: start, High: start}, gone: true}
+	shadow := &target{name: family, store: l.targets.store, sp: queue.Savepoint{Start: start, High: start}, gone: true}
 	return l.targets.reader(l, shadow), nil
 }
 
@@ -63,9 +44,9 @@ func (l *Log) EnrollMember(family, member string, after Mark) (from uint64, err 
 	// For the reason given in Enroll.
 	l.budget.mu.Lock()
 	defer l.budget.mu.Unlock()
-	from, err = l.targets.enrollMember(l, family, Member(family, member), after)
+	from, err = l.targets.enrollMember(l, family, queue.Member(family, member), after)
 	if err != nil {
-		return 0, fmt.Errorf("keep a savepoint of target %q in %s: %w", Member(family, member), filepath.Join(l.base.Path(), savepointDir), err)
+		return 0, fmt.Errorf("keep a savepoint of target %q in %s: %w", queue.Member(family, member), filepath.Join(l.base.Path(), savepointDir), err)
 	}
 	return from, nil
 }
@@ -75,7 +56,7 @@ func (ts *targets) enrollMember(t tail, family, name string, after Mark) (from u
 	ts.mu.Lock()
 	defer ts.mu.Unlock()
 	base := ts.get(family)
-	if base == nil || !base.isEnrolled() || !memberOf(family, name) {
+	if base == nil || !base.isEnrolled() || !queue.IsMember(family, name) {
 		return 0, ErrNoTarget
 	}
 	tg, made, err := ts.findAtLocked(t, name, func() (Mark, error) {
@@ -102,12 +83,12 @@ func (ts *targets) enrollMember(t tail, family, name string, after Mark) (from u
 // Release removes the queue of a member that is not open, although its family is enrolled.
 // Pending samples are discarded.
 func (l *Log) Release(family, member string) error {
-	name := Member(family, member)
+	name := queue.Member(family, member)
 	ts := l.targets
 	ts.mu.Lock()
 	defer ts.mu.Unlock()
 	t := ts.get(name)
-	if t == nil || !memberOf(family, name) {
+	if t == nil || !queue.IsMember(family, name) {
 		return fmt.Errorf("release target %q: %w", name, ErrNoTarget)
 	}
 	if t.isOpen() {

@@ -15,6 +15,8 @@ import (
 	"github.com/google/go-cmp/cmp"
 	"github.com/prometheus/prometheus/model/labels"
 	"github.com/prometheus/prometheus/storage"
+
+	"hwsagent/wal/queue"
 )
 
 // commitFor commits one sample of each of these members.
@@ -55,7 +57,7 @@ func scoutUp(t testing.TB, l *Log) error {
 			}
 		}
 		before = e.End
-		scout.Advance(e.End, Outcome{Filtered: e.Count()})
+		scout.Advance(e.End, queue.Outcome{Filtered: e.Count()})
 		o := e.Missing
 		o.Filtered += e.Count()
 		rest.Advance(e.End, o)
@@ -66,7 +68,7 @@ func scoutUp(t testing.TB, l *Log) error {
 // ownOf reads what a member's reader gets of its own samples, as their times.
 func ownOf(t testing.TB, l *Log, member string) (times []int64) {
 	t.Helper()
-	r, err := l.Reader(Member("e", member), ReaderOptions{})
+	r, err := l.Reader(queue.Member("e", member), ReaderOptions{})
 	if err != nil {
 		t.Fatal(err)
 	}

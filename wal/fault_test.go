@@ -12,6 +12,7 @@ import (
 	"time"
 
 	"hwsagent/wal/internal/disk"
+	"hwsagent/wal/queue"
 )
 
 // memTempDir is a directory for the lock of a log in memory. Where the system has a file system in memory it is there: thousands of
@@ -49,7 +50,7 @@ func memOptions(t testing.TB, segments, saves *memDir) Options {
 }
 
 // drain reads the first sample's value of each entry up to the head.
-func drain(t testing.TB, l *Log, r *Reader) (values []float64, missing Outcome) {
+func drain(t testing.TB, l *Log, r *Reader) (values []float64, missing queue.Outcome) {
 	t.Helper()
 	sp := r.Savepoint()
 	last := sp.Acked().Commit
@@ -84,7 +85,7 @@ func readOldest(t testing.TB, l *Log) []float64 {
 	}
 	defer r.Close()
 	values, missing := drain(t, l, r)
-	if missing != (Outcome{}) {
+	if missing != (queue.Outcome{}) {
 		t.Errorf("samples are missing: %+v", missing)
 	}
 	return values
@@ -205,7 +206,7 @@ func testFault(t *testing.T, p faultPlan, sync time.Duration, truncates bool) in
 
 	// This process' cursors: what was acknowledged, no more, in order.
 	got, missing := drain(t, l, r)
-	if !slices.Equal(got, acked) || missing != (Outcome{}) {
+	if !slices.Equal(got, acked) || missing != (queue.Outcome{}) {
 		t.Errorf("read %v (missing %+v), acknowledged %v, failed %v", got, missing, acked, failed)
 	}
 	if head := l.head(); head.Total != uint64(3*len(acked)) {

@@ -10,6 +10,7 @@ import (
 
 	"hwsagent/wal/internal/disk"
 	"hwsagent/wal/internal/segment"
+	"hwsagent/wal/queue"
 )
 
 // fileTail is a tail of a log that this process does not own, with the segments that listFiles found.
@@ -40,7 +41,7 @@ func listFiles(dir disk.Directory) (*fileTail, error) {
 
 // catalogue reads the headers and determines the log of the segments from them and the savepoints.
 // If it finds no log, the error has the reasons why headers could not be read.
-func (l *fileTail) catalogue(stored map[string]Savepoint) error {
+func (l *fileTail) catalogue(stored map[string]queue.Savepoint) error {
 	var errs []error
 	var c segment.Reader
 	for i := range l.list {

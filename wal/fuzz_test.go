@@ -2,45 +2,13 @@ package wal
 
 import (
 	"bytes"
-	"log/slog"
 	"maps"
 	"testing"
 
-	"github.com/google/go-cmp/cmp"
-	"github.com/google/go-cmp/cmp/cmpopts"
-
 	"hwsagent/wal/internal/segment"
 	"hwsagent/wal/internal/segmenttest"
+	"hwsagent/wal/queue"
 )
-
-// FuzzSavepoint: no bytes make the decoder fail otherwise than by an error, and what
-// it accepts is encoded to the same again.
-func FuzzSavepoint(f *testing.F) {
-	f.Add([]byte{})
-	f.Add(appendSavepoint(nil, storedSavepoint{}))
-	full := storedSavepoint{LastOpen: 1_700_000_000_000}
-	full.Start = Mark{Position: Position{Segment: 1, Offset: 2}, Log: ID{3}, SegmentID: ID{4}, Commit: 5, Total: 6}
-	full.Done = []Range{{From: full.Start, To: Mark{Position: Position{Segment: 2, Offset: 2}, Log: ID{3}, SegmentID: ID{4}, Commit: 15, Total: 60}}}
-	full.Outcome.Delivered = 54
-	f.Add(appendSavepoint(nil, full))
-	full.Orphan, full.Control = 86_400_000, []byte("control")
-	full.Done[0].High = full.Done[0].To
-	full.Done = append(full.Done, Range{From: Mark{Position: Position{Segment: 3, Offset: 2}, Log: ID{3}, SegmentID: ID{4}, Commit: 25, Total: 90}, To: Mark{Position: Position{Segment: 3, Offset: 9}, Log: ID{3}, SegmentID: ID{4}, Commit: 26, Total: 90}})
-	f.Add(appendSavepoint(nil, full))
-	f.Fuzz(func(t *testing.T, payload []byte) {
-		st, err := decodeSavepoint(payload)
-		if err != nil {
-			return
-		}
-		again, err := decodeSavepoint(appendSavepoint(nil, st))
-		if err != nil {
-			t.Fatal(err)
-		}
-		if diff := cmp.Diff(st, again, cmpopts.EquateEmpty()); diff != "" {
-			t.Fatal(diff)
-		}
-	})
-}
 
 // FuzzSavepointFiles: no two files make the reader of savepoints panic, and whatever it takes from them, a
 // process goes on with and finds again.
@@ -50,7 +18,7 @@ func FuzzSavepointFiles(f *testing.F) {
 	if err != nil {
 		f.Fatal(err)
 	}
-	ts.set("a", newTarget(ts.store, "a", storedSavepoint{}))
+	ts.set("a", newTarget(ts.store, "a", queue.Stored{}))
 	if err := ts.begin(Mark{}); err != nil {
 		f.Fatal(err)
 	}
@@ -90,6 +58,7 @@ func FuzzSegment(f *testing.F) {
 		s.Compress = compress
 		s.Commit(3, 1, 1, segmenttest.Series(1, 2, 3), segmenttest.Samples(1, 1, 2, 3))
 		s.Commit(1, 2, 2, segment.AppendFamilies(nil, []segment.Family{{Ref: 1, Name: "x"}}), segmenttest.Samples(2, 2))
+		s.Commit(1, 3, 3, []byte{segment.TypeEnded, 2, 4}, segmenttest.Series(1), segmenttest.Samples(3, 1))
 		f.Add(s.B)
 	}
 	f.Fuzz(func(t *testing.T, b []byte) {
@@ -97,7 +66,7 @@ func FuzzSegment(f *testing.F) {
 		last.Commit(1, 9, 9, segmenttest.Series(1), segmenttest.Samples(9, 1))
 		l := newFakeLog(last)
 		l.files[0] = b
-		c := newCursor(l, slog.New(slog.DiscardHandler))
+		c := newSilentCursor(l)
 		defer c.close()
 		for {
 			before := c.last
@@ -123,6 +92,7 @@ func FuzzRecordReader(f *testing.F) {
 	f.Add(segment.AppendFamilies(nil, []segment.Family{{Ref: 1, Name: "x"}}))
 	f.Add(segment.AppendCommit(nil, segment.Commit{Number: 1, Records: 1, Samples: 1, Total: 1}))
 	f.Add(segment.AppendHeader(nil, segment.Header{Version: segment.Version, Number: 1}))
+	f.Add([]byte{segment.TypeEnded, 2, 2, 1, 4})
 	for typ := range byte(15) {
 		f.Add([]byte{typ, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15, 16, 17, 18, 19, 20})
 	}
@@ -135,7 +105,7 @@ func FuzzRecordReader(f *testing.F) {
 		for range 2 {
 			d.reset()
 			_ = d.decode(rec) // must return; its error is as good as none here
-			_ = d.learn(rec)
+			_ = d.skim(rec)
 		}
 		if rec[0] == segment.TypeHeader {
 			_, _ = segment.DecodeHeader(rec)

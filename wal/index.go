@@ -52,7 +52,6 @@ func (ix *index) publish(h segment.Header, m Mark) {
 	ix.mu.Lock()
 	defer ix.mu.Unlock()
 	if n := len(ix.list); n == 0 || ix.list[n-1].Number != m.Segment {
-		segment.Follow(ix.list, &h)
 		ix.list = append(ix.list, segment.Info{Number: m.Segment, Header: h})
 	}
 	last := &ix.list[len(ix.list)-1]
@@ -164,11 +163,10 @@ func (ix *index) oldest() (s segment.Info, end Mark, ok bool) {
 	}
 	s = ix.list[0]
 	if len(ix.list) > 1 && ix.list[1].Known() {
-		for i := range ix.list[1:] {
-			later := &ix.list[i+1]
-			if later.Known() && later.Header.Commit == s.Before { // later repeats the commits after s.Before
-				end = later.Header.Before()
-				break
+		end = ix.list[1].Header.Before()
+		for i := range ix.list[2:] {
+			if h := &ix.list[i+2].Header; h.Version != 0 && h.Commit < end.Commit { // it repeats the commits after h.Commit
+				end = h.Before()
 			}
 		}
 	}

@@ -14,6 +14,7 @@ import (
 	"hwsagent/wal/internal/disk"
 	"hwsagent/wal/internal/savefile"
 	"hwsagent/wal/internal/segment"
+	"hwsagent/wal/queue"
 )
 
 // Inspection is the result of reading the files of a log.
@@ -158,11 +159,11 @@ func (l *fileTail) firstAfter(s *segment.Info, commit uint64) (time.Time, bool) 
 }
 
 // readTargets reads all savepoints.
-func (in *Inspection) readTargets(dir disk.Directory) (map[string]Savepoint, error) {
-	var saved savefile.Saved[storedSavepoint]
+func (in *Inspection) readTargets(dir disk.Directory) (map[string]queue.Savepoint, error) {
+	var saved savefile.Saved[queue.Stored]
 	for range segment.ScanTries { // a running agent may be in the middle of a write
 		var err error
-		saved, err = savefile.Read(dir, slog.New(slog.DiscardHandler), decodeSavepoint)
+		saved, err = savefile.Read(dir, slog.New(slog.DiscardHandler), queue.DecodeSavepoint)
 		if format := (*savefile.FormatError)(nil); errors.As(err, &format) {
 			in.Problem = err.Error()
 			return nil, nil
@@ -177,11 +178,11 @@ func (in *Inspection) readTargets(dir disk.Directory) (map[string]Savepoint, err
 	if saved.Damaged > 0 || saved.Log.Lost.Any() {
 		in.Problem = "savepoints are damaged: targets may get some of what the log has twice"
 	}
-	stored := map[string]Savepoint{}
+	stored := map[string]queue.Savepoint{}
 	for _, name := range slices.Sorted(maps.Keys(saved.Targets)) {
 		st := saved.Targets[name].Value
 		stored[name] = st.Savepoint
-		t := TargetInspection{Name: name, LastOpen: time.UnixMilli(st.LastOpen), PausedSince: pausedAt(st.Paused)}
+		t := TargetInspection{Name: name, LastOpen: time.UnixMilli(st.LastOpen), PausedSince: st.PausedSince()}
 		if saved.Targets[name].Doubt {
 			t.Problem = "a newer savepoint may be unreadable: the target may get some of what the log has twice"
 		}
@@ -274,7 +275,7 @@ func (sc *segmentScanner) inspect(l *fileTail, seg *segment.Info, newest bool) (
 }
 
 // account fills in the fields that need both savepoints and segments.
-func (in *Inspection) account(stored map[string]Savepoint, segments []segment.Info) {
+func (in *Inspection) account(stored map[string]queue.Savepoint, segments []segment.Info) {
 	for i := range in.Targets {
 		t := &in.Targets[i]
 		sp, known := stored[t.Name]
@@ -292,14 +293,14 @@ func (in *Inspection) account(stored map[string]Savepoint, segments []segment.In
 		if !known {
 			continue
 		}
-		l := (&target{sp: sp}).ledger(in.Head)
+		l := sp.Ledger(in.Head)
 		t.Acked, t.High = acked.Position, sp.High.Position
 		t.Appended, t.Delivered, t.Filtered, t.Pending = l.Appended, l.Delivered, l.Filtered, l.Pending
-		t.PendingBytes, t.Balanced = pendingBytes(segments, &sp, in.Head), l.Balanced()
+		t.PendingBytes, t.Balanced = sp.PendingBytes(segments, in.Head), l.Balanced()
 		t.Dropped = map[string]uint64{}
 		for r, n := range l.Dropped {
 			if n > 0 {
-				t.Dropped[Reason(r).String()] = n
+				t.Dropped[queue.Reason(r).String()] = n
 			}
 		}
 	}

@@ -7,6 +7,8 @@ import (
 	"math"
 	"sync"
 	"time"
+
+	"hwsagent/wal/queue"
 )
 
 // ErrCaughtUp means that a backlog was read to its end, or that there is none (any more).
@@ -22,10 +24,10 @@ const (
 
 // Lane reads one stretch of the log for a target, in order, and records the outcomes of its
 // samples. The stretch is either everything after the last sample with a final outcome, or
-// the oldest gap (see [Reader.Backlog]). One goroutine at a time may call Next and Rewind; the
+// the oldest gap (see [Reader.Backlog]). One goroutine at a time may call Next, Rewind and Release; the
 // other methods are safe for concurrent use.
 type Lane struct {
-	kind   laneKind
+	kind   queue.Lane
 	tail   tail
 	log    *slog.Logger
 	target *target
@@ -33,28 +35,26 @@ type Lane struct {
 	closing context.Context // ends when the reader is closed
 
 	nextMu sync.Mutex // held by Next, Rewind, and Reader.Close at its end
-	cursor *cursor
-	placed bool // cursor is at the position of the savepoint or after it
+	placed bool       // the lane is at the position of the savepoint or after it
+
+	// The lane reads with a cursor of its own, or follows the reading at the head of the log and is at one of its entries.
+	//
+	// Invariant: one of cursor and at is nil.
+	cursor  *cursor
+	reading *reading
+	at      *shared
+	found   *findings
 
 	failures int // consecutive read errors of the disk
 
 	pending pendingTimes
 }
 
-// Reach is the progress of a lane. All samples up to Acked have a final outcome. The lane
-// stops at End; zero means that it has no end. High and Shards are as in [Savepoint]. Missed
-// counts the samples without a final outcome in this gap and those after it.
-type Reach struct {
-	Acked, End, High Mark
-	Shards           int
-	Missed           uint64
-}
-
 // Reach returns the progress of the lane; ok is false for a backlog lane without a backlog.
-func (l *Lane) Reach() (reach Reach, ok bool) { return l.target.reach(l.kind) }
+func (l *Lane) Reach() (reach queue.Reach, ok bool) { return l.target.reach(l.kind) }
 
 // Next blocks until there is a commit after the last one returned, and returns it. The
-// entry is valid until the following call. The error is that of ctx, ErrClosed, or at the end
+// entry is read-only, and valid until the following call. The error is that of ctx, ErrClosed, or at the end
 // of a backlog ErrCaughtUp. After ErrCaughtUp, and once all of this gap has outcomes, Rewind
 // moves to the next gap, if there is one. Next skips damage and reports it in the entry.
 // It retries read errors of the disk.
@@ -76,7 +76,7 @@ func (l *Lane) Next(ctx context.Context) (*Entry, error) {
 		case e != nil:
 			return e, nil
 		case errors.Is(err, ErrCaughtUp):
-			l.cursor.release() // otherwise the series of an outage stay in memory until the next one
+			l.release() // otherwise the series of an outage stay in memory until the next one
 		case err != nil:
 			err = l.retry(ctx, err)
 		default:
@@ -92,12 +92,12 @@ func (l *Lane) Next(ctx context.Context) (*Entry, error) {
 // the head must pass.
 func (l *Lane) step() (past Mark, e *Entry, err error) {
 	at, ok := l.Reach()
-	if !ok || l.placed && at.End.Commit != l.cursor.end.Commit {
+	if !ok || l.placed && l.cursor != nil && at.End.Commit != l.cursor.end.Commit {
 		return past, nil, ErrCaughtUp // the gap no longer exists
 	}
-	// The savepoint is ahead of the cursor after the log has dropped data.
-	if !l.placed || at.Acked.Commit > l.cursor.last.Commit {
-		l.cursor.place(at.Acked, at.End)
+	// The savepoint is ahead of the lane after the log has dropped data.
+	if !l.placed || at.Acked.Commit > l.last().Commit {
+		l.place(at.Acked, at.End)
 		if !l.placed {
 			l.pending.restart()
 		}
@@ -105,12 +105,13 @@ func (l *Lane) step() (past Mark, e *Entry, err error) {
 	}
 	head := l.tail.head()
 	switch {
-	case l.cursor.arrived():
+	case l.cursor != nil && l.cursor.arrived():
 		return past, nil, ErrCaughtUp
-	case head.Commit <= l.cursor.last.Commit:
-		return l.cursor.last, nil, nil
+	case head.Commit <= l.last().Commit:
+		l.join()
+		return l.last(), nil, nil
 	}
-	if e, err = l.cursor.next(head); e != nil {
+	if e, err = l.read(head); e != nil {
 		l.pending.add(e)
 	}
 	return head, e, err
@@ -135,7 +136,7 @@ func (l *Lane) retry(ctx context.Context, cause error) error {
 	if l.failures == 1 {
 		l.log.Error("Cannot read the log; trying again", "err", cause)
 	}
-	if l.failures > readRetries && l.cursor.giveUp() {
+	if l.failures > readRetries && l.cursor != nil && l.cursor.giveUp() {
 		l.log.Error("Giving up an unreadable page of the log", "err", cause)
 		l.failures = 0
 		return nil
@@ -158,7 +159,16 @@ func (l *Lane) Rewind() {
 	l.nextMu.Lock()
 	defer l.nextMu.Unlock()
 	l.target.rewound(l.kind)
+	l.leave()
 	l.placed = false
+}
+
+// Release frees the memory that the lane needs for reading, above all its series. Call it before a long pause. The
+// present entry is not valid any more. The following Next reads the segment from its beginning again.
+func (l *Lane) Release() {
+	l.nextMu.Lock()
+	defer l.nextMu.Unlock()
+	l.release()
 }
 
 // Reserve durably records that all samples up to high may have been sent. It returns at
@@ -182,7 +192,7 @@ func (l *Lane) SetShards(n int) { l.target.setShards(l.kind, n) }
 //
 // Invariant: outcome.Sum() is the number of samples in the entries since the previous
 // Advance, including those that the entries count as missing.
-func (l *Lane) Advance(to Mark, outcome Outcome) {
+func (l *Lane) Advance(to Mark, outcome queue.Outcome) {
 	l.target.advance(l.kind, to, outcome)
 	l.settleTimes()
 }

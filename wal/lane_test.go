@@ -9,6 +9,8 @@ import (
 	"time"
 
 	"github.com/google/go-cmp/cmp"
+
+	"hwsagent/wal/queue"
 )
 
 // setHead makes a mark the head: what the files hold beyond it is not given to the log yet.
@@ -37,7 +39,7 @@ func splitPlan(t *testing.T, ts *targets) (*plan, *fakeLog, *Reader) {
 }
 
 // deliverLane delivers up to n entries of a lane and returns the numbers of their commits.
-func deliverLane(t *testing.T, r *Reader, l *Lane, n int) (commits []uint64, missing Outcome) {
+func deliverLane(t *testing.T, r *Reader, l *Lane, n int) (commits []uint64, missing queue.Outcome) {
 	t.Helper()
 	for range n {
 		ctx, cancel := context.WithTimeout(t.Context(), 10*time.Second)
@@ -79,7 +81,7 @@ func TestSplit(t *testing.T) {
 		}
 		for i, l := range lanes {
 			got, missing := deliverLane(t, r, l, len(want[i]))
-			if !slices.Equal(got, want[i]) || missing != (Outcome{}) {
+			if !slices.Equal(got, want[i]) || missing != (queue.Outcome{}) {
 				t.Errorf("lane %d: %v, missing %+v", i, got, missing)
 			}
 		}
@@ -152,10 +154,10 @@ func TestSplitIsDurable(t *testing.T) {
 	ts = memTargets(t, dir.crash(), targetsOptions{})
 	r = openTestReader(t, ts, l, "a", ReaderOptions{})
 	mark := func(n int) Mark { return p.commits[n-1].mark }
-	if got, _ := r.Reach(); got != (Reach{Acked: mark(10), High: mark(12), Shards: 2}) {
+	if got, _ := r.Reach(); got != (queue.Reach{Acked: mark(10), High: mark(12), Shards: 2}) {
 		t.Errorf("live: %+v", got)
 	}
-	if got, ok := r.Backlog().Reach(); !ok || got != (Reach{Acked: mark(3), End: mark(8), High: mark(5), Shards: 2, Missed: mark(8).Total - mark(3).Total}) {
+	if got, ok := r.Backlog().Reach(); !ok || got != (queue.Reach{Acked: mark(3), End: mark(8), High: mark(5), Shards: 2, Missed: mark(8).Total - mark(3).Total}) {
 		t.Errorf("backlog: %+v", got)
 	}
 	if at, _ := ts.lowest(); at != 0 {
@@ -174,7 +176,7 @@ func TestSplitIsDurable(t *testing.T) {
 // There is no split where nothing waits, where what may have been sent goes further, and
 // where there are too many ranges; outages one after the other leave one gap each.
 func TestManySplits(t *testing.T) {
-	p := newPlan(1, 2*maxRanges, 2)
+	p := newPlan(1, 2*queue.MaxRanges, 2)
 	l := p.log()
 	l.setHead(p.commits[0].mark)
 	dir := newMemDir()
@@ -193,7 +195,7 @@ func TestManySplits(t *testing.T) {
 		l.setHead(p.commits[n].mark)
 		deliverLane(t, r, r.Lane, 1)
 	}
-	if splits != maxRanges-1 || len(r.Savepoint().Done) != maxRanges {
+	if splits != queue.MaxRanges-1 || len(r.Savepoint().Done) != queue.MaxRanges {
 		t.Errorf("%d splits: %d ranges", splits, len(r.Savepoint().Done))
 	}
 	if err := ts.save(); err != nil {
@@ -226,14 +228,14 @@ func TestBacklogEndsInDamage(t *testing.T) {
 		l.files[end.Segment][end.Offset-9] ^= 0xff
 		l.mu.Unlock()
 		got, missing := deliverLane(t, r, r.Backlog(), 99)
-		if missing.Dropped[Damage] < 4 || got[len(got)-1] != 8 {
+		if missing.Dropped[queue.Damage] < 4 || got[len(got)-1] != 8 {
 			t.Errorf("lost %d: read %v, missing %+v", lost, got, missing)
 		}
 		fresh, more := deliverLane(t, r, r.Lane, 7)
-		if more.Dropped[Damage] > 8 || fresh[len(fresh)-1] != 15 {
+		if more.Dropped[queue.Damage] > 8 || fresh[len(fresh)-1] != 15 {
 			t.Errorf("lost %d: live read %v, missing %+v", lost, fresh, more)
 		}
-		if g := r.Ledger(); g.Pending != 0 || g.Delivered+g.Dropped[Damage] != 60 {
+		if g := r.Ledger(); g.Pending != 0 || g.Delivered+g.Dropped[queue.Damage] != 60 {
 			t.Errorf("lost %d: %+v", lost, g)
 		}
 	}
@@ -268,9 +270,9 @@ func TestDropWithBacklog(t *testing.T) {
 			t.Fatal(err)
 		}
 		checkLedger(t, r)
-		r.Advance(ends[0], Outcome{Delivered: 4})
-		r.Backlog().Advance(ends[1], Outcome{Delivered: 4})
-		if g := r.Ledger(); !g.Balanced() || g.Dropped[Budget] != tc.budget {
+		r.Advance(ends[0], queue.Outcome{Delivered: 4})
+		r.Backlog().Advance(ends[1], queue.Outcome{Delivered: 4})
+		if g := r.Ledger(); !g.Balanced() || g.Dropped[queue.Budget] != tc.budget {
 			t.Errorf("up to %d: %+v", tc.end, g)
 		}
 		if n := len(r.Savepoint().Done); n != tc.ranges {
@@ -323,7 +325,7 @@ func TestMaxBacklogWithBacklog(t *testing.T) {
 	r.target.maxBacklog = r.Pending() - 1
 	ts.enforceBacklog(l)
 	sp := r.Savepoint()
-	if g := r.Ledger(); sp.Acked().Commit != p.commits[4].mark.Commit || g.Dropped[Budget] != 3*4 || g.Pending != 3*4 {
+	if g := r.Ledger(); sp.Acked().Commit != p.commits[4].mark.Commit || g.Dropped[queue.Budget] != 3*4 || g.Pending != 3*4 {
 		t.Errorf("at %v: %+v", sp.Acked(), g)
 	}
 	checkLedger(t, r)
@@ -371,7 +373,7 @@ func TestAdoptWithBacklog(t *testing.T) {
 		if got, _ := deliverLane(t, r, r.Backlog(), 99); len(got) != 1 {
 			t.Errorf("the backlog had %v", got)
 		}
-		if g := r.Ledger(); g.Delivered != 6 || g.Dropped[Skipped] != 6 || g.Pending != 0 {
+		if g := r.Ledger(); g.Delivered != 6 || g.Dropped[queue.Skipped] != 6 || g.Pending != 0 {
 			t.Errorf("%+v", g)
 		}
 	})

@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"hwsagent/wal/internal/segment"
+	"hwsagent/wal/queue"
 )
 
 // life is one target's view in a random run over a real log.
@@ -29,7 +30,7 @@ type lifeCommit struct {
 }
 
 // read delivers up to n entries of what is there.
-func (f *life) read(t *testing.T, l *Log, n int) (missing Outcome) {
+func (f *life) read(t *testing.T, l *Log, n int) (missing queue.Outcome) {
 	t.Helper()
 	for ; n > 0 && f.r.target.position().Commit < l.head().Commit; n-- {
 		ctx, cancel := context.WithTimeout(t.Context(), time.Hour)
@@ -186,9 +187,9 @@ func randomLife(t *testing.T, seed uint64, cuts bool, limit int64) {
 }
 
 // check fails if something is missing for another reason than the run allows.
-func check(t *testing.T, missing Outcome, cuts bool) {
+func check(t *testing.T, missing queue.Outcome, cuts bool) {
 	t.Helper()
-	if missing.Dropped[Damage] != 0 || !cuts && missing.Sum() != 0 {
+	if missing.Dropped[queue.Damage] != 0 || !cuts && missing.Sum() != 0 {
 		t.Fatalf("missing: %+v", missing)
 	}
 }

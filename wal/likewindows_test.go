@@ -13,6 +13,7 @@ import (
 
 	"hwsagent/wal/internal/disk"
 	"hwsagent/wal/internal/segment"
+	"hwsagent/wal/queue"
 )
 
 // What is different on Windows, proven wherever the tests run: some names are no files there, and a directory cannot be synced.
@@ -53,6 +54,11 @@ func (d *namedDir) Open(name string, flag int) (disk.File, error) {
 	return d.Directory.Open(name, flag)
 }
 
+func (d *namedDir) Look(name string, f disk.File) (disk.Info, error) {
+	d.note(name)
+	return d.Directory.Look(name, f)
+}
+
 func (d *namedDir) Remove(name string) error {
 	d.note(name)
 	return d.Directory.Remove(name)
@@ -89,7 +95,7 @@ func TestTargetsNamedAsNoFileCanBe(t *testing.T) {
 				if err := r.Reserve(e.End); err != nil {
 					t.Fatal(err)
 				}
-				r.Advance(e.End, Outcome{Delivered: e.Count()})
+				r.Advance(e.End, queue.Outcome{Delivered: e.Count()})
 				if _, err := l.EnrollMember("family", member, l.head()); err != nil {
 					t.Fatal(err)
 				}

@@ -9,17 +9,12 @@ import (
 	"hwsagent/wal/internal/segment"
 )
 
-// opener opens segments for reading, as a tail does.
-type opener interface {
-	openSegment(n int) (segmentFile, error)
-}
-
 var errNotOpened = errors.New("cannot open segment")
 
 // readHeader reads the header of the segment of that number and size. The header is zero
 // (Version 0) if it is damaged or the segment does not exist; the error is that of the disk, or
 // segment.ErrOtherFormat.
-func readHeader(c *segment.Reader, t opener, number int, size int64) (h segment.Header, err error) {
+func readHeader(c *segment.Reader, t tail, number int, size int64) (h segment.Header, err error) {
 	f, err := t.openSegment(number)
 	if errors.Is(err, fs.ErrNotExist) {
 		return h, nil
@@ -65,10 +60,8 @@ func oldest(t tail) (Mark, error) {
 			return Mark{}, fmt.Errorf("scan segment %s: %w", segment.Name(s.Number), err)
 		}
 		if info.Commits > 0 && info.Last.Commit <= head.Commit {
-			return Mark{
-				Position: Position{Segment: s.Number}, Log: head.Log,
-				Commit: info.FirstCommit - 1, Total: info.Before,
-			}, nil
+			m := Mark{Position: Position{Segment: s.Number}, Log: head.Log, Commit: info.FirstCommit - 1, Total: info.Before}
+			return beforeLoggedAgain(t.segments(), m, head), nil
 		}
 	}
 	return head, nil
@@ -87,7 +80,7 @@ func beforeLoggedAgain(list []segment.Info, m Mark, head Mark) Mark {
 }
 
 // scan reads a whole segment. It returns an error if the segment cannot be opened or has another format.
-func scan(t opener, s *segment.Info) (info segment.Contents, err error) {
+func scan(t tail, s *segment.Info) (info segment.Contents, err error) {
 	f, err := t.openSegment(s.Number)
 	if err != nil {
 		return info, fmt.Errorf("open segment %s: %w", segment.Name(s.Number), err)

@@ -6,6 +6,7 @@ import (
 	"testing"
 
 	"hwsagent/wal/internal/segment"
+	"hwsagent/wal/internal/segmenttest"
 )
 
 // A target that begins with the oldest data begins before the first commit that is there, also if the header in
@@ -76,6 +77,46 @@ func TestOldestIsBeforeCommitsThatAreLoggedAgain(t *testing.T) {
 		if err != nil || m.Segment != 1 || m.Commit != tc.commit || m.Total != tc.total {
 			t.Errorf("%s: begins at %+v, %v; want behind commit %d and %d samples, in segment 1", name, m, err, tc.commit, tc.total)
 		}
+	}
+}
+
+// repeated is a log whose second segment repeats all commits of the first, and has one more.
+type repeated struct {
+	segments [2]*segmenttest.Builder
+	samples  uint64 // per commit
+}
+
+func newRepeated(commits int, samples int) repeated {
+	r := repeated{samples: uint64(samples)}
+	for n := range r.segments {
+		s := segmenttest.New(n, ID{9}, 0, 0)
+		if n == 1 {
+			s.Header.Relogged = uint64(commits)
+		}
+		for i := range commits + n {
+			var recs [][]byte
+			if i == 0 {
+				recs = append(recs, segmenttest.Series(segmenttest.Refs(1, samples+1)...))
+			}
+			s.Commit(r.samples, int64(i+1), int64(i+1), append(recs, segmenttest.Samples(int64(i+1), segmenttest.Refs(1, samples+1)...))...)
+		}
+		r.segments[n] = s
+	}
+	return r
+}
+
+// damage flips a byte of a commit, counted from 1, in the n-th segment.
+func (r repeated) damage(n, commit int) { r.segments[n].B[r.segments[n].Ends[commit-1]-40] ^= 0xff }
+
+// The same holds if the header of the oldest segment and its first commits are damaged.
+func TestOldestBehindADamagedHeaderIsBeforeCommitsThatAreLoggedAgain(t *testing.T) {
+	r := newRepeated(4, 2)
+	r.segments[0].B[10] ^= 0xff
+	r.damage(0, 1)
+	r.damage(0, 2)
+	m, err := oldest(newFakeLog(r.segments[0], r.segments[1]))
+	if err != nil || m.Segment != 0 || m.Commit != 0 || m.Total != 0 {
+		t.Errorf("begins at %+v, %v", m, err)
 	}
 }
 

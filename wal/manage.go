@@ -4,8 +4,9 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"log/slog"
 	"time"
+
+	"hwsagent/wal/queue"
 )
 
 // Errors of operations on a target's queue. Other errors wrap them.
@@ -73,13 +74,13 @@ func (l *Log) Before(ctx context.Context, name string, t time.Time, progress fun
 	if sp.Start.Log != head.Log {
 		return Stretch{}, fmt.Errorf("look at target %q: its savepoint belongs to another log", name)
 	}
-	c := newCursor(l, slog.New(slog.DiscardHandler)) // the cursor that delivers reports damage
+	c := newSilentCursor(l)
 	defer c.release()
 	acked := sp.Acked()
 	c.place(acked, Mark{})
 	s := Stretch{End: acked}
 	segments := l.segments()
-	all := pendingBytes(segments, &sp, head)
+	all := sp.PendingBytes(segments, head)
 	for {
 		e, err := c.next(head)
 		if err == nil {
@@ -99,10 +100,10 @@ func (l *Log) Before(ctx context.Context, name string, t time.Time, progress fun
 			s.spread(time.UnixMilli(e.MinT), time.UnixMilli(e.MaxT))
 		}
 		s.End = e.End
-		progress(max(0, all-bytesAfter(segments, e.End, head)), all)
+		progress(max(0, all-queue.BytesAfter(segments, e.End, head)), all)
 	}
-	s.Bytes = pendingBytes(segments, &sp, s.End)
-	s.Samples = sp.settle(s.End)
+	s.Bytes = sp.PendingBytes(segments, s.End)
+	s.Samples = sp.Settle(s.End)
 	return s, nil
 }
 
@@ -129,7 +130,7 @@ func (l *Log) Skip(name string, end Mark) (n uint64, err error) {
 	if t.savepoint().Start.Log != end.Log || end.Commit > l.head().Commit {
 		return 0, fmt.Errorf("skip at target %q: %s is no place in this log", name, end.Position)
 	}
-	n, _ = t.drop(end, Skipped)
+	n, _ = t.drop(end, queue.Skipped)
 	if err := t.save(); err != nil {
 		return n, fmt.Errorf("skip at target %q: %w", name, err)
 	}
@@ -138,17 +139,17 @@ func (l *Log) Skip(name string, end Mark) (n uint64, err error) {
 
 // Forget removes the queue of a target that is neither enrolled nor open, and returns its
 // last ledger. Pending samples are discarded.
-func (l *Log) Forget(name string) (Ledger, error) {
+func (l *Log) Forget(name string) (queue.Ledger, error) {
 	head := l.head()
 	ts := l.targets
 	ts.mu.Lock()
 	defer ts.mu.Unlock()
 	t := ts.get(name)
 	if t == nil {
-		return Ledger{}, fmt.Errorf("drop target %q: %w", name, ErrNoTarget)
+		return queue.Ledger{}, fmt.Errorf("drop target %q: %w", name, ErrNoTarget)
 	}
 	if _, _, orphan := t.orphaned(); !orphan {
-		return Ledger{}, fmt.Errorf("drop target %q: %w", name, ErrWanted)
+		return queue.Ledger{}, fmt.Errorf("drop target %q: %w", name, ErrWanted)
 	}
 	account := t.ledger(head)
 	if err := ts.removeLocked(t); err != nil {
@@ -183,12 +184,4 @@ func (t *target) pausedSince() time.Time {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	return t.paused
-}
-
-// pausedAt converts storedSavepoint.Paused to a time; 0 is the zero time.
-func pausedAt(ms int64) time.Time {
-	if ms == 0 {
-		return time.Time{}
-	}
-	return time.UnixMilli(ms)
 }

@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"hwsagent/wal/internal/segment"
+	"hwsagent/wal/queue"
 )
 
 // forgetRecords damages every record of a target, in the one place that leaves its owner readable.
@@ -58,7 +59,7 @@ func TestManageOnABrokenDisk(t *testing.T) {
 		if err := scoutUp(t, l); err != nil {
 			t.Fatal(err)
 		}
-		name := Member("e", "a")
+		name := queue.Member("e", "a")
 		if since := l.PausedSince("nobody"); !since.IsZero() {
 			t.Errorf("a target that is not known is paused since %v", since)
 		}
@@ -90,10 +91,10 @@ func TestManageOnABrokenDisk(t *testing.T) {
 		if _, err := l.Skip(name, s.End); err != nil {
 			t.Fatal(err)
 		}
-		if a, _ := l.Account(name); a.Dropped[Skipped] != 2 || a.Pending != 1 || !a.Balanced() {
+		if a, _ := l.Account(name); a.Dropped[queue.Skipped] != 2 || a.Pending != 1 || !a.Balanced() {
 			t.Errorf("the account is %+v", a)
 		}
-		if a, _ := openTargets(saves.crash(), targetsOptions{}); a.byName[name].ledger(l.head()).Dropped[Skipped] != 2 {
+		if a, _ := openTargets(saves.crash(), targetsOptions{}); a.byName[name].ledger(l.head()).Dropped[queue.Skipped] != 2 {
 			t.Error("what was skipped is not durable")
 		}
 		if err := l.Release("e", "a"); err != nil {
@@ -119,7 +120,7 @@ func TestMemberSavepointLost(t *testing.T) {
 		if err := l.Close(); err != nil {
 			t.Fatal(err)
 		}
-		forgetRecords(saves, Member("e", "a"))
+		forgetRecords(saves, queue.Member("e", "a"))
 		l = openLog(t, memOptions(t, segments, saves))
 		defer l.Close()
 		if err := l.Enroll([]Enrolment{{Name: "e", Family: true}}); err != nil {

@@ -6,6 +6,8 @@ import (
 	"testing"
 	"testing/synctest"
 	"time"
+
+	"hwsagent/wal/queue"
 )
 
 // timed is a log with one target and a commit of three samples at each of the seconds 1 to
@@ -56,13 +58,13 @@ func TestSkip(t *testing.T) {
 			t.Errorf("skipped twice: %d, %v", again, err)
 		}
 		checkLedger(t, r)
-		if g := r.Ledger(); g.Dropped[Skipped] != 9 || g.Pending != 15 || g.Lost() != 9 {
+		if g := r.Ledger(); g.Dropped[queue.Skipped] != 9 || g.Pending != 15 || g.Lost() != 9 {
 			t.Errorf("ledger %+v", g)
 		}
 		// What was on its way has arrived after all, and counts as that.
-		r.Advance(Mark{Commit: 3, Total: 9, Log: s.End.Log}, Outcome{Delivered: 3})
+		r.Advance(Mark{Commit: 3, Total: 9, Log: s.End.Log}, queue.Outcome{Delivered: 3})
 		checkLedger(t, r)
-		if g := r.Ledger(); g.Dropped[Skipped] != 6 || g.Delivered != 9 {
+		if g := r.Ledger(); g.Dropped[queue.Skipped] != 6 || g.Delivered != 9 {
 			t.Errorf("ledger %+v", g)
 		}
 		values, missing := drain(t, l, r)
@@ -80,7 +82,7 @@ func TestSkip(t *testing.T) {
 				t.Fatal(err)
 			}
 			g := ts.byName["a"].ledger(l.head())
-			skipped[g.Dropped[Skipped]]++
+			skipped[g.Dropped[queue.Skipped]]++
 			if !g.Balanced() || g.Appended != 30 {
 				t.Errorf("after a crash the ledger is %+v", g)
 			}
@@ -235,11 +237,11 @@ func TestRemovedStaysRemoved(t *testing.T) {
 	if err := ts.removeLocked(tg); err != nil {
 		t.Fatal(err)
 	}
-	tg.setShards(live, 4)
+	tg.setShards(queue.Live, 4)
 	if err := tg.save(); err != nil || len(savedIn(t, saves)) != 0 {
 		t.Errorf("%v; %q", err, savedIn(t, saves))
 	}
-	if n, moved := tg.drop(Mark{Commit: 99}, Budget); n != 0 || moved {
+	if n, moved := tg.drop(Mark{Commit: 99}, queue.Budget); n != 0 || moved {
 		t.Errorf("dropped %d", n)
 	}
 }

@@ -25,12 +25,10 @@ type metrics struct {
 	deletedBytes    *prometheus.CounterVec
 }
 
-// durations are histogram bounds in seconds, from a write to memory to a hanging disk.
-var durations = []float64{.0001, .0003, .001, .003, .01, .03, .1, .3, 1, 3, 10, 30}
-
 // newMetrics makes the metrics of l.
 func newMetrics(r prometheus.Registerer, l *Log) *metrics {
 	set := meter.NewSet("hwsagent_wal_")
+	durations := []float64{.0001, .0003, .001, .003, .01, .03, .1, .3, 1, 3, 10, 30} // seconds, from a write to memory to a hanging disk
 	m := &metrics{
 		set: set, registry: r,
 		commit:          set.Histogram(meter.Shown, "commit_duration_seconds", "How long commits to the log took.", prometheus.HistogramOpts{Buckets: durations}),

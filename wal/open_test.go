@@ -13,6 +13,8 @@ import (
 	"time"
 
 	"github.com/prometheus/client_golang/prometheus"
+
+	"hwsagent/wal/queue"
 )
 
 func TestOneProcessHasTheDirectory(t *testing.T) {
@@ -213,7 +215,7 @@ func TestPowerCutIsCounted(t *testing.T) {
 		commit(l, 2)
 		ackAll(t, l, fast)
 		e := nextEntry(t, slow)
-		slow.Advance(e.End, Outcome{Delivered: e.Count()})
+		slow.Advance(e.End, queue.Outcome{Delivered: e.Count()})
 		time.Sleep(1100 * time.Millisecond) // durable
 		commit(l, 3)
 		commit(l, 4)
@@ -234,7 +236,7 @@ func TestPowerCutIsCounted(t *testing.T) {
 			if g := fast.Ledger(); !g.Balanced() || g.Appended != 40 || g.Delivered != 40 {
 				t.Errorf("fast: %+v", g)
 			}
-			if g := slow.Ledger(); !g.Balanced() || g.Appended != 40 || g.Delivered != 20 || g.Dropped[PowerCut] != 20 {
+			if g := slow.Ledger(); !g.Balanced() || g.Appended != 40 || g.Delivered != 20 || g.Dropped[queue.PowerCut] != 20 {
 				t.Errorf("slow: %+v", g)
 			}
 			_ = fast.Close()

@@ -6,6 +6,8 @@ import (
 	"testing"
 	"testing/synctest"
 	"time"
+
+	"hwsagent/wal/queue"
 )
 
 // TestPanicAmidACommit panics in one commit after the other, with its bytes already in the segment,
@@ -63,7 +65,7 @@ func testPanic(t *testing.T, sync time.Duration, at int) {
 		t.Fatalf("%d panics; acknowledged are %v", fired, acked)
 	}
 	got, missing := drain(t, l, r)
-	if !slices.Equal(got, acked) || missing != (Outcome{}) {
+	if !slices.Equal(got, acked) || missing != (queue.Outcome{}) {
 		t.Errorf("read %v (missing %+v), acknowledged %v", got, missing, acked)
 	}
 	time.Sleep(1100 * time.Millisecond) // the disk works, so everything is safe

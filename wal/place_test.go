@@ -7,6 +7,8 @@ import (
 	"testing"
 	"testing/synctest"
 	"time"
+
+	"hwsagent/wal/queue"
 )
 
 // A directory of the log is moved away under it, and perhaps another one put in its place:
@@ -45,7 +47,7 @@ func TestDirectoryMoved(t *testing.T) {
 					if e := nextEntry(t, r); e.Count() != 10 {
 						t.Errorf("%d samples can be read", e.Count())
 					} else {
-						r.Advance(e.End, Outcome{Delivered: 10})
+						r.Advance(e.End, queue.Outcome{Delivered: 10})
 					}
 
 					if err := os.RemoveAll(dir); err != nil {
@@ -66,7 +68,7 @@ func TestDirectoryMoved(t *testing.T) {
 					}
 					again := openLog(t, o)
 					r = openReader(t, again, "a", ReaderOptions{})
-					if e := nextEntry(t, r); e.Count() != 10 || e.Missing != (Outcome{}) || e.Samples[0].V != 3 {
+					if e := nextEntry(t, r); e.Count() != 10 || e.Missing != (queue.Outcome{}) || e.Samples[0].V != 3 {
 						t.Errorf("the next process finds %+v", e)
 					}
 					_ = r.Close()

@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"hwsagent/wal/internal/segment"
+	"hwsagent/wal/queue"
 )
 
 // Under sync: always a commit is durable when Commit returns, and nobody reads it before.
@@ -64,7 +65,7 @@ func TestOpenKeepsWhatIsBehindDamage(t *testing.T) {
 	}
 	l := openLog(t, o)
 	times, missing := readFirsts(t, l)
-	if lost := missing.Dropped[Damage]; lost == 0 || lost > touched*samples || missing.Sum() != lost {
+	if lost := missing.Dropped[queue.Damage]; lost == 0 || lost > touched*samples || missing.Sum() != lost {
 		t.Errorf("missing %+v after one flipped bit", missing)
 	}
 	if len(times) < commits-touched || times[len(times)-1] != commits-1 {
@@ -139,7 +140,7 @@ func TestBudgetCountsBeforeItUnlinks(t *testing.T) {
 		saves.fault = nil
 		saves.mu.Unlock()
 		time.Sleep(3 * time.Second)
-		if g := dead.Ledger(); !g.Balanced() || g.Dropped[Budget] == 0 {
+		if g := dead.Ledger(); !g.Balanced() || g.Dropped[queue.Budget] == 0 {
 			t.Errorf("ledger %+v", g)
 		}
 		if _, used := l.index.usage(); used > o.MaxBytes {
@@ -158,9 +159,9 @@ func TestSavepointOfAnotherSegment(t *testing.T) {
 	dir := newMemDir()
 	acked := p.commits[1].mark // of segment 0 here, of segment 1 where the savepoint is from
 	acked.Segment, acked.SegmentID = 1, ID{77}
-	st := storedSavepoint{}
+	st := queue.Stored{}
 	st.Start = Mark{Log: ID{9}}
-	st.High, st.Done = acked, []Range{{From: st.Start, To: acked}}
+	st.High, st.Done = acked, []queue.Range{{From: st.Start, To: acked}}
 	st.Outcome.Delivered = acked.Total
 	ts := memTargets(t, dir, targetsOptions{})
 	ts.set("a", newTarget(ts.store, "a", st))

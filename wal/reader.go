@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"hwsagent/wal/internal/savefile"
+	"hwsagent/wal/queue"
 )
 
 // ErrClosed is the error of calls to a closed log or reader.
@@ -73,10 +74,14 @@ func (ts *targets) open(t tail, name string, o ReaderOptions) (*Reader, error) {
 func (ts *targets) reader(t tail, tg *target) *Reader {
 	log := ts.o.Logger.With("target", tg.name)
 	closing, cancel := context.WithCancel(context.Background())
-	lane := func(kind laneKind) *Lane {
-		return &Lane{kind: kind, tail: t, log: log, target: tg, closing: closing, cursor: newCursor(t, log)}
+	lane := func(kind queue.Lane) *Lane {
+		found := newFindings(log)
+		return &Lane{
+			kind: kind, tail: t, log: log, target: tg, closing: closing,
+			cursor: newCursor(t, log, found), reading: &ts.reading, found: found,
+		}
 	}
-	return &Reader{Lane: lane(live), behind: lane(backlog), now: ts.o.Now, close: cancel}
+	return &Reader{Lane: lane(queue.Live), behind: lane(queue.Backlog), now: ts.o.Now, close: cancel}
 }
 
 // findLocked finds the target, or creates it.
@@ -98,7 +103,7 @@ func (ts *targets) findAtLocked(t tail, name string, start func() (Mark, error))
 	if tg != nil && !foreign {
 		return tg, false, nil
 	}
-	if err := CheckName(name); err != nil {
+	if err := queue.CheckName(name); err != nil {
 		return nil, false, err
 	}
 	if foreign || lost {
@@ -108,7 +113,7 @@ func (ts *targets) findAtLocked(t tail, name string, start func() (Mark, error))
 	if err != nil {
 		return nil, false, err
 	}
-	sp := Savepoint{Start: at, High: at}
+	sp := queue.Savepoint{Start: at, High: at}
 	if foreign {
 		ts.o.Logger.Error("Savepoint belongs to another log: the target gets everything that this one has",
 			"target", name, "log", tg.savepoint().Start.Log.String())
@@ -117,18 +122,18 @@ func (ts *targets) findAtLocked(t tail, name string, start func() (Mark, error))
 	}
 	if lost {
 		ts.o.Logger.Error("The savepoint is unreadable: the target will get everything that the log still has, so a part of it twice", "target", name)
-		sp.doubtHigh(t.head())
+		sp.DoubtHigh(t.head())
 	}
-	tg = newTarget(ts.store, name, storedSavepoint{LastOpen: ts.o.Now().UnixMilli(), Savepoint: sp})
+	tg = newTarget(ts.store, name, queue.Stored{LastOpen: ts.o.Now().UnixMilli(), Savepoint: sp})
 	ts.set(name, tg)
 	return tg, true, nil
 }
 
 // Savepoint returns the current savepoint, including changes that are not durable yet.
-func (r *Reader) Savepoint() Savepoint { return r.target.savepoint() }
+func (r *Reader) Savepoint() queue.Savepoint { return r.target.savepoint() }
 
 // Ledger returns the target's ledger at the head of the log.
-func (r *Reader) Ledger() Ledger { return r.target.ledger(r.tail.head()) }
+func (r *Reader) Ledger() queue.Ledger { return r.target.ledger(r.tail.head()) }
 
 // Backlog returns the lane that reads the samples left behind by Split, oldest first. The
 // lane always exists; without a backlog its Next returns ErrCaughtUp.
@@ -171,7 +176,7 @@ func (r *Reader) OldestPending() time.Time {
 // oldestUnread is the creation time of the segment in which pending samples begin, if they begin at its start.
 func (r *Reader) oldestUnread() time.Time {
 	sp := r.Savepoint()
-	open := sp.open(r.tail.head())
+	open := sp.Open(r.tail.head())
 	if len(open) == 0 {
 		return time.Time{}
 	}
@@ -191,12 +196,12 @@ func (r *Reader) oldestUnread() time.Time {
 // that it has finished, and the missing segment numbers. The ledger counts the lost samples.
 func (r *Reader) Skipped() (bytes, segments int64) {
 	for _, l := range []*Lane{r.Lane, r.behind} {
-		bytes, segments = bytes+l.cursor.damaged.Load(), segments+l.cursor.holes.Load()
+		bytes, segments = bytes+l.found.damaged.Load(), segments+l.found.holes.Load()
 	}
 	return bytes, segments
 }
 
-// SetControl sets [Savepoint.Control]. It is written with the next change of the savepoint.
+// SetControl sets [queue.Savepoint.Control]. It is written with the next change of the savepoint.
 func (r *Reader) SetControl(b []byte) error { return r.target.setControl(b) }
 
 // Close ends Next and writes the savepoint, which is durable within a second. The log keeps the target and its
@@ -209,7 +214,7 @@ func (r *Reader) Close() error {
 	for _, l := range []*Lane{r.Lane, r.behind} {
 		l.nextMu.Lock()
 		defer l.nextMu.Unlock()
-		l.cursor.release()
+		l.release()
 	}
 	r.target.leave(r.now())
 	r.target.store.Write(r.target)

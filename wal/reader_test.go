@@ -12,6 +12,7 @@ import (
 	"hwsagent/wal/internal/disk"
 	"hwsagent/wal/internal/segment"
 	"hwsagent/wal/internal/segmenttest"
+	"hwsagent/wal/queue"
 )
 
 // plan is a small log of several segments: series come and go, every commit tells
@@ -172,7 +173,7 @@ func TestReaderReadsEverything(t *testing.T) {
 				t.Fatalf("slot %d is not dense", s.Series.Slot)
 			}
 		}
-		r.Advance(e.End, Outcome{Delivered: e.Count()})
+		r.Advance(e.End, queue.Outcome{Delivered: e.Count()})
 		checkLedger(t, r)
 	}
 	if got := r.Ledger(); got.Pending != 0 || got.Delivered != p.commits[len(p.commits)-1].mark.Total {
@@ -194,7 +195,7 @@ func resumeEverywhere(t *testing.T, p *plan) {
 		if want := p.commits[i+1]; e.End != want.mark || !slices.Equal(testSamples(e), want.samples) {
 			t.Fatalf("after commit %d: got %+v, want %+v", i, e.End, want.mark)
 		}
-		r.Advance(e.End, Outcome{Delivered: e.Count()})
+		r.Advance(e.End, queue.Outcome{Delivered: e.Count()})
 		checkLedger(t, r)
 		if err := r.Close(); err != nil {
 			t.Fatal(err)
@@ -260,7 +261,7 @@ func TestReaderFollows(t *testing.T) {
 		if e.End != want.mark || !slices.Equal(testSamples(e), want.samples) || e.Missing.Sum() != 0 {
 			t.Fatalf("commit %d: %+v, want %+v", i, e.End, want.mark)
 		}
-		r.Advance(e.End, Outcome{Delivered: e.Count()})
+		r.Advance(e.End, queue.Outcome{Delivered: e.Count()})
 		checkLedger(t, r)
 	}
 }
@@ -356,12 +357,12 @@ func TestReaderSurvivesDiskErrors(t *testing.T) {
 		l.mu.Lock()
 		l.badPage = 1
 		l.mu.Unlock()
-		var missing Outcome
-		for r.cursor.last.Commit < l.head().Commit {
+		var missing queue.Outcome
+		for r.last().Commit < l.head().Commit {
 			e := mustNextLong(t, r)
 			missing.Add(e.Missing)
 		}
-		if missing.Dropped[Damage] == 0 || missing.Dropped[Damage] > 60 {
+		if missing.Dropped[queue.Damage] == 0 || missing.Dropped[queue.Damage] > 60 {
 			t.Errorf("an unreadable page lost %+v", missing)
 		}
 		if err := errors.Join(r.Close(), ts.close()); err != nil {

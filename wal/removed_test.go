@@ -13,6 +13,7 @@ import (
 
 	"hwsagent/wal/internal/disk"
 	"hwsagent/wal/internal/segment"
+	"hwsagent/wal/queue"
 )
 
 // The directory is deleted under the open log: commits fail, and succeed again when it
@@ -26,7 +27,7 @@ func TestSegmentRemoved(t *testing.T) {
 			t.Fatal(err)
 		}
 		e := nextEntry(t, r)
-		r.Advance(e.End, Outcome{Delivered: e.Count()})
+		r.Advance(e.End, queue.Outcome{Delivered: e.Count()})
 		time.Sleep(1500 * time.Millisecond) // durable
 
 		// The file only: the log goes on in another one.
@@ -40,10 +41,10 @@ func TestSegmentRemoved(t *testing.T) {
 		if _, err := os.Stat(filepath.Join(dir, segment.Name(1))); err != nil {
 			t.Errorf("the log does not go on: %v", err)
 		}
-		if e := nextEntry(t, r); e.Count() != 10 || e.Missing != (Outcome{}) {
+		if e := nextEntry(t, r); e.Count() != 10 || e.Missing != (queue.Outcome{}) {
 			t.Errorf("%d samples, missing %+v", e.Count(), e.Missing)
 		} else {
-			r.Advance(e.End, Outcome{Delivered: e.Count()})
+			r.Advance(e.End, queue.Outcome{Delivered: e.Count()})
 		}
 
 		if err := os.RemoveAll(dir); err != nil {
@@ -59,6 +60,55 @@ func TestSegmentRemoved(t *testing.T) {
 		_ = r.Close()
 		_ = l.Close()
 	})
+}
+
+// The active segment is replaced or truncated under the open log: the log continues in another one, and what the file lost is counted.
+func TestSegmentReplacedOrTruncated(t *testing.T) {
+	for how, change := range map[string]func(path string, b []byte, kept int64) error{
+		"replaced": func(path string, b []byte, _ int64) error {
+			return errors.Join(os.WriteFile(path+".copy", b, 0o600), os.Rename(path+".copy", path))
+		},
+		"truncated": func(path string, _ []byte, kept int64) error { return os.Truncate(path, kept) },
+	} {
+		t.Run(how, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				l := openLog(t, Options{})
+				r := openReader(t, l, "a", ReaderOptions{})
+				path := filepath.Join(l.base.Path(), segmentDir, segment.Name(0))
+				if err := commitFloats(l, 10, 1, 1); err != nil {
+					t.Fatal(err)
+				}
+				kept := l.head().Offset
+				if err := commitFloats(l, 10, 2, 2); err != nil {
+					t.Fatal(err)
+				}
+				time.Sleep(1500 * time.Millisecond) // durable
+				b, err := os.ReadFile(path)
+				if err == nil {
+					err = change(path, b, kept)
+				}
+				if err != nil {
+					t.Fatal(err)
+				}
+				time.Sleep(2 * time.Second)
+				if err := commitFloats(l, 10, 3, 3); err != nil {
+					t.Fatal(err)
+				}
+				if n := l.head().Segment; n != 1 {
+					t.Errorf("the log continues in segment %d", n)
+				}
+				_, missing := drain(t, l, r)
+				want := map[string]uint64{"replaced": 0, "truncated": 10}[how]
+				if g := r.Ledger(); missing.Dropped[queue.Damage] != want || g.Delivered+want != 30 || !g.Balanced() {
+					t.Errorf("missing %+v: %+v", missing, g)
+				}
+				_ = r.Close()
+				if err := l.Close(); err != nil {
+					t.Error(err)
+				}
+			})
+		})
+	}
 }
 
 // A commit that is larger than the whole budget does not stop the log for ever.

@@ -34,7 +34,8 @@ func (l *Log) restore() error {
 	}
 	// Change files only after all headers were checked.
 	for _, name := range empty {
-		l.budget.note("remove empty segment", l.dir.Remove(name))
+		// The removal must be durable: refused commits were cut off these segments, and the next commits get their numbers.
+		l.budget.note("remove empty segment", errors.Join(l.dir.Remove(name), l.dir.Sync()))
 	}
 	l.index.list = list
 	id := segment.Catalogue(list, l.targets.serve)
@@ -121,6 +122,8 @@ func (l *Log) lastCommit(told Mark) (last Mark, err error) {
 		}
 	}
 	if n := len(l.index.list); n > 0 {
+		// The next commits get the numbers of commits that were cut off these segments. A power cut must not bring those back.
+		l.refresh(l.index.list[max(0, n-2):], l.targets.durable(told.Log))
 		s := &l.index.list[n-1]
 		return Mark{Position: Position{Segment: s.Number, Offset: s.End}, SegmentID: s.Header.Segment}, nil
 	}
@@ -177,7 +180,7 @@ func (l *Log) cutOff(s *segment.Info) error {
 func (l *Log) unbegin(i int) {
 	prev := &l.index.list[i-1]
 	l.writer.prevID, l.writer.prevEnd = prev.Header.Segment, prev.End
-	l.index.list = segment.Unfollow(l.index.list)
+	l.index.list = l.index.list[:i]
 }
 
 // disown ends a segment whose last page could not be read. The rest may hold commits with

@@ -12,6 +12,7 @@ import (
 	"time"
 
 	"hwsagent/wal/internal/segment"
+	"hwsagent/wal/queue"
 )
 
 // noisyLog writes a log of some segments of several pages and returns their files.
@@ -29,7 +30,7 @@ func noisyLog(t *testing.T, o Options, commits int) {
 }
 
 // readFirsts is the time of each commit that a new target gets, and what it misses.
-func readFirsts(t *testing.T, l *Log) (times []int64, missing Outcome) {
+func readFirsts(t *testing.T, l *Log) (times []int64, missing queue.Outcome) {
 	t.Helper()
 	r := openReader(t, l, "all", ReaderOptions{StartAt: StartOldest})
 	for sp := r.Savepoint(); sp.Acked().Commit < l.head().Commit; sp = r.Savepoint() {
@@ -99,7 +100,7 @@ func TestOpenOverUnreadablePlaces(t *testing.T) {
 						t.Errorf("read %d twice", times[i])
 					}
 				}
-				if tc.segment == "00000001" && (len(times) != 81 || missing != Outcome{}) {
+				if tc.segment == "00000001" && (len(times) != 81 || missing != queue.Outcome{}) {
 					t.Errorf("read %d commits of 81, missing %+v", len(times), missing)
 				}
 				_ = l.Close()
@@ -151,7 +152,7 @@ func TestDropBeforeADamagedHeader(t *testing.T) {
 		r = openReader(t, l, "slow", ReaderOptions{})
 		time.Sleep(1100 * time.Millisecond)
 		g := r.Ledger()
-		if got := l.first(); got == 0 || g.Dropped[Budget] == 0 || !g.Balanced() {
+		if got := l.first(); got == 0 || g.Dropped[queue.Budget] == 0 || !g.Balanced() {
 			t.Errorf("first segment %d, ledger %+v", got, g)
 		}
 		ackAll(t, l, r)
@@ -183,7 +184,7 @@ func TestGiantCommit(t *testing.T) {
 		if _, used := l.index.usage(); used > o.MaxBytes {
 			t.Errorf("%d bytes used", used)
 		}
-		if g := r.Ledger(); !g.Balanced() || g.Dropped[Budget] != 50_000 || g.Pending != 10 {
+		if g := r.Ledger(); !g.Balanced() || g.Dropped[queue.Budget] != 50_000 || g.Pending != 10 {
 			t.Errorf("ledger %+v", g)
 		}
 		_ = r.Close()

@@ -24,7 +24,7 @@ import (
 //   - An error of either file while two wait is handled as that of a single file: all batches
 //     of both that are not durable are logged again, in order and with their numbers, at the
 //     beginning of the next segment. Its header names a commit before those of both segments,
-//     and readers use the smallest such number of all later headers.
+//     so readers know that it repeats them.
 
 // endedSegment is a segment that has ended and is not durable yet.
 type endedSegment struct {

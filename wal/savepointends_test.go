@@ -10,6 +10,8 @@ import (
 	"testing"
 	"testing/synctest"
 	"time"
+
+	"hwsagent/wal/queue"
 )
 
 // registryOf is a registry of those targets, durable in both files. The n-th has delivered n samples.
@@ -17,7 +19,7 @@ func registryOf(t *testing.T, dir *memDir, names ...string) *targets {
 	t.Helper()
 	ts := memTargets(t, dir, targetsOptions{})
 	for i, name := range names {
-		ts.set(name, newTarget(ts.store, name, storedSavepoint{Savepoint: Savepoint{Outcome: Outcome{Delivered: uint64(i + 1)}}}))
+		ts.set(name, newTarget(ts.store, name, queue.Stored{Savepoint: queue.Savepoint{Outcome: queue.Outcome{Delivered: uint64(i + 1)}}}))
 	}
 	if err := ts.begin(Mark{}); err != nil {
 		t.Fatal(err)
@@ -43,7 +45,7 @@ func TestNameIsUsedAgain(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			again := newTarget(ts.store, "a", storedSavepoint{Savepoint: Savepoint{Outcome: Outcome{Delivered: 77}}})
+			again := newTarget(ts.store, "a", queue.Stored{Savepoint: queue.Savepoint{Outcome: queue.Outcome{Delivered: 77}}})
 			ts.set("a", again)
 			if err := again.save(); err != nil {
 				t.Fatal(err)
@@ -96,7 +98,7 @@ func TestRefusedRenameThenACrash(t *testing.T) {
 		ts := registryOf(t, dir, "a", "b")
 		for _, name := range []string{"a", "b"} {
 			ts.get(name).mu.Lock()
-			ts.get(name).sp.Outcome = Outcome{}
+			ts.get(name).sp.Outcome = queue.Outcome{}
 			ts.get(name).sp.Control = []byte(name)
 			ts.get(name).version++
 			ts.get(name).mu.Unlock()

@@ -12,6 +12,7 @@ import (
 	"hwsagent/wal/internal/disk"
 	"hwsagent/wal/internal/savefile"
 	"hwsagent/wal/internal/segment"
+	"hwsagent/wal/queue"
 )
 
 // savepointNames are the two files of savepoints.
@@ -40,7 +41,7 @@ func makeNewer(cell []byte) {
 
 // savedTarget is what the files say of one target.
 type savedTarget struct {
-	storedSavepoint
+	queue.Stored
 	doubt bool
 }
 
@@ -56,7 +57,7 @@ type savedTargets struct {
 // loadSavepoints is what a process finds in a directory.
 func loadSavepoints(t testing.TB, d disk.Directory) savedTargets {
 	t.Helper()
-	found, err := savefile.Read(d, slog.New(slog.DiscardHandler), decodeSavepoint)
+	found, err := savefile.Read(d, slog.New(slog.DiscardHandler), queue.DecodeSavepoint)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -109,4 +110,12 @@ func compactNow(t *testing.T, ts *targets) {
 	if err := ts.save(); err != nil {
 		t.Error(err)
 	}
+}
+
+func targetNames(n int) (names []string) {
+	for i := range n {
+		names = append(names, "e/"+crashIndex(i))
+	}
+	slices.Sort(names)
+	return names
 }

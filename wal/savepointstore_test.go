@@ -20,6 +20,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"hwsagent/wal/internal/disk"
+	"hwsagent/wal/queue"
 )
 
 // Whichever operation fails, once or from then on, and however much of a write reached the disk: after a
@@ -34,7 +35,7 @@ func TestSavepointFaults(t *testing.T) {
 			dir := newMemDir()
 			dir.chance = rng
 			ts := memTargets(t, dir, targetsOptions{})
-			tg := newTarget(ts.store, "a", storedSavepoint{})
+			tg := newTarget(ts.store, "a", queue.Stored{})
 			ts.set("a", tg)
 			if err := ts.begin(Mark{Commit: 1}); err != nil {
 				t.Fatal(err)
@@ -51,7 +52,7 @@ func TestSavepointFaults(t *testing.T) {
 				n++
 				tg.mu.Lock()
 				tg.sp.Outcome.Delivered = n
-				tg.sp.Control = make([]byte, MaxControl)
+				tg.sp.Control = make([]byte, queue.MaxControl)
 				tg.version++
 				tg.mu.Unlock()
 				if rng.IntN(3) > 0 {
@@ -153,6 +154,13 @@ func (d *slowSyncs) last() string {
 	return d.syncs[len(d.syncs)-1].file
 }
 
+func (d *slowSyncs) Look(name string, f disk.File) (disk.Info, error) {
+	if slow, ok := f.(slowFile); ok {
+		f = slow.File
+	}
+	return d.Directory.Look(name, f)
+}
+
 func (d *slowSyncs) Open(name string, flag int) (disk.File, error) {
 	f, err := d.Directory.Open(name, flag)
 	return slowFile{f, d, name}, err
@@ -227,7 +235,7 @@ func TestSavepointSyncsAreShared(t *testing.T) {
 				}
 				reserved++
 			}
-			readers[0].Advance(e.End, Outcome{Delivered: e.Count()})
+			readers[0].Advance(e.End, queue.Outcome{Delivered: e.Count()})
 		}
 		begun := slices.Concat(dirs[savepointDir].since(start), dirs[segmentDir].since(start))
 		slices.SortFunc(begun, func(a, b beganSync) int { return a.at.Compare(b.at) })
@@ -418,7 +426,7 @@ func TestSavepointsOnAFullDisk(t *testing.T) {
 	}
 	for round := range 20 {
 		for _, tg := range ts.all() {
-			tg.setShards(live, 1<<(round%5))
+			tg.setShards(queue.Live, 1<<(round%5))
 		}
 		if err := ts.save(); err != nil {
 			t.Fatalf("round %d: %v", round, err)
@@ -532,8 +540,8 @@ func TestControlIsKept(t *testing.T) {
 	dir := newMemDir()
 	ts := memTargets(t, dir, targetsOptions{})
 	r := openTestReader(t, ts, newPlan(1, 2, 3).log(), "a", ReaderOptions{})
-	want := bytes.Repeat([]byte{9}, MaxControl)
-	if err := r.SetControl(make([]byte, MaxControl+1)); err == nil {
+	want := bytes.Repeat([]byte{9}, queue.MaxControl)
+	if err := r.SetControl(make([]byte, queue.MaxControl+1)); err == nil {
 		t.Error("it is not bounded")
 	}
 	if err := errors.Join(r.SetControl(want), ts.save()); err != nil {
@@ -558,7 +566,7 @@ func TestControlIsKept(t *testing.T) {
 func TestSavepointStoreErrors(t *testing.T) {
 	var refuses error
 	ts, err := openTargets(brokenDir{newMemDir(), func(op string) error {
-		if strings.HasPrefix(op, "open") {
+		if strings.HasPrefix(op, "look") {
 			return refuses
 		}
 		return nil
@@ -624,7 +632,7 @@ func TestNewTargetRefused(t *testing.T) {
 		if err := l.Enroll(family); err != nil {
 			t.Fatal(err)
 		}
-		long := strings.Repeat("x", maxNameBytes+1)
+		long := strings.Repeat("x", queue.MaxNameBytes+1)
 		ways := map[string]func(name string) error{
 			"reader": func(name string) error {
 				r, err := l.Reader(name, ReaderOptions{})

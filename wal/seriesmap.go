@@ -1,10 +1,12 @@
 package wal
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 	"math"
 	"math/rand/v2"
+	"slices"
 	"strings"
 	"sync"
 	"time"
@@ -25,7 +27,11 @@ const seriesIdle = time.Hour
 
 // seriesStale replaces seriesIdle for a series marked stale. It is shorter because the
 // appender has declared the series ended, and many series may come and go in an hour.
-const seriesStale = 5 * time.Minute
+const seriesStale = 2 * time.Minute
+
+// maxEnded bounds the series whose end the log has not said yet, which are many where the disk takes no commit for a long
+// time. Readers release the others once two further segments have passed.
+const maxEnded = 100_000
 
 // sweepEvery is the interval of searches for idle series, in seconds.
 const sweepEvery = 60
@@ -109,6 +115,10 @@ type seriesMap struct {
 	ref uint64
 
 	natives map[*memSeries]native // the newest committed samples that are histograms
+
+	// ended are series that were removed and that readers may still hold. The next commits announce their end (see
+	// encoder.end), so readers need not hold them until two further segments have passed.
+	ended []*memSeries
 
 	abouts  *abouts
 	unknown *About // of a series without metadata and family
@@ -268,18 +278,39 @@ func (m *seriesMap) evict(now int64) {
 		return
 	}
 	m.swept = m.tick
-	m.byRef.RemoveIf(func(s *memSeries) bool {
+	m.forgetLocked(func(s *memSeries) bool {
 		limit := m.idle
 		if !s.native && value.IsStaleNaN(s.v) {
 			limit = seriesStale
 		}
-		idle := m.tick-s.used > uint32(limit/time.Second)
-		if idle {
-			m.byHash.Remove(s)
-			delete(m.natives, s)
-		}
-		return idle
+		return m.tick-s.used > uint32(limit/time.Second)
 	})
+}
+
+// forgetLocked forgets the series for which which returns true.
+func (m *seriesMap) forgetLocked(which func(*memSeries) bool) {
+	before := len(m.ended)
+	m.byRef.RemoveIf(func(s *memSeries) bool {
+		if !which(s) {
+			return false
+		}
+		m.byHash.Remove(s)
+		delete(m.natives, s)
+		if s.epoch != 0 && len(m.ended) < maxEnded {
+			m.ended = append(m.ended, s)
+		}
+		return true
+	})
+	slices.SortFunc(m.ended[before:], func(a, b *memSeries) int { return cmp.Compare(a.ref, b.ref) }) // their record is short
+}
+
+// saidEnded removes the first n of the ended series, whose end is in the log.
+func (m *seriesMap) saidEnded(n int) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	if m.ended = slices.Delete(m.ended, 0, n); len(m.ended) == 0 {
+		m.ended = nil // there may have been very many
+	}
 }
 
 // size is the number of series.

@@ -58,7 +58,8 @@ func (p *seriesPool) hold(ref uint64, encoded []byte) *pooled {
 	return p.make(ls, nil, hash, p.slot())
 }
 
-// instead finds or creates the series with the labels of s and that metadata. It moves one holder from s to it.
+// instead finds or creates the series with the labels of s and that metadata, and adds a holder to it. The caller holds s,
+// and releases it.
 func (p *seriesPool) instead(s *pooled, about About) *pooled {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -71,18 +72,37 @@ func (p *seriesPool) instead(s *pooled, about About) *pooled {
 	} else {
 		other = p.make(s.series.Labels, shared, s.series.hash, s.series.Slot)
 	}
-	p.drop(s)
 	return other
 }
 
-// letGo empties a table and removes one holder from each of its series.
-func (p *seriesPool) letGo(table *refs.Table[pooled]) {
+// releases are series of a cursor that lose one holder each: single ones, and all in some tables.
+type releases struct {
+	series []*pooled
+	tables []refs.Table[pooled]
+}
+
+// size is the number of series.
+func (r *releases) size() int {
+	n := len(r.series)
+	for i := range r.tables {
+		n += r.tables[i].Len()
+	}
+	return n
+}
+
+// letGo removes the holders, and empties the tables.
+func (p *seriesPool) letGo(r releases) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	table.RemoveIf(func(s *pooled) bool {
+	for _, s := range r.series {
 		p.drop(s)
-		return true
-	})
+	}
+	for i := range r.tables {
+		r.tables[i].RemoveIf(func(s *pooled) bool {
+			p.drop(s)
+			return true
+		})
+	}
 }
 
 // slot returns an unused slot. The caller holds p.mu.

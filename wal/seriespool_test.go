@@ -13,6 +13,8 @@ import (
 	"github.com/prometheus/prometheus/model/labels"
 	"github.com/prometheus/prometheus/model/metadata"
 	"github.com/prometheus/prometheus/storage"
+
+	"hwsagent/wal/queue"
 )
 
 // TestReadersShareSeries: readers that come, go, lag and read again while series come and go and are said other things of have
@@ -56,7 +58,7 @@ func TestReadersShareSeries(t *testing.T) {
 				}
 				checkShared(t, e)
 				if n != 0 || rnd.IntN(10) == 0 { // reader 0 reads again what it has read
-					r.Advance(e.End, Outcome{Delivered: log.targets.get(strconv.Itoa(n)).undelivered(e.End)})
+					r.Advance(e.End, queue.Outcome{Delivered: log.targets.get(strconv.Itoa(n)).undelivered(e.End)})
 				}
 				last = e.End.Commit
 			}

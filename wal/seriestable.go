@@ -7,7 +7,8 @@ import (
 )
 
 // idleSegments is the number of whole segments without a series after which a cursor releases
-// it. A segment announces each series that it uses, so a live series appears in every segment
+// it although no record says that the series has ended: the record may be damaged, or the process ended before it could
+// write one. A segment announces each series that it uses, so a live series appears in every segment
 // that spans one of its samples.
 const idleSegments = 2
 
@@ -15,6 +16,9 @@ const idleSegments = 2
 // any goroutine may read the *Series that it returns.
 type seriesTable struct {
 	pool *seriesPool
+
+	// later, if not nil, gets what the table would release otherwise.
+	later *releases
 
 	// refs[0] has the references of the current segment, and each further table those last announced in one of the
 	// idleSegments segments before, newest first. Each reference holds its series and is in one table only.
@@ -26,16 +30,34 @@ func newSeriesTable(pool *seriesPool) *seriesTable { return &seriesTable{pool: p
 // turn begins another segment, which announces its references again, and releases series that
 // were idle for too long.
 func (t *seriesTable) turn() {
-	t.pool.letGo(&t.refs[idleSegments])
+	t.letGo(releases{tables: t.refs[idleSegments:]})
 	copy(t.refs[1:], t.refs[:])
 	t.refs[0] = refs.Table[pooled]{}
 }
 
-// release releases all series and empties the table.
-func (t *seriesTable) release() {
-	for i := range t.refs {
-		t.pool.letGo(&t.refs[i])
+// release releases all series at once and empties the table.
+func (t *seriesTable) release() { t.pool.letGo(releases{tables: t.refs[:]}) }
+
+// letGo releases series, now or later.
+func (t *seriesTable) letGo(r releases) {
+	if t.later == nil {
+		t.pool.letGo(r)
+		return
 	}
+	t.later.series = append(t.later.series, r.series...)
+	t.later.tables = append(t.later.tables, r.tables...)
+}
+
+// take removes a reference of this segment or an earlier one, and returns its series, whose holder the caller must
+// release; nil if there is none.
+func (t *seriesTable) take(ref uint64) *pooled {
+	for i := range t.refs {
+		if s := t.refs[i].Get(ref); s != nil {
+			t.refs[i].Remove(ref)
+			return s
+		}
+	}
+	return nil
 }
 
 // lookup returns the series of a ref in the current segment, nil if it was not announced.
@@ -79,13 +101,19 @@ func (t *seriesTable) held(ref uint64, encoded []byte) *pooled {
 // describe sets the metadata of a series.
 func (t *seriesTable) describe(ref uint64, m metadata.Metadata) {
 	if s := t.refs[0].Get(ref); s != nil && s.series.Meta() != m {
-		t.refs[0].Put(ref, t.pool.instead(s, About{Meta: m, Family: s.series.Family()}))
+		t.put(ref, s, About{Meta: m, Family: s.series.Family()})
 	}
 }
 
 // family sets the metric family of a series.
 func (t *seriesTable) family(ref uint64, name string) {
 	if s := t.refs[0].Get(ref); s != nil && s.series.Family() != name {
-		t.refs[0].Put(ref, t.pool.instead(s, About{Meta: s.series.Meta(), Family: name}))
+		t.put(ref, s, About{Meta: s.series.Meta(), Family: name})
 	}
+}
+
+// put replaces s, which ref has, by the series with its labels and that metadata.
+func (t *seriesTable) put(ref uint64, s *pooled, about About) {
+	t.refs[0].Put(ref, t.pool.instead(s, about))
+	t.letGo(releases{series: []*pooled{s}})
 }

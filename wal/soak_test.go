@@ -24,6 +24,7 @@ import (
 
 	"hwsagent/e2e/results"
 	"hwsagent/wal/internal/disk"
+	"hwsagent/wal/queue"
 )
 
 // The soak's proportions. A step is one round of everything: a commit, and each target that is up reads to the head.
@@ -321,7 +322,7 @@ func (s *soak) read(name string, g *soakTarget) {
 	if !ledger.Balanced() {
 		s.t.Errorf("step %d: the ledger of %s does not add up: %+v", s.steps, name, ledger)
 	}
-	if n := ledger.Dropped[Budget]; n > g.lost {
+	if n := ledger.Dropped[queue.Budget]; n > g.lost {
 		g.lost = n
 		s.events.budget++
 	}
@@ -352,7 +353,7 @@ func (s *soak) come() {
 	name := fmt.Sprintf("t%d", s.made)
 	g := &soakTarget{}
 	if s.rng.IntN(2) == 0 {
-		g.member, name = name, Member("e", name)
+		g.member, name = name, queue.Member("e", name)
 	}
 	s.targets[name] = g
 	s.enroll()

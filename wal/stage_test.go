@@ -20,6 +20,7 @@ import (
 
 	"hwsagent/wal/internal/disk"
 	"hwsagent/wal/internal/segment"
+	"hwsagent/wal/queue"
 	"hwsagent/wal/stock"
 )
 
@@ -68,7 +69,7 @@ type stageFault struct {
 //	reserve NAME                                  makes durable that all may have been sent to a target
 //	save                                          makes savepoints durable
 //	account NAME                                  prints the target's ledger
-//	fail OP [times=N] [error=ERRNO] [bytes=N]     operations on segments fail: write, fsync, create, truncate, remove
+//	fail OP [times=N] [error=ERRNO] [bytes=N]     operations on segments fail: write, fsync, syncdir, create, truncate, remove
 //	heal                                          none does any more; each fault must have come
 //	hold fsync / answer [ERRNO]                   the next fsync of a segment waits for its answer, an error or none
 //	stock                                         prints which writes Prometheus' reader finds
@@ -291,7 +292,7 @@ func (s *stage) deliver(args []string, _ map[string]string) {
 		n = s.number(args[1])
 	}
 	var got []int
-	var missing Outcome
+	var missing queue.Outcome
 	for sp := r.Savepoint(); sp.Acked().Commit < s.log.head().Commit && len(got) < n; sp = r.Savepoint() {
 		e := mustNext(s.T, r)
 		if e.Count() > 0 {
@@ -303,17 +304,17 @@ func (s *stage) deliver(args []string, _ map[string]string) {
 		r.Advance(e.End, o)
 	}
 	text := fmt.Sprintf("%s gets %s", args[0], ranges(got))
-	if missing != (Outcome{}) {
+	if missing != (queue.Outcome{}) {
 		text += "; missing" + reasons(missing)
 	}
 	s.say("%s", text)
 }
 
 // reasons says what was dropped, and why.
-func reasons(o Outcome) (text string) {
+func reasons(o queue.Outcome) (text string) {
 	for why, n := range o.Dropped {
 		if n > 0 {
-			text += fmt.Sprintf(" %s=%d", Reason(why), n)
+			text += fmt.Sprintf(" %s=%d", queue.Reason(why), n)
 		}
 	}
 	return text

@@ -3,6 +3,7 @@ package wal
 import (
 	"math"
 	"math/rand/v2"
+	"slices"
 	"syscall"
 
 	"hwsagent/wal/internal/segment"
@@ -17,7 +18,7 @@ func (s *stage) fail(args []string, opt map[string]string) {
 	if f.op == "fsync" {
 		f.op = "sync"
 	}
-	s.must(f.op == "write" || f.op == "sync" || f.op == "create" || f.op == "truncate" || f.op == "remove", "fail OP")
+	s.must(slices.Contains([]string{"write", "sync", "syncdir", "create", "truncate", "remove"}, f.op), "fail OP")
 	for k, v := range opt {
 		switch k {
 		case "times":

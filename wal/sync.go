@@ -5,7 +5,6 @@ import (
 	"errors"
 	"fmt"
 	"io/fs"
-	"os"
 	"time"
 
 	"hwsagent/wal/internal/disk"
@@ -140,20 +139,21 @@ func (w *writer) tick() {
 	w.syncThrough(w.written.Commit)
 }
 
-// missing returns an error if the active segment was unlinked or a directory was moved:
+// missing returns an error if the active segment was unlinked, replaced or truncated, or a directory was moved:
 // commits would then be acknowledged, but lost when the process ends.
 func (w *writer) missing() error {
 	if err := w.inPlace(); err != nil {
 		return err
 	}
-	f, err := w.dir.Open(segment.Name(w.header.Number), os.O_RDONLY)
-	if err == nil {
-		w.close(f)
-	}
-	if errors.Is(err, fs.ErrNotExist) {
+	switch info, err := w.dir.Look(segment.Name(w.header.Number), w.file); {
+	case errors.Is(err, fs.ErrNotExist):
 		return fmt.Errorf("segment %s was removed", segment.Name(w.header.Number))
+	case errors.Is(err, disk.ErrReplaced):
+		return fmt.Errorf("segment %s was replaced by another file", segment.Name(w.header.Number))
+	case err == nil && info.Size < w.offset:
+		return fmt.Errorf("segment %s was truncated to %d of %d bytes", segment.Name(w.header.Number), info.Size, w.offset)
 	}
-	return nil
+	return nil // also if Look failed for another reason
 }
 
 // run ticks once per interval until ctx ends, and syncs each segment when it ends.

@@ -7,6 +7,7 @@ import (
 
 	"hwsagent/wal/internal/savefile"
 	"hwsagent/wal/internal/segment"
+	"hwsagent/wal/queue"
 )
 
 // target is the savepoint and the ledger of one target, in memory.
@@ -15,18 +16,18 @@ type target struct {
 	store *savefile.Store
 
 	mu sync.Mutex // never held during I/O
-	sp Savepoint
+	sp queue.Savepoint
 
 	doubt bool // a newer savepoint may have been lost
 
 	open       bool
 	enrolled   bool  // in the configuration, so not an orphan even while it is not open
 	maxBacklog int64 // bytes; 0: no limit
-	orphan     orphanClock
+	orphan     queue.OrphanClock
 
 	// overtaken counts, by lane and reason, the dropped samples that the sender may have read
 	// before: their true outcomes may still be reported.
-	overtaken [numLanes][NumReasons]uint64
+	overtaken [queue.NumLanes][queue.NumReasons]uint64
 
 	paused time.Time // since when sending is paused, by the wall clock; zero: not paused
 
@@ -34,10 +35,10 @@ type target struct {
 	// longer used.
 	gone bool
 
-	version uint64         // of the record's content: grows with each change
-	written uint64         // the last version written; 0: none
-	acked   Mark           // the durable acknowledged mark: older segments may be deleted
-	high    [numLanes]Mark // durable: how far each lane may have sent
+	version uint64               // of the record's content: grows with each change
+	written uint64               // the last version written; 0: none
+	acked   Mark                 // the durable acknowledged mark: older segments may be deleted
+	high    [queue.NumLanes]Mark // durable: how far each lane may have sent
 }
 
 // reservePatience is how long the disk must have refused savepoints before sending
@@ -45,10 +46,10 @@ type target struct {
 const reservePatience = 2 * housekeeping
 
 // newTarget returns a target whose savepoint is not written yet.
-func newTarget(store *savefile.Store, name string, st storedSavepoint) *target {
+func newTarget(store *savefile.Store, name string, st queue.Stored) *target {
 	return &target{
-		name: name, store: store, sp: st.Savepoint, orphan: orphanClockOf(&st),
-		paused: pausedAt(st.Paused), acked: st.Start, version: 1,
+		name: name, store: store, sp: st.Savepoint, orphan: queue.OrphanClockOf(&st),
+		paused: st.PausedSince(), acked: st.Start, version: 1,
 	}
 }
 
@@ -70,12 +71,12 @@ func (t *target) Encode(b []byte, always bool) (body []byte, c savefile.Credit, 
 	if t.gone || t.version == t.written && !always {
 		return b, c, false
 	}
-	c = savefile.Credit{First: t.written == 0, Acked: t.sp.Acked(), High: [numLanes]Mark{live: t.sp.High}}
-	if _, _, ok := t.sp.gap(); ok {
-		c.High[backlog] = t.sp.Done[0].High
+	c = savefile.Credit{First: t.written == 0, Acked: t.sp.Acked(), High: [queue.NumLanes]Mark{queue.Live: t.sp.High}}
+	if r, ok := t.sp.Reach(queue.Backlog); ok {
+		c.High[queue.Backlog] = r.High
 	}
 	t.written = t.version
-	return appendSavepoint(b, t.storedLocked()), c, true
+	return queue.AppendSavepoint(b, t.storedLocked()), c, true
 }
 
 // Unwritten marks the savepoint as changed, so that it is written again.
@@ -89,26 +90,26 @@ func (t *target) Unwritten() {
 func (t *target) RelyOn(c savefile.Credit) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
-	t.acked, t.high[live] = c.Acked, c.High[live]
-	if c.High[backlog] != (Mark{}) {
-		t.high[backlog] = c.High[backlog]
+	t.acked, t.high[queue.Live] = c.Acked, c.High[queue.Live]
+	if c.High[queue.Backlog] != (Mark{}) {
+		t.high[queue.Backlog] = c.High[queue.Backlog]
 	}
 }
 
 // storedLocked returns the content of the target's record.
-func (t *target) storedLocked() storedSavepoint {
-	st := storedSavepoint{Savepoint: t.sp}
-	t.orphan.store(&st)
+func (t *target) storedLocked() queue.Stored {
+	st := queue.Stored{Savepoint: t.sp}
+	t.orphan.Store(&st)
 	if !t.paused.IsZero() {
 		st.Paused = t.paused.UnixMilli()
 	}
 	return st
 }
 
-func (t *target) savepoint() Savepoint {
+func (t *target) savepoint() queue.Savepoint {
 	t.mu.Lock()
 	defer t.mu.Unlock()
-	return t.sp.clone()
+	return t.sp.Clone()
 }
 
 func (t *target) position() Mark {
@@ -134,12 +135,12 @@ func (t *target) backlogLimit() int64 {
 func (t *target) pendingBytes(segments []segment.Info, head Mark) int64 {
 	t.mu.Lock()
 	defer t.mu.Unlock()
-	return pendingBytes(segments, &t.sp, head)
+	return t.sp.PendingBytes(segments, head)
 }
 
 // drop drops all samples up to and including end, for the reason why. moved is true if the
 // target was behind end; n samples had no final outcome.
-func (t *target) drop(end Mark, why Reason) (n uint64, moved bool) {
+func (t *target) drop(end Mark, why queue.Reason) (n uint64, moved bool) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	at := t.sp.Acked()
@@ -149,28 +150,25 @@ func (t *target) drop(end Mark, why Reason) (n uint64, moved bool) {
 		return 0, false
 	}
 	last := t.sp.Last().Total
-	n = t.sp.settle(end)
+	n = t.sp.Settle(end)
 	t.sp.Outcome.Dropped[why] += n
 	beyond := min(n, t.sp.Last().Total-last)
-	t.overtaken[live][why] += beyond
-	t.overtaken[backlog][why] += n - beyond
+	t.overtaken[queue.Live][why] += beyond
+	t.overtaken[queue.Backlog][why] += n - beyond
 	t.version++
 	return n, true
 }
 
 // ledger returns the ledger for that head of the log.
-func (t *target) ledger(head Mark) Ledger {
+func (t *target) ledger(head Mark) queue.Ledger {
 	t.mu.Lock()
 	defer t.mu.Unlock()
-	l := Ledger{Outcome: t.sp.Outcome}
-	l.Appended = max(head.Total, t.sp.Last().Total) - t.sp.Start.Total
-	l.Pending = l.Appended - min(l.Appended, t.sp.Settled())
-	return l
+	return t.sp.Ledger(head)
 }
 
 // replace replaces an unusable savepoint. All samples after the new one may have been
 // sent.
-func (t *target) replace(sp Savepoint) {
+func (t *target) replace(sp queue.Savepoint) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	t.sp, t.doubt = sp, true
@@ -183,7 +181,7 @@ func (t *target) enroll(has bool, now time.Time) {
 	defer t.mu.Unlock()
 	if has != t.enrolled {
 		t.enrolled = has
-		t.orphan.restart(now)
+		t.orphan.Restart(now)
 		t.version++
 	}
 }
@@ -197,7 +195,7 @@ func (t *target) enter(head Mark, now time.Time, maxBacklog int64) error {
 	}
 	t.resolveLocked(head)
 	t.open, t.maxBacklog = true, maxBacklog
-	t.orphan.restart(now)
+	t.orphan.Restart(now)
 	t.version++
 	return nil
 }
@@ -205,7 +203,7 @@ func (t *target) enter(head Mark, now time.Time, maxBacklog int64) error {
 // resolveLocked extends High if a newer savepoint may have been lost.
 func (t *target) resolveLocked(head Mark) {
 	if t.doubt {
-		t.sp.doubtHigh(head)
+		t.sp.DoubtHigh(head)
 		t.doubt = false
 		t.version++
 	}
@@ -216,7 +214,7 @@ func (t *target) leave(now time.Time) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	t.open = false
-	t.orphan.last = now
+	t.orphan.Last = now
 	t.version++
 }
 
@@ -226,8 +224,8 @@ func (t *target) touch(now time.Time, passed time.Duration, ending bool) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	if t.wantedLocked() {
-		t.orphan.last = now
-	} else if t.orphan.pass(passed, ending) {
+		t.orphan.Last = now
+	} else if t.orphan.Pass(passed, ending) {
 		t.version++
 	}
 }
@@ -240,5 +238,5 @@ func (t *target) wantedLocked() bool { return t.open || t.enrolled }
 func (t *target) orphaned() (since time.Time, seen time.Duration, ok bool) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
-	return t.orphan.last, t.orphan.ran, !t.wantedLocked()
+	return t.orphan.Last, t.orphan.Ran, !t.wantedLocked()
 }

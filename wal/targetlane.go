@@ -3,57 +3,43 @@ package wal
 import (
 	"bytes"
 	"fmt"
-)
 
-// laneKind distinguishes the two lanes of a target.
-type laneKind uint8
-
-const (
-	live    laneKind = iota // after the last sample with a final outcome
-	backlog                 // the oldest gap
-
-	numLanes
+	"hwsagent/wal/queue"
 )
 
 // reach returns the progress of a lane; ok is false for the backlog if there is none.
-func (t *target) reach(l laneKind) (r Reach, ok bool) {
+func (t *target) reach(l queue.Lane) (r queue.Reach, ok bool) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
-	if l == live {
-		return Reach{Acked: t.sp.Last(), High: t.sp.High, Shards: t.sp.Shards}, true
-	}
-	if r.Acked, r.End, ok = t.sp.gap(); ok {
-		r.High, r.Shards, r.Missed = t.sp.Done[0].High, t.sp.Done[0].Shards, t.sp.missed()
-	}
-	return r, ok
+	return t.sp.Reach(l)
 }
 
 // split implements [Reader.Split].
 func (t *target) split(at Mark) bool {
 	t.mu.Lock()
 	defer t.mu.Unlock()
-	if t.gone || !t.sp.split(at) {
+	if t.gone || !t.sp.Split(at) {
 		return false
 	}
-	clear(t.overtaken[live][:])
+	clear(t.overtaken[queue.Live][:])
 	t.version++
 	return true
 }
 
 // advance implements [Lane.Advance].
-func (t *target) advance(l laneKind, to Mark, outcome Outcome) {
+func (t *target) advance(l queue.Lane, to Mark, outcome queue.Outcome) {
 	if t.settle(l, to, outcome) {
 		t.store.Write(t) // the housekeeping handles an error
 	}
 }
 
 // settle is advance in memory. It reports whether anything has changed.
-func (t *target) settle(l laneKind, to Mark, outcome Outcome) (changed bool) {
+func (t *target) settle(l queue.Lane, to Mark, outcome queue.Outcome) (changed bool) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
-	at, settle := t.sp.Last(), t.sp.settleLast
-	if l == backlog {
-		at, settle = t.sp.Acked(), t.sp.settle
+	at, settle := t.sp.Last(), t.sp.SettleLast
+	if l == queue.Backlog {
+		at, settle = t.sp.Acked(), t.sp.Settle
 	}
 	moves := to.Commit > at.Commit
 	added, told := settle(to), outcome.Sum()
@@ -80,15 +66,15 @@ func (t *target) settle(l laneKind, to Mark, outcome Outcome) (changed bool) {
 }
 
 // reserve implements [Lane.Reserve].
-func (t *target) reserve(l laneKind, high Mark) error {
+func (t *target) reserve(l queue.Lane, high Mark) error {
 	t.mu.Lock()
 	if high.Commit <= t.high[l].Commit {
 		t.mu.Unlock()
 		return nil
 	}
 	switch {
-	case l == backlog:
-		if t.sp.reserveGap(high) {
+	case l == queue.Backlog:
+		if t.sp.ReserveGap(high) {
 			t.version++
 		}
 	case high.Commit > t.sp.High.Commit:
@@ -103,12 +89,12 @@ func (t *target) reserve(l laneKind, high Mark) error {
 }
 
 // setShards implements [Lane.SetShards].
-func (t *target) setShards(l laneKind, n int) {
+func (t *target) setShards(l queue.Lane, n int) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	shards := &t.sp.Shards
-	if l == backlog {
-		if _, _, ok := t.sp.gap(); !ok {
+	if l == queue.Backlog {
+		if _, ok := t.sp.Reach(l); !ok {
 			return
 		}
 		shards = &t.sp.Done[0].Shards
@@ -120,7 +106,7 @@ func (t *target) setShards(l laneKind, n int) {
 }
 
 // rewound clears overtaken: outcomes of entries read before will not be reported.
-func (t *target) rewound(l laneKind) {
+func (t *target) rewound(l queue.Lane) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	clear(t.overtaken[l][:])
@@ -128,8 +114,8 @@ func (t *target) rewound(l laneKind) {
 
 // setControl implements [Reader.SetControl].
 func (t *target) setControl(b []byte) error {
-	if len(b) > MaxControl {
-		return fmt.Errorf("keep %d bytes beside the savepoint of target %q: %d at most", len(b), t.name, MaxControl)
+	if len(b) > queue.MaxControl {
+		return fmt.Errorf("keep %d bytes beside the savepoint of target %q: %d at most", len(b), t.name, queue.MaxControl)
 	}
 	t.mu.Lock()
 	defer t.mu.Unlock()

@@ -12,6 +12,7 @@ import (
 	"hwsagent/wal/internal/disk"
 	"hwsagent/wal/internal/savefile"
 	"hwsagent/wal/internal/segment"
+	"hwsagent/wal/queue"
 )
 
 // orphanGrace is the time after a start for which even overdue orphans are kept, because
@@ -36,6 +37,8 @@ type targets struct {
 	o      targetsOptions
 	store  *savefile.Store
 	opened time.Time // with a monotonic reading, as is looked
+
+	reading reading // of the lanes at the head of the log
 
 	// mu is held while targets are added, removed or renamed, until that is durable. It is taken before store.mu.
 	mu sync.Mutex
@@ -62,7 +65,7 @@ func openTargets(dir disk.Directory, o targetsOptions) (*targets, error) {
 	}
 	now := time.Now()
 	ts := &targets{o: o, opened: now, looked: now, ttl: o.OrphanTTL, byName: map[string]*target{}}
-	store, saved, err := savefile.Open(dir, o.Logger, ts.records, decodeSavepoint)
+	store, saved, err := savefile.Open(dir, o.Logger, ts.records, queue.DecodeSavepoint)
 	if err != nil {
 		return nil, err
 	}
@@ -184,7 +187,7 @@ func (ts *targets) lowest() (number int, ok bool) {
 // caller remove files. After an error the caller may retry.
 func (ts *targets) dropThrough(end Mark) error {
 	for _, t := range ts.all() {
-		if n, moved := t.drop(end, Budget); moved {
+		if n, moved := t.drop(end, queue.Budget); moved {
 			ts.o.Logger.Warn("Dropping undelivered samples for the disk budget",
 				"target", t.name, "samples", n, "segment", end.Segment)
 		}
@@ -200,68 +203,17 @@ func (ts *targets) enforceBacklog(t tail) {
 		if limit <= 0 {
 			continue
 		}
-		end, ok := backlogEnd(t, target.savepoint(), limit)
+		sp := target.savepoint()
+		end, ok := sp.BacklogEnd(t.segments(), t.head(), limit)
 		if !ok {
 			continue
 		}
-		if n, moved := target.drop(end, Budget); moved {
+		if n, moved := target.drop(end, queue.Budget); moved {
 			ts.o.Logger.Warn("Dropping undelivered samples beyond the target's max_backlog",
 				"target", target.name, "samples", n, "max_backlog", limit, "segment", end.Segment)
 			ts.store.Write(target) // the sync in the next second reports an error
 		}
 	}
-}
-
-// backlogEnd returns the beginning of the segment to which a target with that savepoint must
-// move so that at most limit bytes are pending, or as few as possible. ok is false if the
-// target need not or cannot move.
-func backlogEnd(t tail, sp Savepoint, limit int64) (end Mark, ok bool) {
-	segments, head := t.segments(), t.head()
-	waits := pendingBytes(segments, &sp, head)
-	for _, s := range segments {
-		if waits <= limit {
-			break
-		}
-		acked := sp.Acked()
-		if s.Number <= acked.Segment || s.Number > head.Segment {
-			continue
-		}
-		if !s.Known() || s.Header.Commit <= acked.Commit {
-			continue // the header is damaged or not after acked: the target cannot move to this segment
-		}
-		end, ok = s.Header.Before(), true
-		sp.settle(end)
-		waits = pendingBytes(segments, &sp, head)
-	}
-	return end, ok
-}
-
-// pendingBytes is the number of bytes in the segments that hold samples without a final outcome, up to head.
-func pendingBytes(segments []segment.Info, sp *Savepoint, head Mark) int64 {
-	var n int64
-	for _, r := range sp.open(head) {
-		n += bytesAfter(segments, r.From, r.To)
-		if r.To.Commit < head.Commit {
-			n -= bytesAfter(segments, r.To, r.To)
-		}
-	}
-	return max(n, 0)
-}
-
-// bytesAfter is the number of bytes in the segments after from, up to the end of the segment
-// that contains end.
-func bytesAfter(segments []segment.Info, from, end Mark) int64 {
-	var n int64
-	for _, s := range segments {
-		switch {
-		case s.Number < from.Segment || s.Number > end.Segment:
-		case s.Number == from.Segment:
-			n += max(0, s.End-from.Offset)
-		default:
-			n += s.End
-		}
-	}
-	return n
 }
 
 // Orphan is a target that is neither enrolled nor open, because its entry was removed from the
@@ -270,7 +222,7 @@ type Orphan struct {
 	Name         string
 	Since        time.Time     // when it was last enrolled or open, by the wall clock at that time
 	Left         time.Duration // remaining time, with the log open, until the queue is removed; 0: never removed
-	Ledger       Ledger
+	Ledger       queue.Ledger
 	PendingBytes int64
 }
 
@@ -297,11 +249,11 @@ func (l *Log) Orphans() []Orphan {
 
 // Account returns the ledger of the named target, open or not, and its pending bytes of the
 // log; zero for an unknown target.
-func (l *Log) Account(name string) (ledger Ledger, pending int64) {
+func (l *Log) Account(name string) (ledger queue.Ledger, pending int64) {
 	head, segments := l.head(), l.index.segments()
 	t := l.targets.get(name)
 	if t == nil {
-		return Ledger{}, 0
+		return queue.Ledger{}, 0
 	}
 	return t.ledger(head), t.pendingBytes(segments, head)
 }

@@ -11,6 +11,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"hwsagent/wal/internal/segmenttest"
+	"hwsagent/wal/queue"
 )
 
 // memTargets opens the registry in a directory in memory.
@@ -98,7 +99,7 @@ func TestDropThrough(t *testing.T) {
 
 	for name, want := range map[string]uint64{"behind": 60, "middle": 18, "ahead": 0, "orphan": 60} {
 		sp := crashed.byName[name].savepoint()
-		if got := sp.Outcome.Dropped[Budget]; got != want {
+		if got := sp.Outcome.Dropped[queue.Budget]; got != want {
 			t.Errorf("%s: %d dropped and durable, want %d", name, got, want)
 		}
 		if want > 0 && sp.Acked() != end {
@@ -110,7 +111,7 @@ func TestDropThrough(t *testing.T) {
 		if e.End != p.commits[10].mark || e.Missing.Sum() != 0 {
 			t.Fatalf("after the drop: %+v, missing %+v", e.End, e.Missing)
 		}
-		r.Advance(e.End, Outcome{Delivered: e.Count()})
+		r.Advance(e.End, queue.Outcome{Delivered: e.Count()})
 		deliver(t, r, 9)
 		if g := r.Ledger(); !g.Balanced() || g.Pending != 0 {
 			t.Errorf("ledger %+v", g)
@@ -134,7 +135,7 @@ func TestDropOfASegmentThatATargetHas(t *testing.T) {
 	if err := ts.dropThrough(end); err != nil {
 		t.Fatal(err)
 	}
-	if sp := r.Savepoint(); sp.Acked() != at || sp.Outcome.Dropped[Budget] != 0 {
+	if sp := r.Savepoint(); sp.Acked() != at || sp.Outcome.Dropped[queue.Budget] != 0 {
 		t.Errorf("savepoint %+v, had everything up to %+v", sp, at)
 	}
 	deliver(t, r, 3)
@@ -167,12 +168,12 @@ func TestDropOvertakesSender(t *testing.T) {
 			}
 			var delivered uint64
 			for _, a := range advances {
-				r.Advance(p.commits[a[0]].mark, Outcome{Delivered: uint64(a[1])})
+				r.Advance(p.commits[a[0]].mark, queue.Outcome{Delivered: uint64(a[1])})
 				delivered += uint64(a[1])
 				checkLedger(t, r)
 			}
 			g := r.Ledger()
-			if g.Delivered != delivered || g.Dropped[Budget] != 20-min(delivered, 15) {
+			if g.Delivered != delivered || g.Dropped[queue.Budget] != 20-min(delivered, 15) {
 				t.Errorf("%d delivered: %+v", delivered, g)
 			}
 		})
@@ -436,7 +437,7 @@ func TestPowerCut(t *testing.T) {
 			deliver(t, r, 1)
 		}
 		g := r.Ledger()
-		if g.Dropped[PowerCut] != want || g.Dropped[Damage] != 0 || g.Pending != 0 {
+		if g.Dropped[queue.PowerCut] != want || g.Dropped[queue.Damage] != 0 || g.Pending != 0 {
 			t.Errorf("%s: %+v, want %d lost", name, g, want)
 		}
 	}
@@ -486,7 +487,7 @@ func TestMaxBacklog(t *testing.T) {
 	if n := limited.Pending(); n != refs[3].End+refs[4].End {
 		t.Errorf("pending %d", n)
 	}
-	if g := limited.Ledger(); g.Dropped[Budget] != 10*30 {
+	if g := limited.Ledger(); g.Dropped[queue.Budget] != 10*30 {
 		t.Errorf("ledger %+v", g)
 	}
 }
@@ -550,8 +551,8 @@ func TestReserveOnBrokenDisk(t *testing.T) {
 				t.Errorf("a later reservation on the same disk: %v", err)
 			}
 			fail = nil
-			if err := r.Reserve(p.commits[i+2].mark); err != nil || r.target.high[live] != p.commits[i+2].mark {
-				t.Errorf("on a disk that is well: %v, durable up to %v", err, r.target.high[live])
+			if err := r.Reserve(p.commits[i+2].mark); err != nil || r.target.high[queue.Live] != p.commits[i+2].mark {
+				t.Errorf("on a disk that is well: %v, durable up to %v", err, r.target.high[queue.Live])
 			}
 		}
 	})
@@ -610,34 +611,6 @@ func TestLowestIsDurable(t *testing.T) {
 	}
 	if at, ok := ts.lowest(); at != 1 || !ok {
 		t.Errorf("after save: %d, %v", at, ok)
-	}
-}
-
-// Settling with several ranges, as a sender that delivers the newest data first
-// leaves them, neither counts twice nor forgets.
-func TestSettleRanges(t *testing.T) {
-	m := func(n uint64) Mark {
-		return Mark{Position: Position{Segment: 0, Offset: int64(n)}, Commit: n, Total: n * 10}
-	}
-	for _, tc := range []struct {
-		end   uint64
-		added uint64
-		done  []Range
-	}{
-		{2, 0, []Range{{From: m(1), To: m(3)}, {From: m(5), To: m(7)}, {From: m(9), To: m(10)}}},
-		{4, 10, []Range{{From: m(1), To: m(4)}, {From: m(5), To: m(7)}, {From: m(9), To: m(10)}}},
-		{5, 20, []Range{{From: m(1), To: m(7)}, {From: m(9), To: m(10)}}},
-		{6, 20, []Range{{From: m(1), To: m(7)}, {From: m(9), To: m(10)}}},
-		{8, 30, []Range{{From: m(1), To: m(8)}, {From: m(9), To: m(10)}}},
-		{12, 60, []Range{{From: m(1), To: m(12)}}},
-	} {
-		sp := Savepoint{Start: m(1), Done: []Range{{From: m(1), To: m(3)}, {From: m(5), To: m(7)}, {From: m(9), To: m(10)}}}
-		if added := sp.settle(m(tc.end)); added != tc.added {
-			t.Errorf("settle %d adds %d, want %d", tc.end, added, tc.added)
-		}
-		if diff := cmp.Diff(tc.done, sp.Done); diff != "" {
-			t.Errorf("settle %d: %s", tc.end, diff)
-		}
 	}
 }
 

@@ -9,6 +9,7 @@ import (
 	"sync"
 	"time"
 
+	"hwsagent/spare"
 	"hwsagent/wal/internal/disk"
 	"hwsagent/wal/internal/segment"
 )
@@ -38,7 +39,7 @@ type writer struct {
 
 	segmentBytes int64
 	rolled       chan struct{} // wakes run to sync before; capacity 1
-	free         sync.Pool     // of *batch
+	free         spare.Stack[batch]
 
 	mu   sync.Mutex // guards everything below, and batches from Commit on
 	cond sync.Cond  // of mu: an fsync has ended, or a batch has become durable or has failed
@@ -48,12 +49,12 @@ type writer struct {
 	// The active segment; file is nil when there is none.
 	file      disk.File
 	header    segment.Header
-	start     int64  // end of the header
-	offset    int64  // end of the last commit written
-	epoch     uint32 // identifies the file in memSeries.epoch; never reused
-	announced int64  // bytes of the segment that announce series
-	newName   bool   // the directory entry is not durable yet
-	ends      bool   // the segment takes no more commits
+	start     int64     // end of the header
+	offset    int64     // end of the last commit written
+	epoch     uint32    // identifies the file in memSeries.epoch; never reused
+	announced announced // by the segment
+	newName   bool      // the directory entry is not durable yet
+	ends      bool      // the segment takes no more commits
 
 	next    int    // number of the active segment, or if there is none, of the next one to begin
 	prevID  ID     // Header.PrevID and PrevEnd for segment number next
@@ -88,7 +89,7 @@ type writer struct {
 const retainBytes = 8 << 20
 
 func (w *writer) newBatch() *batch {
-	if b, ok := w.free.Get().(*batch); ok {
+	if b := w.free.Take(); b != nil {
 		return b
 	}
 	b := &batch{}
@@ -179,8 +180,8 @@ func (w *writer) log(b *batch) error {
 			w.epoch++ // the encoded announcements are not written
 			return err
 		}
-		announced := w.announced + e.announced
-		if e.pages.End() <= w.segmentLimit(announced) || w.offset <= w.start {
+		announced := w.announced.plus(e.announced)
+		if e.pages.End() <= w.segmentLimit(announced.again(w.series.size())) || w.offset <= w.start {
 			if err := w.fit(w.header.Segment); err != nil {
 				w.epoch++
 				return w.refuse(err)
@@ -232,6 +233,7 @@ func (w *writer) write(f disk.File, offset int64) error {
 	if err != nil {
 		return fmt.Errorf("write commit: %w", err)
 	}
+	w.series.saidEnded(w.encoder.ended)
 	return nil
 }
 
@@ -261,11 +263,12 @@ func (w *writer) markOf(b *batch) Mark {
 	}
 }
 
-// segmentLimit returns the size limit of a segment whose announcements take that many
-// bytes: large enough for announcements to be a small part, and small enough for the
-// budget to remove data in small pieces.
-func (w *writer) segmentLimit(announced int64) int64 {
-	limit := max(w.segmentBytes, 8*announced)
+// segmentLimit returns the size limit of a segment if the next one announces series again in that many
+// bytes: large enough for repeated announcements to be a small part, and small enough for the
+// budget to remove data in small pieces. Announcements of series that have ended are not repeated: if they counted,
+// a segment would hardly end where many series come and go, and readers would keep all of its series.
+func (w *writer) segmentLimit(again int64) int64 {
+	limit := max(w.segmentBytes, 8*again)
 	if budget := w.config().MaxBytes; budget > 0 {
 		limit = min(limit, budget/8)
 	}

@@ -13,7 +13,7 @@ import (
 	"go.uber.org/goleak"
 	"go.yaml.in/yaml/v4"
 
-	"hwsagent/agent"
+	"hwsagent/agent/config"
 	"hwsagent/agent/convert"
 )
 
@@ -66,7 +66,7 @@ func TestGolden(t *testing.T) {
 			if d := cmp.Diff(string(want), got.Config); d != "" {
 				t.Errorf("(-want +got):\n%s", d)
 			}
-			if _, warns, err := agent.LoadBytes("/etc/hwsagent/agent.yaml", []byte(got.Config), anything); err != nil {
+			if _, warns, err := config.LoadBytes("/etc/hwsagent/agent.yaml", []byte(got.Config), anything); err != nil {
 				t.Errorf("the agent does not take it: %v\n%v", err, warns)
 			}
 			lines := strings.Split(string(text), "\n")
@@ -220,6 +220,6 @@ func FuzzConvert(f *testing.F) {
 		if err := yaml.Load([]byte(r.Config), &top); err != nil {
 			t.Errorf("it is no YAML: %v\n%s", err, r.Config)
 		}
-		_, _, _ = agent.LoadBytes("/etc/hwsagent/agent.yaml", []byte(r.Config), anything) // values may be wrong, as they were
+		_, _, _ = config.LoadBytes("/etc/hwsagent/agent.yaml", []byte(r.Config), anything) // values may be wrong, as they were
 	})
 }

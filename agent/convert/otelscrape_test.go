@@ -4,7 +4,7 @@ import (
 	"strings"
 	"testing"
 
-	"hwsagent/agent"
+	"hwsagent/agent/config"
 	"hwsagent/agent/convert"
 )
 
@@ -28,7 +28,7 @@ service: {pipelines: {metrics/a: {receivers: [prometheus/a], exporters: [prometh
 	if err != nil {
 		t.Fatal(err)
 	}
-	if _, _, err := agent.LoadBytes("agent.yaml", []byte(r.Config), func(string) (string, bool) { return "", false }); err != nil {
+	if _, _, err := config.LoadBytes("agent.yaml", []byte(r.Config), func(string) (string, bool) { return "", false }); err != nil {
 		t.Errorf("the agent does not take it: %v", err)
 	}
 	for _, want := range []string{

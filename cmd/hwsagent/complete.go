@@ -7,6 +7,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"hwsagent/agent"
+	"hwsagent/agent/config"
 )
 
 // names returns the words that a shell may complete; the context of cmd bounds the search for them.
@@ -14,13 +15,13 @@ type names func(cmd *cobra.Command) []string
 
 // targetNames returns the targets of the configuration file.
 func (c *cli) targetNames(*cobra.Command) []string {
-	targets, _ := agent.Names(c.config, os.LookupEnv)
+	targets, _ := config.Names(c.config, os.LookupEnv)
 	return targets
 }
 
 // probeNames returns the probes of the configuration file.
 func (c *cli) probeNames(*cobra.Command) []string {
-	_, probes := agent.Names(c.config, os.LookupEnv)
+	_, probes := config.Names(c.config, os.LookupEnv)
 	return probes
 }
 

@@ -8,7 +8,7 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"hwsagent/agent"
+	"hwsagent/agent/config"
 	"hwsagent/agent/convert"
 )
 
@@ -37,7 +37,7 @@ func (c *cli) schema() *cobra.Command {
 		Example: "  hwsagent config schema >agent.schema.json",
 		Args:    cobra.NoArgs,
 		RunE: c.command(func(*cobra.Command, []string) error {
-			text, err := agent.Schema()
+			text, err := config.Schema()
 			if err != nil {
 				return err
 			}

@@ -19,7 +19,10 @@ import (
 	"github.com/spf13/cobra"
 
 	"hwsagent/agent"
+	"hwsagent/agent/config"
+	"hwsagent/agent/control"
 	"hwsagent/agent/demo"
+	"hwsagent/agent/inspect"
 	"hwsagent/watchdog"
 )
 
@@ -133,7 +136,7 @@ func exitCode(err error) int {
 	if e, ok := errors.AsType[exited](err); ok {
 		return e.code
 	}
-	if _, ok := errors.AsType[*agent.ConfigErrors](err); ok {
+	if _, ok := errors.AsType[*config.Errors](err); ok {
 		return exitConfig
 	}
 	if _, ok := errors.AsType[*agent.LeftBehind](err); ok {
@@ -144,15 +147,15 @@ func exitCode(err error) int {
 		return exitConfig
 	case errors.Is(err, agent.ErrProbe):
 		return exitProbe
-	case errors.Is(err, agent.ErrNoSuchProbe), errors.Is(err, agent.ErrNoSuchTarget), errors.Is(err, agent.ErrUsage), errors.Is(err, demo.ErrUnknownScript):
+	case errors.Is(err, config.ErrNoSuchProbe), errors.Is(err, config.ErrNoSuchTarget), errors.Is(err, agent.ErrUsage), errors.Is(err, inspect.ErrSelector), errors.Is(err, demo.ErrUnknownScript):
 		return exitUsage
 	case errors.Is(err, agent.ErrReplayRefused):
 		return exitTarget
-	case errors.Is(err, agent.ErrDamaged):
+	case errors.Is(err, inspect.ErrDamaged):
 		return exitDamaged
 	case errors.Is(err, agent.ErrNotRunning):
 		return exitNotRunning
-	case errors.Is(err, agent.ErrSilent):
+	case errors.Is(err, control.ErrSilent):
 		return exitSilent
 	}
 	return exitFailed
@@ -187,7 +190,7 @@ func (c *cli) complain(cmd *cobra.Command, code int, err error) {
 	case code == exitSilent:
 		fmt.Fprintln(c.stderr, "Try: look at its process (ps -o pid,stat,cmd -C hwsagent). T: stopped; resume with kill -CONT. D: the disk does not answer.\n"+
 			"    Otherwise restart it. It may still carry out the request once it runs again: check with hwsagent targets")
-	case errors.Is(err, agent.ErrNoLog):
+	case errors.Is(err, inspect.ErrNoLog):
 		fmt.Fprintln(c.stderr, "Try: name the agent's directory with --storage.path")
 	case errors.Is(err, agent.ErrNotListening):
 		fmt.Fprintln(c.stderr, "Try: again in a moment; if that does not help, restart the agent")

@@ -10,10 +10,14 @@ import (
 )
 
 const (
-	// gcPercent is how much garbage may be beside what lives, unless the environment variable
+	// gcPercent is how much garbage may stand beside the live heap, unless the environment variable
 	// GOGC says otherwise. What lives is what is known of each series; a sample leaves no
 	// garbage on its way. So collecting early costs little time and saves much memory.
 	gcPercent = 20
+
+	// leastPercent is how small gcPercent becomes for a large agent. Beyond mostNeeded the room for garbage stays as large as
+	// there, until it is this part of the heap. With less room, the collector takes more time: see docs/adr/0098.
+	leastPercent = 15
 
 	// smallMemory is Go's memory limit for a small agent, in bytes; the program's own pages are not part of it.
 	// Near the limit the runtime returns free memory to the system and collects sooner, before it takes more.
@@ -27,27 +31,40 @@ const (
 	limitStep = 4 << 20
 )
 
-// boundMemory sets gcPercent and, while the agent is small, the memory limit. The environment variable GOGC turns
-// both off, GOMEMLIMIT the limit.
+// boundMemory sets how much garbage may stand beside the live heap and, while the agent is small, the memory limit. The environment
+// variable GOGC turns both off, GOMEMLIMIT the limit.
 func boundMemory() {
 	if os.Getenv("GOGC") != "" {
 		return
 	}
 	debug.SetGCPercent(gcPercent)
-	if os.Getenv("GOMEMLIMIT") != "" {
-		return
+	limited := os.Getenv("GOMEMLIMIT") == ""
+	if limited {
+		debug.SetMemoryLimit(smallMemory)
 	}
-	debug.SetMemoryLimit(smallMemory)
 	var mu sync.Mutex // two collections that end close together call the function below at the same time
-	last := int64(smallMemory)
+	lastLimit, lastPercent := int64(smallMemory), gcPercent
 	afterCollections(func() {
 		mu.Lock()
 		defer mu.Unlock()
-		if limit := memoryLimit(neededMemory()); limit != last {
+		needed := neededMemory()
+		if limit := memoryLimit(needed); limited && limit != lastLimit {
 			debug.SetMemoryLimit(limit)
-			last = limit
+			lastLimit = limit
+		}
+		if percent := garbagePercent(needed); percent != lastPercent {
+			debug.SetGCPercent(percent)
+			lastPercent = percent
 		}
 	})
+}
+
+// garbagePercent is how much garbage may stand beside the live heap in an agent that needs this many bytes.
+func garbagePercent(needed uint64) int {
+	if needed <= mostNeeded {
+		return gcPercent
+	}
+	return int(max(leastPercent, mostNeeded*gcPercent/needed)) // #nosec G115 -- below gcPercent
 }
 
 // memoryLimit is the limit for an agent that needs this many bytes: 8 % more, which is room for garbage. The runtime keeps 3 %

@@ -29,6 +29,17 @@ func TestMemoryLimitIsEightPercentAboveTheNeed(t *testing.T) {
 	}
 }
 
+// A large agent has as much room for garbage as one at the border, or 15 % of its memory.
+func TestGarbageOfALargeAgentIsBounded(t *testing.T) {
+	for needed, want := range map[uint64]int{
+		0: 20, mostNeeded: 20, mostNeeded + 1: 19, 300 << 20: 17, 340 << 20: 15, 400 << 20: 15, 10 << 30: 15, math.MaxUint64: 15,
+	} {
+		if got := garbagePercent(needed); got != want {
+			t.Errorf("an agent that needs %d bytes may have %d %% of garbage, want %d", needed, got, want)
+		}
+	}
+}
+
 func TestNeededMemoryCountsWhatLives(t *testing.T) {
 	runtime.GC()
 	before := neededMemory()

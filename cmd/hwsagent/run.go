@@ -24,6 +24,7 @@ func (c *cli) run() *cobra.Command {
 		RunE: c.command(func(cmd *cobra.Command, _ []string) error {
 			c.ends.Store(int64(agentEnds))
 			boundMemory()
+			defer releaseProgram()()
 			logger, err := c.logger(c.stderr)
 			if err != nil {
 				return err

@@ -8,7 +8,7 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"hwsagent/agent"
+	"hwsagent/agent/inspect"
 )
 
 func (c *cli) inspect() *cobra.Command {
@@ -19,7 +19,7 @@ func (c *cli) inspect() *cobra.Command {
 			"  hwsagent wal inspect --storage.path /mnt/var/lib/hwsagent --json   # of a disk from another machine",
 		Args: cobra.NoArgs,
 		RunE: c.command(func(*cobra.Command, []string) error {
-			in, err := agent.InspectLog(c.storage, c.progress(time.Now))
+			in, err := inspect.Log(c.storage, c.progress(time.Now))
 			if in.Schema == 0 {
 				return err
 			}
@@ -38,7 +38,7 @@ func (c *cli) inspect() *cobra.Command {
 }
 
 func (c *cli) dump() *cobra.Command {
-	o := agent.DumpOptions{}
+	o := inspect.DumpOptions{}
 	var from, to string
 	cmd := &cobra.Command{
 		Use:   "dump",
@@ -69,7 +69,7 @@ func (c *cli) dump() *cobra.Command {
 			}
 			o.Storage, o.JSON = c.storage, c.json
 			out := &notedWriter{to: c.stdout}
-			err := agent.DumpLog(cmd.Context(), o, out)
+			err := inspect.Dump(cmd.Context(), o, out)
 			if err == nil || !out.written {
 				return err
 			}
@@ -94,8 +94,8 @@ func (c *cli) verify() *cobra.Command {
 		Example: "  hwsagent wal verify\n  hwsagent wal verify --storage.path /var/lib/hwsagent --json",
 		Args:    cobra.NoArgs,
 		RunE: c.command(func(cmd *cobra.Command, _ []string) error {
-			v, err := agent.VerifyLog(cmd.Context(), c.storage, c.progress(time.Now))
-			if err != nil && !errors.Is(err, agent.ErrDiffer) {
+			v, err := inspect.Verify(cmd.Context(), c.storage, c.progress(time.Now))
+			if err != nil && !errors.Is(err, inspect.ErrDiffer) {
 				return err
 			}
 			if c.json {

@@ -9,6 +9,8 @@ import (
 	"os"
 	"path/filepath"
 	"time"
+
+	"hwsagent/e2e/benchagents/hardware"
 )
 
 // load describes the targets of an agent.
@@ -23,7 +25,7 @@ func (l load) perRound() int64 { return int64(l.targets * l.series) }
 // rig is one run of one agent: the targets, the agent, and the receiver.
 type rig struct {
 	load     load
-	targets  []*target
+	targets  []*hardware.Target
 	servers  []*http.Server
 	receiver *receiver
 	process  *process
@@ -52,7 +54,7 @@ func newRig(a agent, l load, to receiving, seed uint64, dir string) (r *rig, err
 	}
 	var addresses []string
 	for i := range l.targets {
-		t := newTarget(seed, i, l.series)
+		t := hardware.NewTarget(seed, i, l.series)
 		listener, err := net.Listen("tcp", "127.0.0.1:0")
 		if err != nil {
 			return r, fmt.Errorf("listen as a target: %w", err)
@@ -102,20 +104,19 @@ func (r *rig) close() error {
 // served returns how many samples all targets have served.
 func (r *rig) served() (n int64) {
 	for _, t := range r.targets {
-		n += t.served.Load()
+		n += t.Served()
 	}
 	return n
 }
 
 // firstScrape returns how long after the agent's start its first scrape came, if it has.
-func (r *rig) firstScrape() (time.Duration, bool) {
-	var first int64
+func (r *rig) firstScrape() (took time.Duration, ok bool) {
 	for _, t := range r.targets {
-		if at := t.first.Load(); at != 0 && (first == 0 || at < first) {
-			first = at
+		if at, scraped := t.First(); scraped && (!ok || at.Sub(r.process.began) < took) {
+			took, ok = at.Sub(r.process.began), true
 		}
 	}
-	return time.Unix(0, first).Sub(r.process.began), first != 0
+	return took, ok
 }
 
 // until polls until ok returns true, the agent ends, or the time is over.

@@ -8,6 +8,7 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+	"strconv"
 	"strings"
 	"testing"
 )
@@ -74,13 +75,12 @@ func nics() []nic {
 func hardware(t *testing.T, line string) []string {
 	t.Helper()
 	dir := t.TempDir()
-	args := []string{
-		"-M", "q35", "-smp", "2", "-m", "1536",
-		"-smbios", "type=1,manufacturer=LAB,product=MACHINE,serial=LABMACHINE,uuid=6d2e1c50-0000-4000-8000-000000000001",
+	args := append(firmware(),
+		"-M", "q35", "-smp", "2", "-m", strconv.Itoa(memory),
 		"-device", "virtio-net-pci,netdev=net0,mac=52:54:00:00:00:10,romfile=",
 		"-device", "virtio-scsi-pci,id=scsi", "-device", "qemu-xhci,id=xhci",
 		"-object", "rng-random,id=rng,filename=/dev/urandom", "-device", "virtio-rng-pci,rng=rng",
-	}
+	)
 	for i := range 4 {
 		args = append(args, "-device", fmt.Sprintf("pcie-root-port,id=port%d,bus=pcie.0,chassis=%d,slot=%[2]d", i, i+1))
 	}

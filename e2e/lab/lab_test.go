@@ -38,6 +38,7 @@ func TestMachine(t *testing.T) {
 	only := regexp.MustCompile(os.Getenv("HWSAGENT_LAB_EVENTS"))
 	if only.String() == "" {
 		compareExporter(t, v, r)
+		t.Logf("%d values equal the firmware's tables", g.settled("host", func() []*comparison { return compareFirmware(t, v, r) }))
 		t.Logf("%d values equal smartctl's", g.settled("smart", func() []*comparison { return compareSmartctl(t, v, r) }))
 		t.Logf("%d values equal those of nvme-cli", g.settled("smart", func() []*comparison { return compareNVMe(t, v, r) }))
 		t.Logf("%d values equal ipmitool's", g.settled("ipmi", func() []*comparison { return compareIPMI(t, v, r) }))

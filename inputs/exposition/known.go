@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"math"
 	"strconv"
+	"unicode/utf8"
 
 	"github.com/prometheus/common/model"
 	"github.com/prometheus/prometheus/model/labels"
@@ -35,6 +36,15 @@ type known struct {
 	ahead            bool // the next line is not where Parser stands
 	scaled           bool // the labels of a line depend on the family's type, which a restarted parser does not know
 	stamp            int64
+
+	about *description // of the family, if known read the line by itself and not Parser
+	room  description
+}
+
+// description is what a line says about a family: its help or its type.
+type description struct {
+	name, help []byte
+	kind       model.MetricType
 }
 
 func newKnown(body []byte, symbols *labels.SymbolTable) *known {
@@ -46,7 +56,10 @@ func newKnown(body []byte, symbols *labels.SymbolTable) *known {
 
 // Next implements [textparse.Parser].
 func (k *known) Next() (textparse.Entry, error) {
-	if k.ahead {
+	if k.about = nil; k.ahead {
+		if entry, ok := k.describe(); ok {
+			return entry, nil
+		}
 		k.Parser, k.ahead = textparse.NewPromParser(k.body[k.at:], k.symbols, false), false
 	}
 	k.at = -1
@@ -73,6 +86,69 @@ func (k *known) Next() (textparse.Entry, error) {
 		k.at = behind + n + 1
 	}
 	return entry, nil
+}
+
+// describe reads the next line if it is the help or the type of a family in the form that programs usually write: a
+// restarted parser for each family of a page would allocate a kilobyte. It leaves other lines to the parser, and the types
+// that change how the parser reads labels.
+func (k *known) describe() (entry textparse.Entry, ok bool) {
+	line, _, ended := bytes.Cut(k.body[k.at:], []byte{'\n'})
+	rest, isHelp := bytes.CutPrefix(line, []byte("# HELP "))
+	rest, isType := bytes.CutPrefix(rest, []byte("# TYPE "))
+	name, text, _ := bytes.Cut(rest, []byte{' '})
+	if !ended || isHelp == isType || !legacyName(name) || len(text) == 0 || text[0] == ' ' || text[0] == '\t' {
+		return textparse.EntryInvalid, false
+	}
+	k.room = description{name: name, help: text}
+	if entry = textparse.EntryHelp; isHelp {
+		ok = bytes.IndexByte(text, '\\') < 0 && utf8.Valid(text)
+	} else {
+		entry = textparse.EntryType
+		k.room.kind, ok = typeOf(text)
+	}
+	if ok {
+		k.about, k.at = &k.room, k.at+len(line)+1
+	}
+	return entry, ok
+}
+
+// legacyName reports whether a name of a metric needs no quotation marks.
+func legacyName(name []byte) bool {
+	for i, c := range name {
+		if !isNameByte(c) || i == 0 && '0' <= c && c <= '9' {
+			return false
+		}
+	}
+	return len(name) > 0
+}
+
+// typeOf returns the type with that name in the text format, unless series of that type have labels that are numbers.
+func typeOf(text []byte) (kind model.MetricType, ok bool) {
+	switch string(text) {
+	case "counter":
+		return model.MetricTypeCounter, true
+	case "gauge":
+		return model.MetricTypeGauge, true
+	case "untyped":
+		return model.MetricTypeUnknown, true
+	}
+	return "", false
+}
+
+// Help implements [textparse.Parser].
+func (k *known) Help() (name, text []byte) {
+	if k.about != nil {
+		return k.about.name, k.about.help
+	}
+	return k.Parser.Help()
+}
+
+// Type implements [textparse.Parser].
+func (k *known) Type() (name []byte, kind model.MetricType) {
+	if k.about != nil {
+		return k.about.name, k.about.kind
+	}
+	return k.Parser.Type()
 }
 
 // Take implements [Known].

@@ -43,7 +43,17 @@ func readKnowing(t testing.TB, body string, expected []string, of func([]byte) u
 			}
 			return all, taken, err
 		}
-		if entry != textparse.EntrySeries {
+		switch entry {
+		case textparse.EntrySeries:
+		case textparse.EntryHelp:
+			name, help := p.Help()
+			all = append(all, shownLine{"# HELP " + string(name), string(help), "{}"})
+			continue
+		case textparse.EntryType:
+			name, kind := p.Type()
+			all = append(all, shownLine{"# TYPE " + string(name), string(kind), "{}"})
+			continue
+		default:
 			continue
 		}
 		text, at, v := p.Series()
@@ -72,19 +82,26 @@ func TestTake(t *testing.T) {
 		"# TYPE s summary\ns{quantile=\"0.50\"} 1\n# just a comment\ns_sum NaN\n# TYPE g gauge\ng 1\ng{le=\"1\"} 2\ng{x=\"}\"} -3\ng\t7\nend 1e3"
 	never, always := func() bool { return false }, func() bool { return true }
 	first, _, err := readKnowing(t, page, nil, of, never)
-	if err != nil || len(first) != 15 {
+	if err != nil || len(first) != 15+5 {
 		t.Fatalf("%v: %v", first, err)
 	}
 	var texts []string
 	for _, s := range first {
-		texts = append(texts, s.text)
+		if s.text[0] != '#' {
+			texts = append(texts, s.text)
+		}
 	}
-	for _, body := range []string{
+	bodies := []string{
 		page, page + "\n", strings.ReplaceAll(page, " 1\n", " 17\n"), strings.ReplaceAll(page, " 1\n", " 0x1p4\n"), strings.ReplaceAll(page, "g 1\n", "g 1_0\n"), strings.ReplaceAll(page, "g 1\n", "g {x=\"y\"} 2\n"),
 		strings.ReplaceAll(page, "g 1\n", "g 1 2 3\n"), strings.ReplaceAll(page, "g 1\n", "g 1  5 \n"), strings.ReplaceAll(page, "g 1\n", "g  1\n"), strings.ReplaceAll(page, "g 1\n", "g 1\r\n"), strings.ReplaceAll(page, "g 1\n", "g nan +5\n"),
 		strings.ReplaceAll(page, "g 1\n", "g inf -5\n"), strings.ReplaceAll(page, "a{x=\"2\"} 2.5 1700000000000\n", ""), strings.ReplaceAll(page, "TYPE g gauge", "TYPE g histogram"), strings.ReplaceAll(page, "# TYPE s summary\n", ""),
 		strings.ReplaceAll(page, "g 1\n", "g 1\nnew{le=\"1\"} 1\nnew 2\ng 1\n"), "a{x=\"1\"} 1", "", "\n", strings.ReplaceAll(page, "g 1\n", "g 1 99999999999999999999\n"), strings.ReplaceAll(page, "g 1\n", "g 1 \n"), strings.ReplaceAll(page, "g 1\n", "g 1 -5\n"), strings.ReplaceAll(page, "g 1\n", "g \n"),
-	} {
+	}
+	for _, about := range descriptions() {
+		taken := texts[0] + " 1\n"
+		bodies = append(bodies, taken+about+"\nb{le=\"1\"} 2\n", taken+about+"\n# TYPE b gauge\nb 2\n", taken+about)
+	}
+	for _, body := range bodies {
 		want, _, wantErr := readKnowing(t, body, nil, of, never)
 		random := rand.New(rand.NewPCG(1, 2))
 		for round := range 20 {
@@ -106,4 +123,18 @@ func TestTake(t *testing.T) {
 			}
 		}
 	}
+}
+
+// descriptions returns lines, some of them with mistakes, that describe a family.
+func descriptions() (all []string) {
+	for _, kind := range []string{"counter", "gauge", "histogram", "summary", "untyped", "unknown", "info", "", "gauge ", " gauge", "\tgauge", "Gauge"} {
+		all = append(all, "# TYPE b "+kind, "# TYPE b\t"+kind, "# TYPE  b "+kind, "#\tTYPE b "+kind, "#  TYPE b "+kind)
+	}
+	for _, help := range []string{"of b", "", " ", "  two", "\\n a break", "a \\\\ b", "\"b\"", "ü", "\xff", "\r", "#", "# TYPE b gauge"} {
+		all = append(all, "# HELP b "+help, "# HELP b\t"+help, "#HELP b "+help)
+	}
+	for _, name := range []string{"", "1b", "b1", "b:c", ":", "_", "b.c", "\"b\"", "\"b c\"", "{b}", "ü", "b\tc", "# TYPE b"} {
+		all = append(all, "# HELP "+name+" of b", "# TYPE "+name+" gauge", "# HELP "+name, "# TYPE "+name)
+	}
+	return append(all, "# HELP", "# TYPE", "# UNIT b bytes", "# EOF", "#")
 }

@@ -5,8 +5,9 @@ import (
 	"bytes"
 	"errors"
 	"io"
-	"sync"
 	"sync/atomic"
+
+	"hwsagent/spare"
 )
 
 const (
@@ -22,9 +23,9 @@ const (
 // Buffers keeps the memory that pages are read into. Its zero value is ready to use, and it is safe for
 // concurrent use.
 type Buffers struct {
-	whole sync.Pool // of *bytes.Buffer: a page is parsed from one piece
-	parts sync.Pool // of *[partSize]byte
-	rooms sync.Pool // of *[packedSize]byte
+	whole spare.Stack[bytes.Buffer] // a page is parsed from one piece
+	parts spare.Stack[[partSize]byte]
+	rooms spare.Stack[[packedSize]byte]
 	// clear is the bytes that the pieces of all pages being read take: uncompressed parts, and one
 	// more for each page being read.
 	clear atomic.Int64
@@ -32,7 +33,7 @@ type Buffers struct {
 
 // Take returns an empty buffer.
 func (p *Buffers) Take() *bytes.Buffer {
-	if buf, ok := p.whole.Get().(*bytes.Buffer); ok {
+	if buf := p.whole.Take(); buf != nil {
 		return buf
 	}
 	return new(bytes.Buffer)
@@ -93,7 +94,7 @@ func (p *Buffers) Read(buf *bytes.Buffer, from io.Reader, limit int64, expected 
 
 // part returns a piece of memory for a part of a page.
 func (p *Buffers) part() *[partSize]byte {
-	if part, ok := p.parts.Get().(*[partSize]byte); ok {
+	if part := p.parts.Take(); part != nil {
 		return part
 	}
 	return new([partSize]byte)

@@ -76,8 +76,8 @@ func (q *queue) give(p *Buffers) {
 
 // pack compresses a part of a page. It returns nil if the result is larger than half.
 func (p *Buffers) pack(b []byte) []byte {
-	room, ok := p.rooms.Get().(*[packedSize]byte)
-	if !ok {
+	room := p.rooms.Take()
+	if room == nil {
 		room = new([packedSize]byte)
 	}
 	defer p.rooms.Put(room)

@@ -112,7 +112,7 @@ func (c *Contact) Report(r *probes.Round) {
 }
 
 var (
-	deviceUp    = probes.Family{Name: "hwsagent_device_up", Help: "1 if the device answered when it was asked last, else 0.", Type: model.MetricTypeGauge}
-	deviceSince = probes.Family{Name: "hwsagent_device_since_timestamp_seconds", Help: "Since when hwsagent_device_up has had its value, at the earliest since the probe began.", Type: model.MetricTypeGauge, Unit: "seconds"}
-	deviceDown  = probes.Family{Name: "hwsagent_device_down", Help: "1, with the reason, while the device is not reached.", Type: model.MetricTypeGauge}
+	deviceUp    = probes.Family{Name: "hwsagent_device_up", Help: "1 if the device answered the last request, 0 if not.", Type: model.MetricTypeGauge}
+	deviceSince = probes.Family{Name: "hwsagent_device_since_timestamp_seconds", Help: "Time since which hwsagent_device_up has its present value, in seconds since 1970; at the earliest the start of the probe.", Type: model.MetricTypeGauge, Unit: "seconds"}
+	deviceDown  = probes.Family{Name: "hwsagent_device_down", Help: "1 while the device cannot be reached; the label reason says why.", Type: model.MetricTypeGauge}
 )

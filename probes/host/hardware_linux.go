@@ -18,6 +18,8 @@ type hardware struct {
 	machine *machine
 	guard   guard[[]hw.Report]
 	classes []hardwareClass
+	// join turns the reports of all classes into those of the round; nil: they stay as they are.
+	join func([]hw.Report) []hw.Report
 }
 
 // hardwareClass is a directory with a device in each of its directories.
@@ -53,17 +55,20 @@ func (h *hardware) read(ctx context.Context, r *probes.Round) error {
 			}
 		}
 	}
-	found := false
+	var all []hw.Report
 	for i, o := range h.guard.all(ctx, dirs, func(dir string) []hw.Report { return queries[dir](dir) }) {
 		if o.err != nil {
 			errs = append(errs, fmt.Errorf("%s: %w", dirs[i], o.err))
 		}
-		for j := range o.value {
-			h.machine.add(r, &o.value[j])
-			found = true
-		}
+		all = append(all, o.value...)
 	}
-	if !found && len(errs) == 0 {
+	if h.join != nil {
+		all = h.join(all)
+	}
+	for i := range all {
+		h.machine.add(r, &all[i])
+	}
+	if len(all) == 0 && len(errs) == 0 {
 		return errAbsent
 	}
 	return errors.Join(errs...)

@@ -110,15 +110,32 @@ func packageID(zone string) (string, bool) {
 	return id, ok && digits(id)
 }
 
-// newHardwareMemory reads memory modules and their errors (the kernel's
-// Documentation/ABI/testing/sysfs-devices-edac).
+// newHardwareMemory reads memory modules and their errors from EDAC's drivers (the kernel's
+// Documentation/ABI/testing/sysfs-devices-edac), and the modules in the firmware's table, which only root may read
+// (Documentation/ABI/testing/sysfs-firmware-dmi-tables).
 func newHardwareMemory(e *environment) reader {
-	return e.hardware(hardwareClass{
+	h := e.hardware(hardwareClass{
 		dir:    e.sys("devices/system/edac/mc"),
 		wanted: func(name string) bool { _, ok := unit(name, "mc"); return ok },
 		query:  memoryController,
+	}, hardwareClass{
+		dir:    e.sys("firmware/dmi"),
+		wanted: func(name string) bool { return name == "tables" },
+		query: func(dir string) []hw.Report {
+			table := file{path: dir + "/DMI"}
+			b, err := table.readUpTo(maxFirmwareTable)
+			if err != nil { // without the right to read it there are no modules of the firmware
+				return nil
+			}
+			return memoryModules(b)
+		},
 	})
+	h.join = oneOfEach
+	return h
 }
+
+// maxFirmwareTable is a bound of the firmware's table in bytes; that of a large server has about 30 KiB.
+const maxFirmwareTable = 1 << 20
 
 func memoryController(dir string) []hw.Report {
 	names, err := list(dir)

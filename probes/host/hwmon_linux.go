@@ -59,8 +59,8 @@ func newHwmon(e *environment) reader {
 	return &hwmon{
 		chips:       e.chips,
 		families:    make(map[hwmonKind]hwmonFamily),
-		chipNames:   gauge("node_hwmon_chip_names", "What the driver calls the chip; always 1."),
-		sensorLabel: gauge("node_hwmon_sensor_label", "What the driver calls the sensor; always 1."),
+		chipNames:   gauge("node_hwmon_chip_names", "The driver's name for the chip; always 1."),
+		sensorLabel: gauge("node_hwmon_sensor_label", "The driver's name for the sensor; always 1."),
 	}
 }
 

@@ -271,6 +271,7 @@ func TestAgainstNodeExporterLive(t *testing.T) {
 	still := regexp.MustCompile(`^node_(memory_(MemTotal|SwapTotal|CommitLimit|Hugepagesize|DirectMap\w+|VmallocTotal)\w*$|boot_time|uname|os_|dmi|disk_info|` +
 		`filesystem_(size|readonly|device_error|files{)|network_(info|mtu|flags|up|iface|protocol|speed|address)|filefd_maximum|entropy_pool|cpu_.*_(min|max)_hertz|md_|timex_tick)`)
 	drift := regexp.MustCompile(`^node_cpu_seconds_total{.*mode="(idle|iowait)"`) // the kernel's own estimate goes back and forth
+	mounted := regexp.MustCompile(`^node_xfs_.*device="loop`)                     // counts from zero again when another test mounts a file meanwhile
 	differences := 0
 	report := func(format string, args ...any) {
 		differences++
@@ -297,6 +298,9 @@ func TestAgainstNodeExporterLive(t *testing.T) {
 			slack := 0.0
 			if drift.MatchString(key) {
 				slack = 1
+			}
+			if a < b && mounted.MatchString(key) {
+				continue
 			}
 			if v < b-slack || v > a+slack || math.IsNaN(v) {
 				report("%s is %v, then %v, theirs in between %v", key, b, a, v)

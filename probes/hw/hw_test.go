@@ -138,12 +138,12 @@ func TestAddTo(t *testing.T) {
 	if d := cmp.Diff(quiet+values, text(cpu)); d != "" {
 		t.Errorf("without a status (-want +got):\n%s", d)
 	}
-	cpu.Status = Degraded | PredictedFailure
+	cpu.Status = Degraded
 	want := quiet
 	for _, s := range []struct {
 		name string
 		v    int
-	}{{"ok", 0}, {"degraded", 1}, {"failed", 0}, {"predicted_failure", 1}, {"needs_cleaning", 0}, {"unknown", 0}} {
+	}{{"ok", 0}, {"degraded", 1}, {"failed", 0}, {"unknown", 0}} {
 		want += fmt.Sprintf("hw_status%s hw_type=\"temperature\" hw_state=%q %d\n", base, s.name, s.v)
 	}
 	if d := cmp.Diff(want+values, text(cpu)); d != "" {
@@ -153,6 +153,45 @@ func TestAddTo(t *testing.T) {
 	machine.Add(HostPower, 212.5, "hw_quality", "estimated")
 	if got := text(machine); got != "hw_host_power_watts hw_quality=\"estimated\" 212.5\n" {
 		t.Errorf("the machine gives %s", got)
+	}
+}
+
+// TestStatesOfKinds: hw_status has a series for each state that a kind can have, and no other; a state that the kind cannot have is still seen.
+func TestStatesOfKinds(t *testing.T) {
+	for _, c := range []struct {
+		kind   Kind
+		status Status
+		want   string
+	}{
+		{Temperature, OK, "ok=1 degraded=0 failed=0 unknown=0"},
+		{Voltage, OK | PredictedFailure, "ok=0 degraded=1 failed=0 unknown=0"},
+		{PowerMeter, Failed | NeedsCleaning, "ok=0 degraded=0 failed=1 unknown=0"},
+		{Sensor, PredictedFailure, "ok=0 degraded=1 failed=0 unknown=0"},
+		{Fan, OK | PredictedFailure, "ok=1 degraded=0 failed=0 predicted_failure=1 unknown=0"},
+		{PhysicalDisk, OK | NeedsCleaning, "ok=0 degraded=1 failed=0 predicted_failure=0 unknown=0"},
+		{PhysicalDisk, Failed | PredictedFailure | NeedsCleaning, "ok=0 degraded=0 failed=1 predicted_failure=1 unknown=0"},
+		{TapeDrive, Degraded | NeedsCleaning, "ok=0 degraded=1 failed=0 predicted_failure=0 needs_cleaning=1 unknown=0"},
+		{OtherDevice, Unknown, "ok=0 degraded=0 failed=0 predicted_failure=0 needs_cleaning=0 unknown=1"},
+	} {
+		r := probes.NewRound(0)
+		p := Report{Component: Component{Kind: c.kind, ID: "x"}, Status: c.status}
+		p.AddTo(r)
+		var got []string
+		for _, s := range r.Samples() {
+			if s.Family == StatusOf.Family() {
+				got = append(got, fmt.Sprintf("%s=%v", s.Labels[len(s.Labels)-1], s.Value))
+			}
+		}
+		if g := strings.Join(got, " "); g != c.want {
+			t.Errorf("%s that is %s: got %s, want %s", c.kind, c.status, g, c.want)
+		}
+	}
+	for k := Battery; k < Host; k++ {
+		for s := Status(1); s < 1<<len(states); s++ {
+			if in := s.within(k); in == 0 || in&^k.states() != 0 || in.Is(Failed) != s.Is(Failed) {
+				t.Fatalf("%s that is %s is %s", k, s, in)
+			}
+		}
 	}
 }
 

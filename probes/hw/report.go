@@ -68,8 +68,8 @@ func (p *Report) Add(m Metric, v float64, attributes ...string) {
 	p.Readings = append(p.Readings, Reading{Metric: m, Value: v, Attributes: attributes})
 }
 
-// AddTo adds the samples of the report to a round: hw_component_info, hw_status with each state (unless the status is
-// zero), and all readings that are finite. It allocates nothing once the round's memory has grown.
+// AddTo adds the samples of the report to a round: hw_component_info, hw_status with each state that the kind can have (unless the
+// status is zero), and all readings that are finite. It allocates nothing once the round's memory has grown.
 func (p *Report) AddTo(r *probes.Round) {
 	var memory [44]string
 	base := append(memory[:0], "hw_id", p.ID, "hw_name", p.Name, "hw_parent", p.Parent)
@@ -87,10 +87,14 @@ func (p *Report) AddTo(r *probes.Round) {
 	}
 	if p.Status != 0 {
 		labels := append(base, "hw_type", p.Kind.String(), "hw_state", "")
+		possible, status := p.Kind.states(), p.Status.within(p.Kind)
 		for i, state := range states {
+			if possible&(1<<i) == 0 {
+				continue
+			}
 			labels[len(labels)-1] = state
 			v := 0.0
-			if p.Status&(1<<i) != 0 {
+			if status&(1<<i) != 0 {
 				v = 1
 			}
 			r.Add(&families[StatusOf], v, labels...)

@@ -14,18 +14,15 @@ import (
 	"os/exec"
 	"path/filepath"
 	"regexp"
-	"slices"
 	"strconv"
 	"strings"
 	"testing"
 	"time"
 
-	"go.uber.org/goleak"
-
 	"hwsagent/probes"
+	"hwsagent/probes/tape"
+	"hwsagent/probes/tape/tapetest"
 )
-
-func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 
 // needProgram skips the test by name where the program is missing; in CI it fails.
 func needProgram(t *testing.T, name string) string {
@@ -96,51 +93,6 @@ func startSim(t *testing.T, flags ...string) string {
 			t.Fatalf("ipmi_sim does not answer: %v", err)
 		}
 	}
-}
-
-func newProbe(t *testing.T, c Config) *Probe {
-	t.Helper()
-	p, err := New(c, nil, slog.New(slog.DiscardHandler))
-	if err != nil {
-		t.Fatal(err)
-	}
-	return p
-}
-
-// round is what a round says, sorted, and its error.
-func round(t *testing.T, p *Probe) (string, error) {
-	t.Helper()
-	r := probes.NewRound(0)
-	err := p.Collect(t.Context(), r)
-	return text(t, r), err
-}
-
-func text(t *testing.T, r *probes.Round) string {
-	t.Helper()
-	var lines []string
-	for _, s := range r.Samples() {
-		if strings.HasPrefix(s.Family.Name, "hwsagent_device_") {
-			continue // the time is in them
-		}
-		var labels []string
-		for i := 0; i < len(s.Labels); i += 2 {
-			if s.Labels[i+1] != "" {
-				labels = append(labels, fmt.Sprintf("%s=%q", s.Labels[i], s.Labels[i+1]))
-			}
-		}
-		slices.Sort(labels)
-		lines = append(lines, fmt.Sprintf("%s{%s} %v\n", s.Family.Name, strings.Join(labels, ","), s.Value))
-	}
-	slices.Sort(lines)
-	series := make(map[string]bool)
-	for _, l := range lines {
-		name := l[:strings.LastIndexByte(l, ' ')]
-		if series[name] {
-			t.Errorf("the series %s is there twice", name)
-		}
-		series[name] = true
-	}
-	return strings.Join(lines, "")
 }
 
 var simUnits = map[string]string{"degrees C": "ipmi_temperature_celsius", "RPM": "ipmi_fan_speed_rpm", "Volts": "ipmi_voltage_volts", "Watts": "ipmi_power_watts", "Amps": "ipmi_current_amperes"}
@@ -286,5 +238,34 @@ func TestSimEvents(t *testing.T) {
 		if err != nil || !strings.Contains(got, `ipmi_sel_new_entries_total{type="Power Supply"} 2`) || !strings.Contains(got, "ipmi_sel_logs_count{} 4") {
 			t.Errorf("%v\n%s", err, got)
 		}
+	}
+}
+
+// A replayed recording of OpenIPMI's BMC gives the same samples as the BMC.
+func TestSimReplay(t *testing.T) {
+	address := startSim(t)
+	c := Config{Target: address, Username: "watcher", Password: "watch-pass"}
+	want, err := round(t, newProbe(t, c))
+	if err != nil {
+		t.Log(err) // of a record that cannot be read
+	}
+	taped, p := tape.New("ipmi"), newProbe(t, c)
+	if err := p.Record(t.Context(), taped); err != nil {
+		t.Log(err)
+	}
+	read, text := tapetest.File(t, taped, p, tape.Kinds()...)
+	again, err := Replay(read, slog.New(slog.DiscardHandler))
+	if err != nil {
+		t.Fatal(err)
+	}
+	got, err := round(t, again)
+	if err != nil {
+		t.Log(err)
+	}
+	if got != want || !strings.Contains(got, "CPU B CORE") {
+		t.Errorf("got\n%s\nwant\n%s", got, want)
+	}
+	if strings.Contains(text, "watch-pass") {
+		t.Error("the password is in the recording")
 	}
 }

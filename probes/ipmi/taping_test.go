@@ -117,35 +117,6 @@ func TestForeignInventory(t *testing.T) {
 	}
 }
 
-// A replayed recording of OpenIPMI's BMC gives the same samples as the BMC.
-func TestSimReplay(t *testing.T) {
-	address := startSim(t)
-	c := Config{Target: address, Username: "watcher", Password: "watch-pass"}
-	want, err := round(t, newProbe(t, c))
-	if err != nil {
-		t.Log(err) // of a record that cannot be read
-	}
-	taped, p := tape.New("ipmi"), newProbe(t, c)
-	if err := p.Record(t.Context(), taped); err != nil {
-		t.Log(err)
-	}
-	read, text := tapetest.File(t, taped, p, tape.Kinds()...)
-	again, err := Replay(read, slog.New(slog.DiscardHandler))
-	if err != nil {
-		t.Fatal(err)
-	}
-	got, err := round(t, again)
-	if err != nil {
-		t.Log(err)
-	}
-	if got != want || !strings.Contains(got, "CPU B CORE") {
-		t.Errorf("got\n%s\nwant\n%s", got, want)
-	}
-	if strings.Contains(text, "watch-pass") {
-		t.Error("the password is in the recording")
-	}
-}
-
 // FuzzReplay reads recordings that may say anything.
 func FuzzReplay(f *testing.F) {
 	f.Add([]byte("hwsagent-recording 1 ipmi\n> 06.0 01\n#20010908020091120001 00\n> 0a.0 10 00\n#000100\n> 0a.0 11 00000010\n#1001000000010000fe\n"))

@@ -4,6 +4,7 @@ import (
 	"bufio"
 	"context"
 	"crypto/tls"
+	"crypto/x509"
 	"errors"
 	"fmt"
 	"io"
@@ -36,9 +37,9 @@ func (e *refusal) Error() string {
 	case "ACCESS-DENIED":
 		return "ACCESS-DENIED: upsd refuses this user or this address: look at upsd.users"
 	case "FEATURE-NOT-CONFIGURED":
-		return "FEATURE-NOT-CONFIGURED: upsd has no certificate for TLS: set CERTFILE in upsd.conf, or leave starttls out"
+		return "FEATURE-NOT-CONFIGURED: upsd has no certificate for TLS: set CERTFILE in upsd.conf, or CERTPATH and CERTIDENT if upsd uses NSS as Debian's does; or remove starttls"
 	case "FEATURE-NOT-SUPPORTED":
-		return "FEATURE-NOT-SUPPORTED: this upsd was built without TLS: leave starttls out"
+		return "FEATURE-NOT-SUPPORTED: this upsd was built without TLS: remove starttls"
 	case "USERNAME-REQUIRED", "PASSWORD-REQUIRED":
 		return e.code + ": upsd wants username and password"
 	}
@@ -122,10 +123,36 @@ func (c *client) startTLS(ctx context.Context, conf *tls.Config) error {
 	}
 	secure := tls.Client(c.conn, conf)
 	if err := secure.HandshakeContext(ctx); err != nil {
-		return fmt.Errorf("%w: %w", errTLS, err)
+		return fmt.Errorf("%w: %w%s", errTLS, err, remedyOf(err))
 	}
 	c.conn, c.in = secure, bufio.NewReaderSize(secure, maxLine)
 	return nil
+}
+
+// remedyOf returns what to do about a handshake that failed, to be appended to its error; "" if the error does not show it.
+func remedyOf(err error) string {
+	var (
+		unknown x509.UnknownAuthorityError
+		name    x509.HostnameError
+		invalid x509.CertificateInvalidError
+	)
+	switch {
+	case errors.As(err, &unknown):
+		return ": write the file of the CA that signed upsd's certificate in tls_config.ca_file"
+	case errors.As(err, &name):
+		return ": write the name of the certificate in target, or in tls_config.server_name"
+	case errors.As(err, &invalid) && invalid.Reason == x509.Expired:
+		return ": issue a new certificate for upsd, or correct the clock of this machine"
+	case ofPeer(err):
+		return ": if upsd demands a certificate of the agent, set tls_config.cert_file and key_file, from a CA that upsd trusts"
+	}
+	return ""
+}
+
+// ofPeer reports whether upsd ended TLS by an alert. crypto/tls keeps the alert's type to itself.
+func ofPeer(err error) bool {
+	var op *net.OpError
+	return errors.As(err, &op) && op.Op == "remote error"
 }
 
 // login sends user and password. upsd answers OK to any; it only checks them for changes.
@@ -222,6 +249,8 @@ func (c *client) line() ([]string, error) {
 		return nil, fmt.Errorf("upsd sends a line of more than %d bytes: is it upsd that listens there?", maxLine)
 	case errors.Is(err, io.EOF):
 		return nil, fmt.Errorf("upsd closed the connection: %w", io.ErrUnexpectedEOF)
+	case ofPeer(err): // with TLS 1.3 the server judges the client's certificate after the client's handshake
+		return nil, fmt.Errorf("%w: %w%s", errTLS, err, remedyOf(err))
 	case err != nil:
 		return nil, err
 	}

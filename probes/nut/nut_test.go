@@ -123,7 +123,7 @@ func TestLogin(t *testing.T) {
 		t.Errorf("without the password's file: %v", err)
 	}
 	c.TLSConfig = nil
-	if _, err := round(t, newProbe(t, c)); err == nil || !strings.Contains(err.Error(), "begin TLS: tls: failed to verify certificate") {
+	if _, err := round(t, newProbe(t, c)); err == nil || !strings.Contains(err.Error(), "unknown authority: write the file of the CA that signed upsd's certificate in tls_config.ca_file") {
 		t.Errorf("with a certificate of an unknown authority: %v", err)
 	}
 	u.stop()

@@ -27,9 +27,9 @@ func newFamilies() *families {
 	}
 	return &families{
 		byName: make(map[string]*probes.Family),
-		info:   gauge("device_info", "What the device is; always 1."),
-		flags:  gauge("ups_status", "Words of ups.status: 1 if the device says the word, else 0."),
-		alarm:  gauge("ups_alarm_info", "What the device warns of (ups.alarm); 1 while it does."),
+		info:   gauge("device_info", "Identity of the device; always 1."),
+		flags:  gauge("ups_status", "Words of ups.status: 1 if the device reports the word, 0 if not."),
+		alarm:  gauge("ups_alarm_info", "Text of the device's alarm (ups.alarm); 1 while the alarm exists."),
 	}
 }
 

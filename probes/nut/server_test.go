@@ -10,6 +10,7 @@ import (
 	"crypto/x509/pkix"
 	"encoding/pem"
 	"fmt"
+	"io"
 	"math/big"
 	"net"
 	"os"
@@ -73,8 +74,12 @@ func (u *upsd) talk(conn net.Conn) {
 		}
 		if in.Text() == "STARTTLS" && u.secure != nil {
 			_, _ = conn.Write([]byte("OK STARTTLS\n"))
-			conn = tls.Server(conn, u.secure)
-			in = bufio.NewScanner(conn)
+			secure := tls.Server(conn, u.secure)
+			if err := secure.Handshake(); err != nil {
+				_, _ = io.Copy(io.Discard, conn) // a reset for unread bytes would overtake the alert
+				return
+			}
+			conn, in = secure, bufio.NewScanner(secure)
 			continue
 		}
 		if _, err := conn.Write([]byte(u.answer(in.Text()))); err != nil {

@@ -13,6 +13,7 @@ import (
 	"time"
 
 	"hwsagent/probes"
+	"hwsagent/probes/devices"
 )
 
 // needProgram skips the test by name where the program is missing; in CI it fails.
@@ -26,7 +27,7 @@ func needProgram(t *testing.T, names ...string) string {
 	if os.Getenv("CI") == "true" {
 		t.Fatalf("%s is not installed, and CI must run this test", names[0])
 	}
-	t.Skipf("%s is not installed (Debian: apt-get install nut-server)", names[0])
+	t.Skipf("%s is not installed (Debian: apt-get install nut-server nut-client libnss3-tools)", names[0])
 	return ""
 }
 
@@ -150,7 +151,7 @@ func TestUpsdLogin(t *testing.T) {
 		return err != nil && strings.Contains(err.Error(), "absent: DRIVER-NOT-CONNECTED")
 	})
 	err = newProbe(t, Config{Target: address, StartTLS: true}).Collect(t.Context(), probes.NewRound(0))
-	if err == nil || !strings.Contains(err.Error(), "begin TLS: FEATURE-NOT-") {
+	if err == nil || !strings.Contains(err.Error(), "begin TLS: FEATURE-NOT-CONFIGURED: upsd has no certificate for TLS: set CERTFILE in upsd.conf, or CERTPATH and CERTIDENT") || reasonOf(err) != devices.TLS {
 		t.Errorf("TLS without a certificate: %v", err)
 	}
 }

@@ -23,6 +23,7 @@ import (
 const (
 	maxBody = 2 << 20  // bytes of one answer: decoded, JSON may take twenty times that
 	maxHead = 64 << 10 // bytes of an answer's head
+	buffer  = 1 << 10  // bytes; two of them for each connection, which stays open between rounds. A request or a head has less
 )
 
 // reply is an answer of the service.
@@ -60,6 +61,8 @@ func newClient(c *Config, pace *devices.Pace) (*client, error) {
 		MaxConnsPerHost:        atOnce,
 		MaxIdleConnsPerHost:    atOnce,
 		MaxResponseHeaderBytes: maxHead,
+		ReadBufferSize:         buffer,
+		WriteBufferSize:        buffer,
 		IdleConnTimeout:        5 * time.Minute,
 	}
 	return &client{base: base, timeout: c.requestTimeout(), pace: pace, http: &http.Client{

@@ -78,13 +78,27 @@ func (m *mapper) give(p *hw.Report, e *excerpt, key string, u unit, v float64, s
 		}
 		m.measure(child, source, u, v)
 		m.add(nil, child)
-		p = child
+		p, attributes = child, nil
+	}
+	if known && u.of != fanSpeed && unitOf(source).of == fanSpeed { // the excerpt is a percentage of the sensor's speed
+		if rpm, ok := source.number("Reading"); ok {
+			addSpeed(p, rpm, attributes)
+		}
 	}
 	for _, o := range [...]object{source, e.object} {
 		if rpm, ok := o.number("SpeedRPM"); ok {
-			addOnce(p, hw.FanSpeed, rpm)
+			addSpeed(p, rpm, attributes)
 		}
 	}
+}
+
+// addSpeed adds revolutions per minute to a fan or a pump. attributes say which of a fan's two rotors turns.
+func addSpeed(p *hw.Report, rpm float64, attributes []string) {
+	if p.Kind == hw.CoolingDevice {
+		addOnce(p, hw.CoolingSpeed, rpm)
+		return
+	}
+	addOnce(p, hw.FanSpeed, rpm, attributes...)
 }
 
 // place returns the metric and attributes of a reading for a component of that kind. scale is in addition to that of
@@ -110,6 +124,8 @@ func place(k hw.Kind, e *excerpt) (metric hw.Metric, scale float64, attributes [
 		return hw.Energy, 1, nil, true
 	case k == hw.Fan && e.property == "SpeedPercent":
 		return hw.FanSpeedRatio, 0.01, nil, true
+	case k == hw.Fan && e.property == "SecondarySpeedPercent":
+		return hw.FanSpeedRatio, 0.01, secondRotor, true
 	case k == hw.CoolingDevice && (e.property == "PumpSpeedPercent" || e.property == "SpeedPercent"):
 		return hw.CoolingRatio, 0.01, nil, true
 	case k == hw.Battery && e.property == "ChargePercent":

@@ -66,7 +66,7 @@ func text(all []hw.Report) string {
 
 // TestReports compares the reports of testdata's services with what was read through and kept.
 func TestReports(t *testing.T) {
-	for _, name := range []string{"rackmount1", "localstorage", "idrac", "ilo"} {
+	for _, name := range []string{"rackmount1", "localstorage", "idrac", "ilo", "coolingunit"} {
 		t.Run(name, func(t *testing.T) {
 			all := reports(load(t, name+".json").walk(t))
 			checkVocabulary(t, all)
@@ -154,6 +154,27 @@ func TestOddities(t *testing.T) {
 			more: []string{"/Chassis/1/TS", `{"LeakDetection":{"@odata.id":"/redfish/v1/Chassis/1/LD"}}`, "/Chassis/1/LD", `{"LeakDetectors":{"@odata.id":"/redfish/v1/Chassis/1/LDs"}}`,
 				"/Chassis/1/LDs", `{"Members":[{"@odata.id":"/redfish/v1/Chassis/1/LDs/A"}]}`, "/Chassis/1/LDs/A", `{"Id":"A","DetectorState":"Critical","Status":{"State":"Enabled","Health":"OK"}}`},
 			want: []string{`leak_detector "Chassis/1/LDs/A" "A" in "Chassis/1": failed`}},
+		{name: "a fan with two rotors", chassis: `{"ThermalSubsystem":{"@odata.id":"/redfish/v1/Chassis/1/TS"}}`, system: `{}`,
+			more: []string{"/Chassis/1/TS", `{"Fans":{"@odata.id":"/redfish/v1/Chassis/1/Fans"}}`, "/Chassis/1/Fans", `{"Members":[{"@odata.id":"/redfish/v1/Chassis/1/Fans/A"}]}`,
+				"/Chassis/1/Fans/A", `{"Id":"A","SpeedPercent":{"Reading":45,"SpeedRPM":2200},"SecondarySpeedPercent":{"Reading":40,"SpeedRPM":2000},"RatedSecondarySpeedRPM":5000}`},
+			want: []string{"hw_fan_speed_rpm [] 2200", `hw_fan_speed_rpm ["hw_sensor_location" "secondary"] 2000`, `hw_fan_speed_ratio ["hw_sensor_location" "secondary"] 0.4`, `hw_fan_speed_limit_rpm ["hw_sensor_location" "secondary" "hw_limit_type" "max"] 5000`}},
+		{name: "transceivers", chassis: `{"NetworkAdapters":{"@odata.id":"/redfish/v1/Chassis/1/NA"}}`, system: `{}`,
+			more: []string{"/Chassis/1/NA", `{"Members":[{"@odata.id":"/redfish/v1/Chassis/1/NA/1"}]}`, "/Chassis/1/NA/1", `{"Id":"1","Ports":{"@odata.id":"/redfish/v1/Chassis/1/NA/1/Ports"}}`,
+				"/Chassis/1/NA/1/Ports", `{"Members":[{"@odata.id":"/redfish/v1/Chassis/1/NA/1/Ports/1"},{"@odata.id":"/redfish/v1/Chassis/1/NA/1/Ports/2"}]}`,
+				"/Chassis/1/NA/1/Ports/1", `{"Id":"1","Metrics":{"@odata.id":"/redfish/v1/Chassis/1/NA/1/Ports/1/M"}}`, "/Chassis/1/NA/1/Ports/2", `{"Id":"2","Metrics":{"@odata.id":"/redfish/v1/Chassis/1/NA/1/Ports/2/M"}}`,
+				"/Chassis/1/NA/1/Ports/1/M", `{"Transceivers":[{"RXInputPowerMilliWatts":0.1,"TXOutputPowerMilliWatts":1,"TXBiasCurrentMilliAmps":49,"SupplyVoltage":3.3}]}`,
+				"/Chassis/1/NA/1/Ports/2/M", `{"Transceivers":[{"RXInputPowerMilliWatts":9,"ByLane":[{"RXInputPowerMilliWatts":0.01},{"RXInputPowerMilliWatts":0}]}]}`},
+			want: []string{`hw_optical_power_dbm ["hw_sensor_location" "receive"] -10` + "\n", `hw_optical_power_dbm ["hw_sensor_location" "transmit"] 0` + "\n", `hw_current_amperes ["hw_sensor_location" "transmit"] 0.049`, "hw_voltage_volts [] 3.3",
+				`hw_optical_power_dbm ["hw_sensor_location" "receive.1"] -20`}, not: `"receive.2"`},
+		{name: "a breaker that has tripped", chassis: `{}`, system: `{}`,
+			more: []string{"", `{"PowerEquipment":{"@odata.id":"/redfish/v1/PE"}}`, "/PE", `{"RackPDUs":{"@odata.id":"/redfish/v1/PE/PDUs"}}`, "/PE/PDUs", `{"Members":[{"@odata.id":"/redfish/v1/PE/PDUs/1"}]}`,
+				"/PE/PDUs/1", `{"Id":"1","Branches":{"@odata.id":"/redfish/v1/PE/PDUs/1/B"}}`, "/PE/PDUs/1/B", `{"Members":[{"@odata.id":"/redfish/v1/PE/PDUs/1/B/A"},{"@odata.id":"/redfish/v1/PE/PDUs/1/B/C"}]}`,
+				"/PE/PDUs/1/B/A", `{"Id":"A","BreakerState":"Tripped","Status":{"Health":"OK"}}`, "/PE/PDUs/1/B/C", `{"Id":"C","BreakerState":"Normal","Status":{"Health":"OK"}}`},
+			want: []string{`outlet "PE/PDUs/1/B/A" "A" in "PE/PDUs/1": failed`, `outlet "PE/PDUs/1/B/C" "C" in "PE/PDUs/1": ok`}},
+		{name: "NVMe's SMART", chassis: `{"Drives":{"@odata.id":"/redfish/v1/Chassis/1/Drives"}}`, system: `{}`,
+			more: []string{"/Chassis/1/Drives", `{"Members":[{"@odata.id":"/redfish/v1/Chassis/1/Drives/A"}]}`, "/Chassis/1/Drives/A", `{"Id":"A","Metrics":{"@odata.id":"/redfish/v1/Chassis/1/Drives/A/M"}}`,
+				"/Chassis/1/Drives/A/M", `{"NVMeSMART":{"PercentageUsed":130,"TemperatureSensorsCelsius":[34,-3]}}`},
+			want: []string{`hw_physical_disk_endurance_utilization_ratio ["hw_physical_disk_state" "remaining"] 0` + "\n", `hw_temperature_celsius ["hw_sensor_location" "sensor_2"] -3`}},
 		{name: "GPU", chassis: `{}`, system: `{"Processors":{"@odata.id":"/redfish/v1/Systems/1/Processors"}}`,
 			more: []string{"/Systems/1/Processors", `{"Members":[{"@odata.id":"/redfish/v1/Systems/1/Processors/G"}]}`, "/Systems/1/Processors/G", `{"Id":"G","ProcessorType":"GPU","Metrics":{"@odata.id":"/redfish/v1/Systems/1/Processors/G/M"},"MemorySummary":{"TotalMemorySizeMiB":1024}}`,
 				"/Systems/1/Processors/G/M", `{"CacheMetricsTotal":{"LifeTime":{"CorrectableECCErrorCount":3}},"CoreVoltage":{"Reading":0.7},"Oem":{"Nvidia":{"SMUtilizationPercent":50}}}`},
@@ -260,7 +281,7 @@ func TestValidate(t *testing.T) {
 
 // FuzzReports: whatever a service sends, the walk ends, and what is reported fits the vocabulary.
 func FuzzReports(f *testing.F) {
-	for _, file := range []string{"rackmount1.json", "localstorage.json", "idrac.json", "ilo.json"} {
+	for _, file := range []string{"rackmount1.json", "localstorage.json", "idrac.json", "ilo.json", "coolingunit.json"} {
 		for _, o := range load(f, file) {
 			text, _ := json.Marshal(o)
 			f.Add(text, "sensor")

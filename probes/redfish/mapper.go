@@ -135,6 +135,8 @@ func (m *mapper) component(n *node) {
 		p.Status = predicted(o, p.Status)
 	case "leakDetector":
 		p.Status = leakState(o, p.Status)
+	case "device", "coolingLoop", "outlet":
+		p.Status = conditionOf(o, p.Status)
 	case "memory":
 		p.Status = p.Status.Join(healthOf(o.text("DIMMStatus")))
 	}

@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"io/fs"
+	"maps"
 	"math"
 	"os"
 	"path/filepath"
@@ -189,6 +190,7 @@ func (o *oracle) compare(t *testing.T, tr *tree, all []hw.Report) {
 			missing = append(missing, "report of "+typ+" "+path)
 		}
 	}
+	missing = append(missing, o.unread(tr, all)...)
 	slices.Sort(missing)
 	for _, m := range missing {
 		t.Errorf("missing: %s", m)
@@ -224,6 +226,63 @@ func (o *oracle) sensor(t *testing.T, path string, v map[string]any, values map[
 		}
 	}
 	t.Errorf("%s reads %v %s, which is nowhere, or not as often as there are sensors", path, x, units)
+}
+
+// hours are the properties in hours, beside those with a Reading, whose values must be there in seconds.
+var hours = []string{"ServiceHours", "RatedServiceHours"}
+
+// unread returns the readings in resources other than sensors that no report has: each object with a Reading that no sensor of the service
+// provides, the revolutions beside it, and hours of service.
+func (o *oracle) unread(tr *tree, all []hw.Report) (missing []string) {
+	has := map[string]bool{}
+	for _, p := range all {
+		for _, r := range p.Readings {
+			name := r.Metric.Family().Name
+			for _, s := range []float64{1, 100, 1. / 3600, 1. / 3.6e6} {
+				has[fmt.Sprintf("%s %.5g", name[strings.LastIndexByte(name, '_')+1:], r.Value*s)] = true
+				has[fmt.Sprintf("%.5g", r.Value*s)] = true
+			}
+		}
+	}
+	seen := map[string]bool{} // sensors, by what refers to them
+	var look func(path string, v any)
+	look = func(path string, v any) {
+		switch v := v.(type) {
+		case []any:
+			for _, inner := range v {
+				look(path, inner)
+			}
+		case map[string]any:
+			uri, _ := v["DataSourceUri"].(string)
+			if _, sensor := o.files[uri]; uri != "" && (sensor || seen[uri]) {
+				return
+			}
+			seen[uri] = true
+			if x, ok := v["Reading"].(float64); ok && !has[fmt.Sprintf("%.5g", x)] {
+				missing = append(missing, fmt.Sprintf("reading %v of %s", x, path))
+			}
+			if x, ok := v["SpeedRPM"].(float64); ok && !has[fmt.Sprintf("rpm %.5g", x)] {
+				missing = append(missing, fmt.Sprintf("%v rpm of %s", x, path))
+			}
+			for _, key := range slices.Sorted(maps.Keys(v)) {
+				if x, ok := v[key].(float64); ok && slices.Contains(hours, key) && !has[fmt.Sprintf("seconds %.5g", x)] {
+					missing = append(missing, fmt.Sprintf("%s %v of %s", key, x, path))
+				}
+				if !slices.Contains(notRead, key) {
+					look(path+" "+key, v[key])
+				}
+			}
+		}
+	}
+	// In the order in which the resources were found: of several that name one sensor which the service does not have, the first counts. Two
+	// connectors of a mockup name the same sensor, with different readings.
+	for _, n := range tr.nodes {
+		path := n.path
+		if v := o.files[path]; v != nil && !n.gone() && typeOf(v) != "Sensor" && !strings.HasSuffix(typeOf(v), "Collection") && typeOf(v) != "Thermal" && typeOf(v) != "Power" {
+			look(path, v)
+		}
+	}
+	return missing
 }
 
 // notRead are the properties behind which the probe reads nothing, on purpose: resources that are seen elsewhere, too, or are

@@ -42,9 +42,9 @@ func New(c Config, pace *devices.Pace, guard *panics.Guard) (*Probe, error) {
 
 // The cost of a round, as gauges, because each value describes one round.
 var (
-	requestsSent  = probes.Family{Name: "redfish_scrape_requests", Help: "Requests of the round.", Type: model.MetricTypeGauge}
-	bytesRead     = probes.Family{Name: "redfish_scrape_answers_bytes", Help: "Bytes of the answers of the round.", Type: model.MetricTypeGauge, Unit: "bytes"}
-	resourcesRead = probes.Family{Name: "redfish_scrape_resources", Help: "Resources of the round, those included that were remembered.", Type: model.MetricTypeGauge}
+	requestsSent  = probes.Family{Name: "redfish_scrape_requests", Help: "Requests that the probe sent in the round.", Type: model.MetricTypeGauge}
+	bytesRead     = probes.Family{Name: "redfish_scrape_answers_bytes", Help: "Bytes of the answers that the probe received in the round.", Type: model.MetricTypeGauge, Unit: "bytes"}
+	resourcesRead = probes.Family{Name: "redfish_scrape_resources", Help: "Resources that the round used, including cached ones.", Type: model.MetricTypeGauge}
 )
 
 // Collect reads the service once. It skips a resource that cannot be read; if the service is unreachable or refuses the

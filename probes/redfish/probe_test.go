@@ -61,6 +61,31 @@ func TestRounds(t *testing.T) {
 	}
 }
 
+// TestCoolingUnit reads a cooling distribution unit over TLS: the speed of its pumps, hours of service, levels, leaks.
+func TestCoolingUnit(t *testing.T) {
+	m := newMock(t, "coolingunit.json")
+	lines, err := collect(t, newProbe(t, m.config()))
+	if err != nil {
+		t.Fatal(err)
+	}
+	const unit = `hw_id="ThermalEquipment/CDUs/A`
+	for _, want := range []string{
+		`hw_cooling_device_speed_rpm|` + unit + `/Pumps/1"| 1800`, `hw_cooling_device_speed_rpm|` + unit + `/Pumps/2"| 2450`,
+		`hw_cooling_device_speed_rpm|hw_id="Chassis/CDU/Sensors/Booster"| 900`,
+		`hw_cooling_device_level_ratio|` + unit + `/Pumps/1"| 0.385`, `hw_service_time_seconds|` + unit + `/Pumps/1"| 1.28556e+07`,
+		`hw_service_time_limit_seconds|` + unit + `/Filters/1"|hw_limit_type="max"| 3.6e+07`,
+		`hw_status|` + unit + `/Reservoirs/1"|hw_state="degraded"| 1`, `hw_status|hw_id="ThermalEquipment/CoolingLoops/Building"|hw_state="failed"| 1`,
+		`hw_status|hw_type="leak_detector"|hw_name="Rope"|hw_state="failed"| 1`, `hw_status|` + unit + `/FilterRedundancy/0"|hw_state="degraded"| 1`,
+	} {
+		if n := with(lines, strings.Split(want, "|")...); n != 1 {
+			t.Errorf("%q is %d times there:\n%s", want, n, strings.Join(lines, "\n"))
+		}
+	}
+	if n := with(lines, "hw_service_time_limit_seconds"); n != 1 {
+		t.Errorf("there are %d limits of service; that of 0 hours is none", n)
+	}
+}
+
 // TestExpand: the result is the same with and without expansion, and where a service only says that it can.
 func TestExpand(t *testing.T) {
 	var want []string

@@ -100,7 +100,11 @@ func (m *mapper) consumption(n *node, p *hw.Report) {
 // sensor turns a sensor into a component unless another component contains it as its own.
 func (m *mapper) sensor(n *node) {
 	u := unitOf(n.object)
-	p := &hw.Report{Status: statusOf(n.object), Component: hw.Component{Kind: alone[u.of].kind, ID: n.id(), Name: nameOf(n), Parent: m.parent(n)}}
+	kind := alone[u.of].kind
+	if kind == hw.Fan && strings.EqualFold(n.object.text("PhysicalContext"), "Pump") {
+		kind = hw.CoolingDevice
+	}
+	p := &hw.Report{Status: statusOf(n.object), Component: hw.Component{Kind: kind, ID: n.id(), Name: nameOf(n), Parent: m.parent(n)}}
 	for _, related := range n.object.list("RelatedItem") {
 		if path, ok := related.link(); ok && m.of[m.tree.byPath[path]] != nil {
 			p.Parent = m.of[m.tree.byPath[path]].ID
@@ -113,7 +117,7 @@ func (m *mapper) sensor(n *node) {
 		m.limits(p, n.object, u, alone[u.of].limit, nil)
 	}
 	if rpm, ok := n.object.number("SpeedRPM"); ok {
-		addOnce(p, hw.FanSpeed, rpm)
+		addSpeed(p, rpm, nil)
 	}
 	m.claimed[n.path] = true
 	m.add(n, p)
@@ -125,7 +129,11 @@ func (m *mapper) measure(p *hw.Report, o object, u unit, v float64) {
 	if u.of == other {
 		attributes = []string{"hw_sensor_unit", u.name}
 	}
-	addOnce(p, alone[u.of].now, u.value(v), attributes...)
+	if u.of == fanSpeed {
+		addSpeed(p, u.value(v), attributes)
+	} else {
+		addOnce(p, alone[u.of].now, u.value(v), attributes...)
+	}
 	m.limits(p, o, u, alone[u.of].limit, attributes)
 }
 

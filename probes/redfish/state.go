@@ -59,6 +59,18 @@ func predicted(o object, st hw.Status) hw.Status {
 	return st
 }
 
+// conditionOf adds to a status the properties in which some schemas report a condition of their own: the levels and the quality of a coolant
+// (Reservoir, CoolingLoop), and a breaker that has tripped (Circuit).
+func conditionOf(o object, st hw.Status) hw.Status {
+	for _, key := range [...]string{"FluidLevelStatus", "CoolantLevelStatus", "CoolantQuality"} {
+		st = st.Join(healthOf(o.text(key)))
+	}
+	if strings.EqualFold(o.text("BreakerState"), "Tripped") {
+		st = st.Join(hw.Failed)
+	}
+	return st
+}
+
 // leakState returns the state of a leak detector from DetectorState of the schema LeakDetector and its health.
 func leakState(o object, st hw.Status) hw.Status {
 	return st.Join(healthOf(o.text("DetectorState")))

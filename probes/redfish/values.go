@@ -1,6 +1,8 @@
 package redfish
 
 import (
+	"math"
+	"strconv"
 	"strings"
 	"time"
 
@@ -21,6 +23,7 @@ var (
 	transmitted = []string{"network_io_direction", "transmit"}
 	remaining   = []string{"hw_physical_disk_state", "remaining"}
 	input       = []string{"hw_sensor_location", "input"}
+	secondRotor = []string{"hw_sensor_location", "secondary"}
 )
 
 func kindOfError(kind string, more ...string) []string {
@@ -63,7 +66,13 @@ var values = map[string][]value{
 		{"PowerInputWatts", hw.Power, 1, nil}, {"LineInputVoltage", hw.VoltageNow, 1, input},
 	},
 	"battery": {{"DischargeCycles", hw.BatteryCycles, 1, nil}},
-	"fan":     {{"RatedSpeedRPM", hw.FanSpeedLimit, 1, highest}},
+	"fan":     {{"RatedSpeedRPM", hw.FanSpeedLimit, 1, highest}, {"RatedSecondarySpeedRPM", hw.FanSpeedLimit, 1, []string{"hw_sensor_location", "secondary", "hw_limit_type", "max"}}},
+	"pump":    {{"ServiceHours", hw.ServiceTime, 3600, nil}},
+	"device":  {{"ServiceHours", hw.ServiceTime, 3600, nil}, {"RatedServiceHours", hw.ServiceTimeLimit, 3600, highest}},
+	"controller": {
+		{"CorrectableECCErrorCount", hw.Errors, 1, kindOfError("corrected")}, {"UncorrectableECCErrorCount", hw.Errors, 1, kindOfError("uncorrected")},
+		{"CorrectableParityErrorCount", hw.Errors, 1, kindOfError("parity_corrected")}, {"UncorrectableParityErrorCount", hw.Errors, 1, kindOfError("parity_uncorrected")},
+	},
 	"port": {
 		{"CurrentSpeedGbps", hw.NetworkBandwidthLimit, 1e9 / 8, nil}, {"CurrentLinkSpeedMbps", hw.NetworkBandwidthLimit, 1e6 / 8, nil}, {"SpeedMbps", hw.NetworkBandwidthLimit, 1e6 / 8, nil},
 		{"RXBytes", hw.NetworkIO, 1, received}, {"TXBytes", hw.NetworkIO, 1, transmitted},
@@ -81,7 +90,7 @@ var likeRole = map[string]string{"oldSupply": "supply", "ethernet": "port"}
 // positive reports whether a value of 0 means unknown: a size or a limit.
 func positive(m hw.Metric) bool {
 	switch m {
-	case hw.MemorySize, hw.DiskSize, hw.CPUSpeed, hw.CPUSpeedLimit, hw.PowerLimit, hw.PowerSupplyLimit, hw.NetworkBandwidthLimit, hw.GPUMemoryLimit, hw.FanSpeedLimit, hw.CurrentLimit:
+	case hw.MemorySize, hw.DiskSize, hw.CPUSpeed, hw.CPUSpeedLimit, hw.PowerLimit, hw.PowerSupplyLimit, hw.NetworkBandwidthLimit, hw.GPUMemoryLimit, hw.FanSpeedLimit, hw.CurrentLimit, hw.ServiceTimeLimit:
 		return true
 	}
 	return false
@@ -107,8 +116,11 @@ func (m *mapper) values(n *node, o object, p *hw.Report) {
 	case "linkdown", "down", "nolink", "starting", "training":
 		addOnce(p, hw.NetworkUp, 0)
 	}
-	if v, ok := o.number("SSDEnduranceUtilizationPercentage"); ok && p.Kind == hw.PhysicalDisk { // iLO reports the used part of the endurance
-		addOnce(p, hw.DiskEndurance, max(0, 1-v/100), remaining...)
+	if p.Kind == hw.PhysicalDisk {
+		used(o, p)
+	}
+	if p.Kind == hw.Network {
+		transceivers(o, p)
 	}
 	if p.Kind == hw.LogicalDisk {
 		m.volume(o, p)
@@ -120,6 +132,67 @@ func (m *mapper) values(n *node, o object, p *hw.Report) {
 			}
 		}
 	}
+}
+
+// used adds the endurance of a disk where only the used part of it is reported: by iLO and NVMe's SMART, which exceeds 100 % in the end. It also
+// adds the temperatures of NVMe's single sensors.
+func used(o object, p *hw.Report) {
+	for _, key := range [...]string{"SSDEnduranceUtilizationPercentage", "NVMeSMART.PercentageUsed"} {
+		if v, ok := o.number(key); ok {
+			addOnce(p, hw.DiskEndurance, max(0, 1-v/100), remaining...)
+		}
+	}
+	all, _ := o.at("NVMeSMART.TemperatureSensorsCelsius").([]any)
+	for i, v := range all[:min(len(all), maxNVMeSensors)] {
+		if x, ok := number(v); ok {
+			addOnce(p, hw.TemperatureNow, x, "hw_sensor_location", "sensor_"+strconv.Itoa(i+1))
+		}
+	}
+}
+
+// maxNVMeSensors is the number of temperature sensors in NVMe's SMART log (NVM Express Base Specification, Log Page Identifier 02h).
+const maxNVMeSensors = 8
+
+// maxLanes bounds the lanes of a port; Redfish's largest ports have 16.
+const maxLanes = 32
+
+// transceivers adds the light, current and voltage of a port's transceivers (schema PortMetrics), under the locations that probe host gives
+// them. The lanes of all transceivers are counted from 1; the totals of a transceiver with several lanes are left out.
+func transceivers(o object, p *hw.Report) {
+	var lanes []object
+	all := o.list("Transceivers")
+	for i, t := range all[:min(len(all), maxLanes)] {
+		if v, ok := t.number("SupplyVoltage"); ok {
+			addOnce(p, hw.VoltageNow, v, located("", "transceiver", i, len(all))...)
+		}
+		if own := t.list("ByLane"); len(own) > 0 {
+			lanes = append(lanes, own...)
+		} else {
+			lanes = append(lanes, t)
+		}
+	}
+	for i, l := range lanes[:min(len(lanes), maxLanes)] {
+		for _, c := range [...]struct{ key, way string }{{"TXOutputPowerMilliWatts", "transmit"}, {"RXInputPowerMilliWatts", "receive"}} {
+			if mw, ok := l.number(c.key); ok && mw > 0 { // without light there is no logarithm, and no sample
+				addOnce(p, hw.OpticalPower, 10*math.Log10(mw), located(c.way, c.way, i, len(lanes))...)
+			}
+		}
+		if ma, ok := l.number("TXBiasCurrentMilliAmps"); ok {
+			addOnce(p, hw.CurrentNow, ma/1000, located("transmit", "transmit", i, len(lanes))...)
+		}
+	}
+}
+
+// located returns the attributes of the reading with that index: the location "only" if there is one such reading, "each" with a number if there
+// are several.
+func located(only, each string, i, of int) []string {
+	switch {
+	case of > 1:
+		return []string{"hw_sensor_location", each + "." + strconv.Itoa(i+1)}
+	case only == "":
+		return nil
+	}
+	return []string{"hw_sensor_location", only}
 }
 
 func (m *mapper) volume(o object, p *hw.Report) {

@@ -4,6 +4,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"regexp"
 	"strings"
 )
 
@@ -198,22 +199,14 @@ func (c *capture) asleep() bool {
 	return c.Smartctl.ExitStatus&bitOpen != 0 && (strings.Contains(said, "STANDBY") || strings.Contains(said, "SLEEP"))
 }
 
-// label returns the value of the label device, as in smartctl_exporter: sda, nvme0, or for members of a
-// controller bus_0_megaraid_disk_01.
-func (c *capture) label(d Device) string {
-	name := strings.TrimPrefix(d.Device, "/dev/")
-	if !strings.Contains(d.Type, ",") {
-		return name
+// volumeHint matches smartctl's refusal of a disk that is a volume of a RAID controller: it names the type that reads the members.
+var volumeHint = regexp.MustCompile(`please try adding '-d ([0-9a-z]+),`)
+
+// controller returns the type of the RAID controller whose volume smartctl refuses to read, such as megaraid; "" if the disk is not such
+// a volume.
+func (c *capture) controller() string {
+	if m := volumeHint.FindStringSubmatch(c.said()); m != nil {
+		return m[1]
 	}
-	if c.Device.InfoName != "" {
-		name = strings.TrimPrefix(c.Device.InfoName, "/dev/")
-	} else {
-		name += "_" + d.Type
-	}
-	return strings.Trim(strings.Map(func(r rune) rune {
-		if r >= '0' && r <= '9' || r >= 'a' && r <= 'z' || r >= 'A' && r <= 'Z' {
-			return r
-		}
-		return '_'
-	}, strings.NewReplacer(" [", "_", "]", "").Replace(name)), "_")
+	return ""
 }

@@ -43,6 +43,35 @@ type Device struct {
 // key identifies a device: members of a controller share a path.
 func (d Device) key() string { return d.Device + " " + d.Type }
 
+// label returns the value of the label device, by smartctl_exporter's rule: sda, nvme0, and for a member of a controller its path and
+// type: bus_0_megaraid_1.
+func (d Device) label() string {
+	name := strings.TrimPrefix(d.Device, "/dev/")
+	for _, by := range [...]string{"disk/by-id/", "disk/by-path/"} {
+		name = strings.TrimPrefix(name, by)
+	}
+	name = strings.ReplaceAll(name, "/", "_")
+	if d.member() {
+		name += "_" + strings.ReplaceAll(d.Type, ",", "_")
+	}
+	return name
+}
+
+// member reports whether the type selects one of several disks behind the path. The types sat and nvme have other parameters.
+func (d Device) member() bool {
+	kind, _, selects := strings.Cut(d.Type, ",")
+	return selects && (strings.Contains(d.Type, "+") || kind != "sat" && kind != "nvme" && kind != "sntjmicron")
+}
+
+// of reports whether the disk is a member of a controller of that type, such as megaraid.
+func (d Device) of(controller string) bool {
+	_, after, tunnelled := strings.Cut(d.Type, "+") // as in sat+megaraid,3
+	if !tunnelled {
+		after = d.Type
+	}
+	return strings.HasPrefix(after, controller+",")
+}
+
 // deviceType matches arguments of smartctl -d, so that no word of a configuration or scan can act as an option.
 var deviceType = regexp.MustCompile(`^[A-Za-z0-9][A-Za-z0-9,+/._:-]*$`)
 

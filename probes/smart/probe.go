@@ -73,9 +73,10 @@ func (p *Probe) Collect(ctx context.Context, r *probes.Round) error {
 		return err
 	}
 	devices := append(own, others...)
-	r.Add(p.families["devices"], float64(len(devices)))
 	var errs []error
 	answers := p.ask(ctx, devices, len(own))
+	devices, answers = p.withoutVolumes(devices, answers)
+	r.Add(p.families["devices"], float64(len(devices)))
 	maps.DeleteFunc(p.known, func(key string, _ hw.Report) bool {
 		return !slices.ContainsFunc(devices, func(d Device) bool { return d.key() == key })
 	})
@@ -91,6 +92,20 @@ func (p *Probe) Collect(ctx context.Context, r *probes.Round) error {
 		return fmt.Errorf("%w: %w", probes.ErrPartial, errors.Join(errs...))
 	}
 	return errors.Join(errs...)
+}
+
+// withoutVolumes removes the scanned disks that are volumes of RAID controllers whose members are read: a volume has no health of its own.
+func (p *Probe) withoutVolumes(devices []Device, answers []answer) ([]Device, []answer) {
+	var disks []Device
+	var kept []answer
+	for i, d := range devices {
+		var v *volumeError
+		if errors.As(answers[i].err, &v) && !slices.Contains(p.config.Devices, d) && slices.ContainsFunc(devices, func(o Device) bool { return o.of(v.controller) }) {
+			continue
+		}
+		disks, kept = append(disks, d), append(kept, answers[i])
+	}
+	return disks, kept
 }
 
 // devices returns the disks to read, configured or scanned: those for the probe itself, and those for smartctl.
@@ -229,8 +244,21 @@ func (p *Probe) readOwn(_ context.Context, d Device) answer {
 	return answer{capture: c, err: err, own: true}
 }
 
+// volumeError means that smartctl refuses a disk because it is a volume of a RAID controller.
+type volumeError struct {
+	controller string // the type of its members, such as megaraid
+	said       string
+}
+
+func (e *volumeError) Error() string {
+	return fmt.Sprintf("smartctl refuses: %s; list the members in devices, as in type: %q, or leave the volume out by exclude", e.said, e.controller+",0")
+}
+
 // refusal explains why smartctl could not read the disk, with the remedy.
 func refusal(c *capture) error {
+	if controller := c.controller(); controller != "" {
+		return &volumeError{controller: controller, said: c.said()}
+	}
 	said := c.said()
 	if said == "" {
 		said = fmt.Sprintf("exit status %d", c.Smartctl.ExitStatus)
@@ -245,7 +273,7 @@ func refusal(c *capture) error {
 // add adds the samples of one disk, and for a sleeping disk its last constant ones.
 func (p *Probe) add(r *probes.Round, d Device, a answer, met map[string]bool) {
 	c := a.capture
-	w := writer{families: p.families, round: r, device: strings.ToValidUTF8(c.label(d), "\uFFFD")}
+	w := writer{families: p.families, round: r, device: strings.ToValidUTF8(d.label(), "\uFFFD")}
 	if !a.own {
 		w.set("device_smartctl_exit_status", float64(c.Smartctl.ExitStatus))
 	}

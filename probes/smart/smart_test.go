@@ -163,7 +163,7 @@ func TestHanging(t *testing.T) {
 		if !errors.Is(err, probes.ErrPartial) || !strings.Contains(err.Error(), "/dev/nvme0 nvme: ") || !strings.Contains(err.Error(), "killed") {
 			t.Errorf("the error is %v", err)
 		}
-		if strings.Contains(got, `device="nvme0"`) || !strings.Contains(got, `hw_device="sda"`) || !strings.Contains(got, `device="bus_0_megaraid_disk_01"`) {
+		if strings.Contains(got, `device="nvme0"`) || !strings.Contains(got, `hw_device="sda"`) || !strings.Contains(got, `device="bus_0_megaraid_1"`) {
 			t.Errorf("the round has\n%s", got)
 		}
 	}
@@ -311,21 +311,13 @@ func TestStatus(t *testing.T) {
 }
 
 func TestLabel(t *testing.T) {
-	for _, tc := range []struct {
-		d    Device
-		info string
-		want string
-	}{
-		{Device{"/dev/sda", "sat"}, "/dev/sda [SAT]", "sda"},
-		{Device{"/dev/nvme0", ""}, "", "nvme0"},
-		{Device{"/dev/bus/0", "megaraid,1"}, "/dev/bus/0 [megaraid_disk_01]", "bus_0_megaraid_disk_01"},
-		{Device{"/dev/sg1", "cciss,3"}, "", "sg1_cciss_3"},
-		{Device{"/dev/twa0", "3ware,2"}, "/dev/twa0 [3ware_disk_02]", "twa0_3ware_disk_02"},
+	for d, want := range map[Device]string{
+		{"/dev/sda", "sat"}: "sda", {"/dev/sda", "sat,12"}: "sda", {"/dev/nvme0", ""}: "nvme0", {"/dev/nvme0", "nvme,0x1"}: "nvme0",
+		{"/dev/bus/0", "megaraid,1"}: "bus_0_megaraid_1", {"/dev/sg1", "cciss,3"}: "sg1_cciss_3", {"/dev/twa0", "3ware,2"}: "twa0_3ware_2",
+		{"/dev/sda", "sat,auto+cciss,3"}: "sda_sat_auto+cciss_3", {"/dev/disk/by-id/ata-X_1", ""}: "ata-X_1",
 	} {
-		c := new(capture)
-		c.Device.InfoName = tc.info
-		if got := c.label(tc.d); got != tc.want {
-			t.Errorf("%+v is %q", tc, got)
+		if got := d.label(); got != want {
+			t.Errorf("%+v is %q, want %q", d, got, want)
 		}
 	}
 }

@@ -123,28 +123,31 @@ func (a *Auth) load() (s secrets, err error) {
 	return s, nil
 }
 
-// apply puts version and credentials into g, with new security parameters: these also hold
-// the engine ID and clock learned from a device, which must not outlive a connection (answers
-// of a device with a new engine ID would be ignored).
-func (a *Auth) apply(g *gosnmp.GoSNMP, s secrets) {
+// apply puts version and credentials into g; usm are those of version 3, nil otherwise.
+func (a *Auth) apply(g *gosnmp.GoSNMP, s secrets, usm *gosnmp.UsmSecurityParameters) {
+	g.Version, g.Community, g.SecurityParameters = gosnmp.Version2c, string(s.community), nil
 	switch a.version() {
 	case 1:
-		g.Version, g.Community = gosnmp.Version1, string(s.community)
-		return
-	case 2:
-		g.Version, g.Community = gosnmp.Version2c, string(s.community)
-		return
+		g.Version = gosnmp.Version1
+	case 3:
+		g.Version, g.Community = gosnmp.Version3, ""
+		g.SecurityModel, g.SecurityParameters = gosnmp.UserSecurityModel, usm
+		g.MsgFlags = securityLevels[a.securityLevel()] | gosnmp.Reportable
+		g.ContextName = a.ContextName
 	}
-	level := a.securityLevel()
-	g.Version = gosnmp.Version3
-	g.SecurityModel = gosnmp.UserSecurityModel
-	g.MsgFlags = securityLevels[level]
-	g.ContextName = a.ContextName
+}
+
+// usm returns new security parameters for version 3, which will also hold the engine ID and clock learned from a device; nil for other versions.
+func (a *Auth) usm(s secrets) *gosnmp.UsmSecurityParameters {
+	if a.version() != 3 {
+		return nil
+	}
 	usm := &gosnmp.UsmSecurityParameters{
 		UserName:               a.Username,
 		AuthenticationProtocol: gosnmp.NoAuth,
 		PrivacyProtocol:        gosnmp.NoPriv,
 	}
+	level := a.securityLevel()
 	if level != noAuthNoPriv {
 		usm.AuthenticationProtocol = authProtocols[a.authProtocol()]
 		usm.AuthenticationPassphrase = string(s.auth)
@@ -153,5 +156,5 @@ func (a *Auth) apply(g *gosnmp.GoSNMP, s secrets) {
 		usm.PrivacyProtocol = privProtocols[a.privProtocol()]
 		usm.PrivacyPassphrase = string(s.priv)
 	}
-	g.SecurityParameters = usm
+	return usm
 }

@@ -1,7 +1,6 @@
 package snmp
 
 import (
-	"maps"
 	"slices"
 	"strconv"
 	"strings"
@@ -49,13 +48,17 @@ func (m *metric) family() probes.Family {
 func (e *emitter) emit(h *harvest, r *probes.Round) {
 	e.round = r
 	defer func() { e.round = nil }()
+	var m *compiledMetric
 	for i := range h.vars {
 		v := &h.vars[i]
 		if !h.counts(i) {
 			continue // a later variable has the same OID
 		}
-		if m, rest := e.module.tree.find(v.oid); m != nil {
-			e.sample(h, m, rest, v)
+		if m == nil || !m.contains(v.oid) { // else it is in the column of the variable before
+			m = e.module.columns.find(v.oid)
+		}
+		if m != nil {
+			e.sample(h, m, v.oid[len(m.at):], v)
 		}
 	}
 	if e.module.derive != nil {
@@ -64,38 +67,46 @@ func (e *emitter) emit(h *harvest, r *probes.Round) {
 }
 
 func (e *emitter) sample(h *harvest, m *compiledMetric, rest oid, v *variable) {
-	ls := h.row(m, rest)
+	pairs := e.row(h, m, rest)
 	family := &m.family
 	switch m.typ {
 	case typeGauge, typeCounter, typeInteger32, typeFloat, typeDouble:
 		if n, ok := v.number(m.typ); ok {
-			e.round.Add(family, m.scaled(n), ls.pairs...)
+			e.round.AddSample(probes.Sample{Family: family, Value: m.scaled(n), Labels: pairs})
 		}
 	case typeDateAndTime, typeParseDateAndTime, typeNTPTimeStamp:
-		if n, ok := v.time(&m.metric); ok {
-			e.round.Add(family, m.scaled(n), ls.pairs...)
+		if n, ok := v.time(m.typ, m.timePattern); ok {
+			e.round.AddSample(probes.Sample{Family: family, Value: m.scaled(n), Labels: pairs})
 		}
 	case typeEnumAsInfo:
-		if n, ok := v.integer(); ok && ls.place(m.name) < 0 {
-			e.pairs = append(append(e.pairs[:0], ls.pairs...), m.name, enumText(n, m.enumValues))
+		if n, ok := e.state(v); ok && place(pairs, m.name) < 0 {
+			e.pairs = append(append(e.pairs[:0], pairs...), m.name, m.states.text(n))
 			e.round.Add(family, 1, e.pairs...)
 		}
 	case typeEnumAsStateSet:
-		if n, ok := v.integer(); ok && ls.place(m.name) < 0 {
-			e.states(family, m, ls.pairs, func(s int) bool { return int64(s) == n }, int(n))
+		if n, ok := e.state(v); ok && place(pairs, m.name) < 0 {
+			e.states(family, m, pairs, func(s int) bool { return int64(s) == n }, int(n))
 		}
 	case typeBits:
-		if b, ok := v.bytes(); ok && ls.place(m.name) < 0 {
-			e.states(family, m, ls.pairs, func(s int) bool { return bit(b, s) })
+		if b, ok := v.bytes(); ok && place(pairs, m.name) < 0 {
+			e.states(family, m, pairs, func(s int) bool { return bit(b, s) })
 		}
 	default:
-		e.text(h, m, rest, v, &ls)
+		e.text(h, m, rest, v, pairs)
 	}
+}
+
+// state returns the number of a value of an enumeration.
+func (e *emitter) state(v *variable) (int64, bool) {
+	if f, ok := v.number(typeGauge); ok && e.module.exact {
+		return int64(f), true
+	}
+	return v.integer()
 }
 
 // text adds a value that is text: as a label of a series that is always 1, or as the
 // numbers found in it.
-func (e *emitter) text(h *harvest, m *compiledMetric, rest oid, v *variable, ls *labelSet) {
+func (e *emitter) text(h *harvest, m *compiledMetric, rest oid, v *variable, pairs []string) {
 	typ := m.typ
 	if combined[typ] != nil {
 		inner, ok := h.innerType(typ, m.at, rest)
@@ -105,11 +116,11 @@ func (e *emitter) text(h *harvest, m *compiledMetric, rest oid, v *variable, ls 
 	}
 	text := v.hinted(typ, m.displayHint)
 	if len(m.extracts) > 0 {
-		e.extract(m, text, ls.pairs)
+		e.extract(m, text, pairs)
 		return
 	}
-	e.pairs = append(e.pairs[:0], ls.pairs...)
-	if ls.place(m.name) < 0 {
+	e.pairs = append(e.pairs[:0], pairs...)
+	if place(pairs, m.name) < 0 {
 		e.pairs = append(e.pairs, m.name, text)
 	}
 	e.round.Add(&m.family, m.scaled(1), e.pairs...)
@@ -126,7 +137,7 @@ func (e *emitter) extract(m *compiledMetric, text string, pairs []string) {
 			}
 			v, err := strconv.ParseFloat(string(rule.regex.ExpandString(nil, rule.value, text, at)), 64)
 			if err == nil {
-				e.gauge(m.name+x.suffix, m.help, m.scaled(v), pairs...)
+				e.gauge(m.name+x.suffix, m.family.Help, m.scaled(v), pairs...)
 				break
 			}
 		}
@@ -136,12 +147,15 @@ func (e *emitter) extract(m *compiledMetric, text string, pairs []string) {
 // states adds one series for each name of the enumeration, 1 if on reports its number, else 0.
 // more are additional numbers, perhaps without a name.
 func (e *emitter) states(f *probes.Family, m *compiledMetric, pairs []string, on func(int) bool, more ...int) {
-	numbers := append(slices.Collect(maps.Keys(m.enumValues)), more...)
+	numbers := more
+	for _, s := range m.states {
+		numbers = append(numbers, s.number)
+	}
 	slices.Sort(numbers)
 	values := make(map[string]float64, len(numbers)) // two numbers may share a name
 	var names []string
 	for _, n := range numbers {
-		name := enumText(int64(n), m.enumValues)
+		name := m.states.text(int64(n))
 		if _, ok := values[name]; !ok {
 			names, values[name] = append(names, name), 0
 		}
@@ -160,75 +174,73 @@ func bit(b []byte, n int) bool {
 	return n >= 0 && n < 8*len(b) && b[n/8]&(0x80>>(n%8)) != 0
 }
 
-func (m *metric) scaled(v float64) float64 {
+func (m *compiledMetric) scaled(v float64) float64 {
 	if m.scale != 0 {
 		v *= m.scale
 	}
 	return v + m.offset
 }
 
-// row returns the labels of a row, built once for all columns that share them. Appending to the result does not
-// change the shared labels.
-func (h *harvest) row(m *compiledMetric, rest oid) labelSet {
-	rows := h.named[m.shape]
-	var room [4 * 32]byte
-	key := rest.appendKey(room[:0])
-	if ls, ok := rows[string(key)]; ok {
-		return ls
+// row returns the labels of a row, built once for all columns that share them. They are in the memory of the round.
+func (e *emitter) row(h *harvest, m *compiledMetric, rest oid) []string {
+	for len(h.tables) <= m.table.number {
+		h.tables = append(h.tables, rows{})
 	}
-	ls := h.labels(m, rest)
-	ls.pairs = slices.Clip(ls.pairs)
-	if rows == nil {
-		rows = map[string]labelSet{}
-		if h.named == nil {
-			h.named = map[int]map[string]labelSet{}
-		}
-		h.named[m.shape] = rows
+	table := &h.tables[m.table.number]
+	pairs, ok := table.find(rest)
+	if !ok {
+		h.setLabels(m.table, rest)
+		pairs = e.round.Keep(h.labels.pairs...)
+		table.add(rest, pairs)
 	}
-	rows[string(key)] = ls
-	return ls
+	return pairs
 }
 
-// labels builds the labels of one row: its index, then the lookups in order, as a lookup may
+// setLabels sets h.labels to the labels of one row: its index, then the lookups in order, as a lookup may
 // use the result of an earlier one.
-func (h *harvest) labels(m *compiledMetric, rest oid) labelSet {
-	n := len(m.indexes) + len(m.lookups)
-	ls := labelSet{pairs: h.pairs.take(2 * n), arcs: h.parts.take(n)}
-	splitIndex(rest, m.indexes, &ls)
-	for i := range m.lookups {
-		l := &m.lookups[i]
-		if len(l.labels) == 0 {
-			ls.delete(l.labelname)
-			continue
-		}
-		row := slices.Clone(m.lookupOIDs[i])
-		for _, name := range l.labels {
-			if at := ls.place(name); at >= 0 {
-				row = append(row, ls.arcs[at/2]...)
-			}
-		}
-		v := h.lookup(row)
-		if v == nil {
-			ls.set(l.labelname, "", nil)
-			continue
-		}
-		var arcs oid
-		if k, ok := v.integer(); ok {
-			arcs = oid{uint32(k)}
-		}
-		typ := l.typ
-		if combined[typ] != nil {
-			if inner, ok := h.innerType(typ, m.lookupOIDs[i], row[len(m.lookupOIDs[i]):]); ok {
-				typ = inner
-			}
-		}
-		text := v.hinted(typ, l.displayHint)
-		if k, ok := v.integer(); ok && typ == typeEnumAsInfo && l.enumValues[int(k)] != "" {
-			text = l.enumValues[int(k)]
-		}
-		ls.set(l.labelname, text, arcs)
+func (h *harvest) setLabels(t *compiledTable, rest oid) {
+	ls := &h.labels
+	clear(ls.arcs)
+	ls.pairs, ls.arcs = ls.pairs[:0], ls.arcs[:0]
+	splitIndex(rest, t.indexes, ls)
+	for i := range t.lookups {
+		h.setLookup(&t.lookups[i], t.lookupOIDs[i], ls)
 	}
-	return ls
+}
+
+// setLookup sets in ls the label of one lookup in the column at.
+func (h *harvest) setLookup(l *lookup, at oid, ls *labelSet) {
+	if len(l.labels) == 0 {
+		ls.delete(l.labelname)
+		return
+	}
+	h.wanted = append(h.wanted[:0], at...)
+	for _, name := range l.labels {
+		if i := ls.place(name); i >= 0 {
+			h.wanted = append(h.wanted, ls.arcs[i/2]...)
+		}
+	}
+	v := h.lookup(h.wanted)
+	if v == nil {
+		ls.set(l.labelname, "", nil)
+		return
+	}
+	var arcs oid
+	k, whole := v.integer()
+	if whole {
+		arcs = oid{uint32(k)}
+	}
+	typ := l.typ
+	if combined[typ] != nil {
+		if inner, ok := h.innerType(typ, at, h.wanted[len(at):]); ok {
+			typ = inner
+		}
+	}
+	text := v.hinted(typ, l.displayHint)
+	if whole && typ == typeEnumAsInfo && l.enumValues[int(k)] != "" {
+		text = l.enumValues[int(k)]
+	}
+	ls.set(l.labelname, text, arcs)
 }
 
 // gauge adds a sample of a metric that is in no table.

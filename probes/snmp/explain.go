@@ -30,15 +30,12 @@ const (
 // report returns the arc of the counter that the latest answer reports, 0 if it is not a
 // Report. Reports about credentials are unauthenticated and in clear, so they can be read
 // even if gosnmp rejects them.
-func (t *tap) report() byte {
-	if t == nil {
+func (x *room) report() byte {
+	i := bytes.Index(x.last, usmStats)
+	if i < 0 || i+len(usmStats) >= len(x.last) {
 		return 0
 	}
-	i := bytes.Index(t.last, usmStats)
-	if i < 0 || i+len(usmStats) >= len(t.last) {
-		return 0
-	}
-	return t.last[i+len(usmStats)]
+	return x.last[i+len(usmStats)]
 }
 
 // explain turns a fault into a message for the person who has to repair it.
@@ -93,7 +90,7 @@ func (s *session) silence() string {
 
 func (s *session) loginFault(err error) string {
 	a := &s.auth
-	switch r := s.tap.report(); {
+	switch r := s.room.report(); {
 	case r == unknownUserNames || errors.Is(err, gosnmp.ErrUnknownUsername):
 		return fmt.Sprintf("it does not know the user %q", a.Username)
 	case r == wrongDigests || errors.Is(err, gosnmp.ErrWrongDigest):

@@ -27,6 +27,9 @@ func exporterConfig(name string, m module) ([]byte, error) {
 	type object = map[string]any
 	var metrics []object
 	for _, x := range m.metrics {
+		if x.typ == typePhysAddress {
+			x.typ = typePhysAddress48 // equal for addresses of six octets
+		}
 		o := object{"name": x.name, "oid": x.oid, "type": x.typ, "help": x.help}
 		if len(x.enumValues) > 0 {
 			o["enum_values"] = x.enumValues

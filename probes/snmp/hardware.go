@@ -38,8 +38,13 @@ const (
 	sensorNonoperational = 3
 )
 
-// hwStates are the states of hw_status: one series each, 1 for the current state.
-var hwStates = []string{"degraded", "failed", "needs_cleaning", "ok", "predicted_failure", "unknown"}
+// states returns the states of hw_status that the quantity can have, as in package hw: one series each, 1 for the current state.
+func (q *quantity) states() []string {
+	if q.hwType == "fan" {
+		return []string{"degraded", "failed", "ok", "predicted_failure", "unknown"}
+	}
+	return []string{"degraded", "failed", "ok", "unknown"}
+}
 
 // sensor is one reading for the hw_ series.
 type sensor struct {
@@ -48,7 +53,7 @@ type sensor struct {
 	name     string // for people
 	value    float64
 	hasValue bool
-	state    string // one of hwStates, or "" if the source reports no states
+	state    string // one of the quantity's states, or "" if the source reports no states
 }
 
 // deriveEntitySensors converts each sensor's value to its unit: every row has its own scale
@@ -153,12 +158,12 @@ func (e *emitter) hardware(source string, sensors []sensor) {
 		if s.state == "" {
 			continue
 		}
-		for _, state := range hwStates {
+		for _, state := range s.states() {
 			v := 0.0
 			if state == s.state {
 				v = 1
 			}
-			e.gauge("hw_status", "State of the hardware: 1 for the state that it is in.", v,
+			e.gauge("hw_status", "State of the component: 1 for the state that it is in, 0 for the others.", v,
 				"hw_id", id, "hw_name", name, "hw_state", state, "hw_type", s.hwType)
 		}
 	}

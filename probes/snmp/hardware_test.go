@@ -15,8 +15,12 @@ import (
 // status is the state set of one piece of hardware.
 func status(labels, state string) map[string]float64 {
 	m := make(map[string]float64)
-	for _, s := range hwStates {
-		id, kind, _ := strings.Cut(labels, " hw_type=")
+	id, kind, _ := strings.Cut(labels, " hw_type=")
+	states := []string{"degraded", "failed", "ok", "unknown"}
+	if kind == `"fan"` {
+		states = append(states, "predicted_failure")
+	}
+	for _, s := range states {
 		k := "hw_status{" + id + `,hw_state="` + s + `",hw_type=` + kind + "}"
 		m[k] = 0
 		if s == state {

@@ -4,6 +4,8 @@ import (
 	"errors"
 	"fmt"
 	"slices"
+
+	"github.com/gosnmp/gosnmp"
 )
 
 // Bounds of the data that one module may read in a round, against agents whose tables never
@@ -16,21 +18,23 @@ const (
 // harvest holds the variables that one module read. [newHarvest] makes one.
 type harvest struct {
 	vars []variable
+	// nulls means that variables of the type Null are kept.
+	nulls bool
 	// byOID maps the key of an OID to its index in vars; the last variable of an OID wins. It is nil while the
 	// OIDs increase, as in nearly every round: a search in vars then needs no key per variable.
 	byOID map[string]int
 	bytes int
-	// named caches the labels of table rows, by [compiledMetric.shape] and the key of the index:
-	// the columns of a table share them. emit fills it.
-	named map[int]map[string]labelSet
+	// tables are the labels of rows, by [compiledTable.number]. emit fills them.
+	tables []rows
 	// Limits; only tests change them.
 	maxVars, maxBytes int
 
-	// Memory that vars and named refer to.
+	// Memory that vars refer to.
 	arcs   arena[uint32]
 	octets arena[byte]
-	pairs  arena[string]
-	parts  arena[oid]
+
+	labels labelSet // scratch of [emitter.row]
+	wanted oid      // scratch of [harvest.setLookup]
 }
 
 func newHarvest() *harvest { return &harvest{maxVars: maxVariables, maxBytes: maxBytes} }
@@ -38,15 +42,13 @@ func newHarvest() *harvest { return &harvest{maxVars: maxVariables, maxBytes: ma
 // reset empties h but keeps its memory. Earlier contents become invalid.
 func (h *harvest) reset() {
 	clear(h.vars)
-	h.vars, h.byOID, h.bytes = h.vars[:0], nil, 0
-	for _, rows := range h.named {
-		clear(rows)
+	h.vars, h.byOID, h.bytes, h.nulls = h.vars[:0], nil, 0, false
+	for i := range h.tables {
+		h.tables[i].reset()
 	}
 	h.maxVars, h.maxBytes = maxVariables, maxBytes
 	h.arcs.reset()
 	h.octets.reset()
-	h.pairs.reset()
-	h.parts.reset()
 }
 
 // place returns the index in vars of the variable at o.
@@ -67,6 +69,9 @@ func (h *harvest) counts(i int) bool {
 	at, _ := h.place(h.vars[i].oid)
 	return at == i
 }
+
+// accepts reports whether v has a value to keep.
+func (h *harvest) accepts(v *variable) bool { return v.has() || h.nulls && v.typ == gosnmp.Null }
 
 var errTooMuch = errors.New("the device returns more than a module may hold")
 

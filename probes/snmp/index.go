@@ -90,7 +90,7 @@ func stringOf(t metricType, b []byte) string {
 	switch t {
 	case typeDisplayString:
 		return strings.ToValidUTF8(string(b), "\uFFFD")
-	case typePhysAddress48:
+	case typePhysAddress:
 		return physAddress(b)
 	case typeOctetString, typeBits, "":
 		return octets(b)
@@ -107,7 +107,7 @@ func octets(b []byte) string {
 }
 
 // physAddress formats a MAC address. An empty one, as of a loopback, becomes all zeros, as in
-// snmp_exporter; a longer one (InfiniBand) keeps its length.
+// snmp_exporter; a longer one, as of InfiniBand, keeps its length.
 func physAddress(b []byte) string {
 	if len(b) < 6 {
 		b = append(bytes.Clone(b), make([]byte, 6-len(b))...)

@@ -189,7 +189,7 @@ func FuzzDecode(f *testing.F) {
 	f.Add([]byte{0, 1, 0, 0, 0, 3}, []byte("eth0"), uint64(1))
 	f.Add([]byte{0xff, 0xff, 0xff, 0xff, 0, 0, 0, 1}, []byte{0xff, 0}, uint64(math.MaxUint64))
 	f.Add([]byte{}, []byte{7, 0xea, 2, 28, 13, 30, 15, 0, '-', 2, 30}, uint64(1<<53))
-	types := []metricType{typeGauge, typeCounter, typeDisplayString, typeOctetString, typePhysAddress48, typeDateAndTime, typeEnumAsInfo, typeEnumAsStateSet, typeInteger32}
+	types := []metricType{typeGauge, typeCounter, typeDisplayString, typeOctetString, typePhysAddress48, typePhysAddress, typeDateAndTime, typeEnumAsInfo, typeEnumAsStateSet, typeInteger32}
 	f.Fuzz(func(t *testing.T, idx, content []byte, n uint64) {
 		rest := make(oid, 0, len(idx)/4)
 		for len(idx) >= 4 && len(rest) < maxArcs-8 {

@@ -30,7 +30,7 @@ type libraryReader struct {
 	last    library.Result
 }
 
-var deviceInfo = probes.Family{Name: "snmp_device_info", Help: "What the library of hardware recognises the device as; always 1.", Type: model.MetricTypeGauge}
+var deviceInfo = probes.Family{Name: "snmp_device_info", Help: "Definition by which the hardware library recognises the device; always 1.", Type: model.MetricTypeGauge}
 
 // read adds the device's hardware to the round. A table that cannot be read is skipped and named in the
 // error; the others are reported.

@@ -133,8 +133,7 @@ func TestEngineIDChanges(t *testing.T) {
 }
 
 func (s *session) engineID() string {
-	usm, _ := s.usm()
-	return usm.AuthoritativeEngineID
+	return s.line.usm.AuthoritativeEngineID
 }
 
 // An agent that was restarted behind a kept TCP connection costs no round.
@@ -145,11 +144,11 @@ func TestRestartBehindTCP(t *testing.T) {
 		if _, err := collect(t, p); err != nil {
 			t.Fatal(err)
 		}
-		kept := p.session.g
+		kept := p.session.line
 		if _, err := collect(t, p); err != nil {
 			t.Fatal(err)
 		}
-		if p.session.g != kept {
+		if p.session.line != kept {
 			t.Error("the connection was not kept")
 		}
 		d.stop(t)
@@ -157,7 +156,7 @@ func TestRestartBehindTCP(t *testing.T) {
 		if _, err := collect(t, p); err != nil {
 			t.Errorf("v%d: %v", auth.version(), err)
 		}
-		if p.session.g == kept {
+		if p.session.line == kept {
 			t.Error("the connection survived a restart: the test proves nothing")
 		}
 	}

@@ -1,12 +1,8 @@
 package snmp
 
 import (
-	"fmt"
 	"regexp"
 	"time"
-
-	"hwsagent/probes"
-	"hwsagent/probes/snmp/library"
 )
 
 // The model has the structure and the vocabulary of snmp_exporter's snmp.yml, so that the
@@ -89,6 +85,8 @@ const (
 	// typeInteger32 is not in snmp.yml: a Gauge32 that holds a signed number. LM-SENSORS-MIB
 	// declares temperatures so.
 	typeInteger32 metricType = "Integer32"
+	// typePhysAddress is not in snmp.yml either: all octets of a hardware address, of which PhysAddress48 has the first six.
+	typePhysAddress metricType = "PhysAddress"
 
 	typeFloat            metricType = "Float"
 	typeDouble           metricType = "Double"
@@ -124,92 +122,6 @@ type lookup struct {
 	displayHint string
 }
 
-// compiled is a module ready for use. It is immutable: several devices share it.
-type compiled struct {
-	name    string
-	walk    []oid
-	get     []string
-	filters []filter
-	params  walkParams
-	tree    node
-	derive  func(*harvest, *emitter)
-	metrics []compiledMetric
-	library *library.Library // of the module hardware, which has nothing else
-}
-
-type compiledMetric struct {
-	metric
-	at         oid
-	lookupOIDs []oid
-	family     probes.Family
-	// shape is equal for metrics of a module with the same indexes and lookups.
-	shape int
-}
-
-// node is a tree over the arcs of the metrics' OIDs.
-type node struct {
-	children map[uint32]*node
-	metric   *compiledMetric
-}
-
-// find returns the metric that contains o, and the rest of o, which is the index. Of nested
-// metrics the outermost wins.
-func (n *node) find(o oid) (*compiledMetric, oid) {
-	for i, arc := range o {
-		if n = n.children[arc]; n == nil {
-			return nil, nil
-		}
-		if n.metric != nil {
-			return n.metric, o[i+1:]
-		}
-	}
-	return nil, nil
-}
-
-func (n *node) add(o oid, m *compiledMetric) {
-	for _, arc := range o {
-		if n.children == nil {
-			n.children = make(map[uint32]*node)
-		}
-		if n.children[arc] == nil {
-			n.children[arc] = new(node)
-		}
-		n = n.children[arc]
-	}
-	n.metric = m
-}
-
-// compile parses a module's OIDs. It panics on a bad one: modules are tables of this package,
-// which a test compiles, or come from a file whose OIDs were checked.
-func compile(name string, m module) *compiled {
-	c := &compiled{
-		name: name, get: m.get, filters: m.filters, params: m.params, derive: m.derive,
-		metrics: make([]compiledMetric, len(m.metrics)),
-	}
-	for _, w := range m.walk {
-		c.walk = append(c.walk, mustOID(w))
-	}
-	shapes := map[string]int{}
-	for i := range m.metrics {
-		cm := &c.metrics[i]
-		same := fmt.Sprintf("%#v %#v", m.metrics[i].indexes, m.metrics[i].lookups)
-		if _, ok := shapes[same]; !ok {
-			shapes[same] = len(shapes)
-		}
-		cm.shape = shapes[same]
-		cm.metric, cm.at, cm.family = m.metrics[i], mustOID(m.metrics[i].oid), m.metrics[i].family()
-		for _, l := range cm.lookups {
-			var o oid
-			if len(l.labels) > 0 {
-				o = mustOID(l.oid)
-			}
-			cm.lookupOIDs = append(cm.lookupOIDs, o)
-		}
-		c.tree.add(cm.at, cm)
-	}
-	return c
-}
-
 // labelSet holds names and values under construction; names are unique.
 type labelSet struct {
 	pairs []string
@@ -218,9 +130,12 @@ type labelSet struct {
 	arcs []oid
 }
 
-func (l *labelSet) place(name string) int {
-	for i := 0; i < len(l.pairs); i += 2 {
-		if l.pairs[i] == name {
+func (l *labelSet) place(name string) int { return place(l.pairs, name) }
+
+// place returns where name is in pairs, or -1.
+func place(pairs []string, name string) int {
+	for i := 0; i < len(pairs); i += 2 {
+		if pairs[i] == name {
 			return i
 		}
 	}

@@ -97,7 +97,7 @@ func TestValuesEqualNetSNMP(t *testing.T) {
 			}
 			for at := range after {
 				o := mustOID(at)
-				if x, _ := compile(name, m).tree.find(o); x != nil && x.typ != typeDateAndTime && !seen[at] {
+				if x := compile(name, m).columns.find(o); x != nil && x.typ != typeDateAndTime && !seen[at] {
 					t.Errorf("%s (%s = %s) is missing", x.name, at, after[at])
 				}
 			}

@@ -35,11 +35,11 @@ func (c *Config) Examine() ([]*Note, error) {
 }
 
 // newPlan reads the files that c names and looks up its modules and login.
-func newPlan(c *Config) (*plan, error) { return planWith(c, library.Load) }
+func newPlan(c *Config) (*plan, error) { return planWith(c, sources{}, library.Load) }
 
-// planWith is newPlan with load for the library of hardware.
-func planWith(c *Config, load func(dirs ...string) (*library.Library, error)) (*plan, error) {
-	files, err := readFiles(c)
+// planWith is newPlan with files that may be read already, and load for the library of hardware.
+func planWith(c *Config, read sources, load func(dirs ...string) (*library.Library, error)) (*plan, error) {
+	files, err := readFiles(c, read)
 	if err != nil {
 		return nil, err
 	}
@@ -60,7 +60,7 @@ func planWith(c *Config, load func(dirs ...string) (*library.Library, error)) (*
 		switch {
 		case m != nil:
 			found = append(found, m)
-			p.modules = append(p.modules, compile(name, m.module))
+			p.modules = append(p.modules, m.compiled(name))
 			p.notes = append(p.notes, differences(c, name, m)...)
 			if isOwn {
 				p.notes = append(p.notes, m.place.with(fmt.Sprintf("the module %s is read in place of the built-in one of that name", name), ""))
@@ -234,7 +234,7 @@ const maxYMLFiles = 100
 
 // readFiles reads the wanted modules of every file of c. Its error lists all errors of the
 // files.
-func readFiles(c *Config) (files []*ymlFile, err error) {
+func readFiles(c *Config, read sources) (files []*ymlFile, err error) {
 	var errs []error
 	for i, pattern := range c.ConfigFiles {
 		paths, err := filepath.Glob(pattern)
@@ -246,12 +246,12 @@ func readFiles(c *Config) (files []*ymlFile, err error) {
 			if len(files) == maxYMLFiles {
 				return nil, &FieldError{Key: "config_files", Message: fmt.Sprintf("more than %d files match; name fewer", maxYMLFiles)}
 			}
-			text, err := readBounded(path)
+			from, err := read.open(path)
 			if err != nil {
 				errs = append(errs, &FieldError{Key: fmt.Sprintf("config_files[%d]", i), Message: err.Error()})
 				continue
 			}
-			f, broken := parseYML(path, text, func(name string) bool { return slices.Contains(c.modules(), name) })
+			f, broken := from.read(func(name string) bool { return slices.Contains(c.modules(), name) })
 			for _, n := range broken {
 				errs = append(errs, n)
 			}
@@ -262,6 +262,21 @@ func readFiles(c *Config) (files []*ymlFile, err error) {
 		return nil, errors.Join(errs...)
 	}
 	return files, nil
+}
+
+// sources are files of modules, by path.
+type sources map[string]*source
+
+// open reads a file at the first call.
+func (s sources) open(path string) (*source, error) {
+	if s[path] == nil {
+		text, err := readBounded(path)
+		if err != nil {
+			return nil, err
+		}
+		s[path] = newSource(path, text)
+	}
+	return s[path], nil
 }
 
 // readBounded reads a regular file within the size limit.

@@ -31,11 +31,12 @@ type Probe struct {
 	rooms   *rooms
 }
 
-// Plans makes probes that share the contents of files, and the modules, if their configurations
-// differ only in the target. It is for one goroutine. The zero value is ready for use.
+// Plans makes probes of one configuration, which share the modules of files: it reads each file and parses each module once.
+// It is for one goroutine. The zero value is ready for use.
 type Plans struct {
 	config Config // of plan, without the differences between devices
 	plan   *plan
+	read   sources
 	// libraries caches loaded libraries by their directories: parsing the definitions costs more than all else.
 	libraries map[string]*library.Library
 	rooms     *rooms // of all probes
@@ -84,7 +85,10 @@ func (s *Plans) of(c Config, logger *slog.Logger) (*plan, error) {
 	if s.plan != nil && reflect.DeepEqual(s.config, c) {
 		return s.plan, nil
 	}
-	p, err := planWith(&c, s.library)
+	if s.read == nil {
+		s.read = sources{}
+	}
+	p, err := planWith(&c, s.read, s.library)
 	if err != nil {
 		return nil, err
 	}

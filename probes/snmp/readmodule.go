@@ -10,6 +10,7 @@ import (
 // then single objects, then subtrees.
 func (s *session) readModule(ctx context.Context, m *compiled, h *harvest) error {
 	order := order(m.params.nonIncreasing)
+	h.nulls = m.exact
 	get, walk, err := s.filtered(ctx, m, order)
 	if err != nil {
 		return err
@@ -23,7 +24,7 @@ func (s *session) readModule(ctx context.Context, m *compiled, h *harvest) error
 			return err
 		}
 		// A root that is an object itself has nothing below it.
-		if x, _ := m.tree.find(root); len(h.vars) == before && x != nil {
+		if len(h.vars) == before && m.columns.find(root) != nil {
 			if err := s.get(ctx, []string{root.String()}, h); err != nil {
 				return err
 			}
@@ -41,6 +42,7 @@ func (s *session) filtered(ctx context.Context, m *compiled, order order) (get [
 	for i := range m.filters {
 		f := &m.filters[i]
 		h := newHarvest()
+		h.nulls = m.exact
 		if err := s.walk(ctx, mustOID(f.oid), order, h); err != nil {
 			return nil, nil, err
 		}

@@ -49,5 +49,5 @@ func (u *uptimes) report(r *probes.Round) {
 
 var deviceRestarts = probes.Family{
 	Name: "hwsagent_device_restarts_total", Type: model.MetricTypeCounter,
-	Help: "Restarts of the device's agent, seen by its uptime, since the probe began.",
+	Help: "Restarts of the device's SNMP agent since the probe started, recognised by its uptime.",
 }

@@ -1,6 +1,7 @@
 package snmp
 
 import (
+	"fmt"
 	"net/netip"
 	"strings"
 	"sync"
@@ -13,7 +14,9 @@ import (
 // room is memory for a round of a probe that later rounds of any probe reuse: otherwise a round of a large device
 // would leave a megabyte of garbage. It is for one round at a time.
 type room struct {
-	packet  []byte // the packet received last, with room for the largest
+	g       *gosnmp.GoSNMP // see client
+	packet  []byte         // the packet received last, with room for the largest
+	last    []byte         // of the latest answer, cut at maxReport
 	message reply.Message
 	// decoded means that message holds the latest answer, and that gosnmp got only a brief of it.
 	decoded bool
@@ -28,6 +31,22 @@ const maxPacket = 1<<16 - 1
 
 func newRoom() *room {
 	return &room{packet: make([]byte, maxPacket), harvest: newHarvest()}
+}
+
+// client returns gosnmp's client of the room, without a connection. gosnmp makes its buffer with a socket, which is closed at once.
+func (x *room) client() (*gosnmp.GoSNMP, error) {
+	if x.g != nil {
+		return x.g, nil
+	}
+	g := &gosnmp.GoSNMP{Target: "127.0.0.1", UseUnconnectedUDPSocket: true}
+	if err := g.Connect(); err != nil {
+		return nil, fmt.Errorf("open a socket: %w", err)
+	}
+	if err := g.Close(); err != nil {
+		return nil, fmt.Errorf("close a socket: %w", err)
+	}
+	x.g = g
+	return g, nil
 }
 
 // rooms holds the rooms that no round uses. It is safe for concurrent use.
@@ -104,7 +123,9 @@ func valueOf(typ gosnmp.Asn1BER, value any) variable {
 	case []byte:
 		v.octets = n
 	default:
-		v.typ = gosnmp.Null
+		if !v.missing() { // an empty IPAddress, or a type that gosnmp does not know
+			v.typ = gosnmp.Null
+		}
 	}
 	return v
 }

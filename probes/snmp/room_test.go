@@ -112,9 +112,9 @@ func tlvHex(tag string, contents ...string) string {
 	return fmt.Sprintf("%s%02x%s", tag, len(content)/2, content)
 }
 
-// What a round reads and emits is in memory that the next one uses again, but for the texts of labels.
-func TestEmittingLeavesLittleGarbage(t *testing.T) {
-	const ports = 48
+// emitting is a round of a switch with so many ports, without its requests.
+func emitting(t testing.TB, ports int) (variables int, r *probes.Round, round func()) {
+	t.Helper()
 	var vars []variable
 	for _, p := range interfaces(ports) {
 		if text, ok := p.Value.(string); ok {
@@ -122,8 +122,9 @@ func TestEmittingLeavesLittleGarbage(t *testing.T) {
 		}
 		vars = append(vars, decoded(p))
 	}
-	e, h, r := newEmitter(compile("if_mib", ifModule)), newHarvest(), probes.NewRound(0)
-	round := func() {
+	e, h := newEmitter(compile("if_mib", ifModule)), newHarvest()
+	r = probes.NewRound(0)
+	return len(vars), r, func() {
 		h.reset()
 		r.Reset(0)
 		for _, v := range vars {
@@ -133,13 +134,48 @@ func TestEmittingLeavesLittleGarbage(t *testing.T) {
 		}
 		e.emit(h, r)
 	}
+}
+
+// What a round reads and emits is in memory that the next one uses again, but for the texts of labels.
+func TestEmittingLeavesLittleGarbage(t *testing.T) {
+	const ports = 48
+	variables, r, round := emitting(t, ports)
 	// Texts and lookups of a row; before, there were as many for each variable.
 	if got, most := testing.AllocsPerRun(100, round), 16.0*ports; got > most {
-		t.Errorf("%v allocations for %d variables in %d rows, want at most %v", got, len(vars), ports, most)
+		t.Errorf("%v allocations for %d variables in %d rows, want at most %v", got, variables, ports, most)
 	} else {
-		t.Logf("%v allocations for %d variables", got, len(vars))
+		t.Logf("%v allocations for %d variables", got, variables)
 	}
 	if len(r.Samples()) < 3*ports {
 		t.Errorf("%d samples", len(r.Samples()))
+	}
+}
+
+// BenchmarkEmit is what a variable costs between the decoder and the log.
+func BenchmarkEmit(b *testing.B) {
+	variables, _, round := emitting(b, 48)
+	b.ReportAllocs()
+	for b.Loop() {
+		round()
+	}
+	b.ReportMetric(float64(b.Elapsed().Nanoseconds())/float64(b.N*variables), "ns/variable")
+}
+
+// Between rounds a device keeps its socket, but no room with its buffers, and a room keeps nothing of a device.
+func TestDevicesKeepNoRoom(t *testing.T) {
+	p := newProbe(t, newFakeAgent(t, interfaces(1)...).config("if_mib"))
+	if _, err := collect(t, p); err != nil {
+		t.Fatal(err)
+	}
+	if s := p.session; s.room != nil || s.line == nil || s.line.room != nil {
+		t.Errorf("the session has room %p and line %+v", s.room, s.line)
+	}
+	s := p.session
+	s.room = newRoom()
+	if err := s.get(t.Context(), []string{sysUpTime}, newHarvest()); err != nil {
+		t.Fatal(err)
+	}
+	if g := s.room.g; g == nil || g.Conn != nil || g.SecurityParameters != nil || g.OnSent != nil {
+		t.Errorf("the room has client %+v", g)
 	}
 }

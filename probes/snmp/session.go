@@ -25,12 +25,11 @@ type session struct {
 	retries  int
 	log      *slog.Logger
 
-	g   *gosnmp.GoSNMP // nil while there is no connection
-	tap *tap           // the socket of g
-	// met means that the device has sent its engine ID over g: it is there, regardless of
+	line *line // nil while there is no connection
+	// met means that the device has sent its engine ID over line: it is there, regardless of
 	// later failures.
 	met     bool
-	secrets secrets // with which g was made
+	secrets secrets // with which line was made
 
 	// bulk is how many variables one GETBULK asks for: the module's preference, but at most
 	// learned. learned only decreases: to a number that the device answered after it had refused
@@ -47,6 +46,16 @@ type session struct {
 	// read, if set, is called for every accepted variable.
 	read  func(oid)
 	stats stats
+}
+
+// line is what a device keeps of its connection between rounds. gosnmp's client, with a buffer of 64 KiB, belongs to the room of a round.
+type line struct {
+	*tap
+	sent func(*gosnmp.GoSNMP)
+	// Of version 3, with the engine ID and the clock of the device: they must not outlive a connection, as answers of a
+	// device with a new engine ID would be ignored.
+	usm     *gosnmp.UsmSecurityParameters
+	context string // the engine ID of requests
 }
 
 // stats counts the packets of a module.
@@ -69,9 +78,6 @@ func (s *session) tune(p walkParams) {
 	s.timeout = cmp.Or(time.Duration(c.PacketTimeout), p.timeout, DefaultPacketTimeout)
 	s.bulk = min(s.learned, cmp.Or(c.MaxRepetitions, p.maxRepetitions, DefaultMaxRepetitions))
 	s.retries = *cmp.Or(c.Retries, p.retries, new(DefaultRetries))
-	if s.g != nil {
-		s.g.Timeout = s.timeout
-	}
 }
 
 // begin prepares the connection for a round: it closes the old one if a password file was
@@ -86,7 +92,7 @@ func (s *session) begin(ctx context.Context) error {
 		s.close()
 		s.secrets = now
 	}
-	if s.g == nil {
+	if s.line == nil {
 		return s.connect(ctx)
 	}
 	return nil
@@ -96,9 +102,9 @@ func (s *session) connect(ctx context.Context) error {
 	g := &gosnmp.GoSNMP{
 		Target: s.endpoint.host, Port: s.endpoint.port, Transport: s.endpoint.network,
 		Context: ctx, Timeout: s.timeout,
-		Retries: 0, // request does the retries, as a retried bulk request asks for less
 	}
-	s.auth.apply(g, s.secrets)
+	usm := s.auth.usm(s.secrets)
+	s.auth.apply(g, s.secrets, usm)
 	if err := g.Connect(); err != nil {
 		return because(connectReason(err), fmt.Errorf("connect to %s: %w", s.endpoint, err))
 	}
@@ -108,39 +114,53 @@ func (s *session) connect(ctx context.Context) error {
 		}
 	}
 	// With v3 the signature covers the whole message, and a TCP stream has no packet boundaries: gosnmp reads both itself.
-	s.tap, s.met = &tap{Conn: g.Conn, brief: s.endpoint.network == "udp" && s.auth.version() != 3}, false
-	g.Conn = s.tap
-	g.OnSent = func(*gosnmp.GoSNMP) { s.stats.sent++ }
-	s.g = g
+	brief := s.endpoint.network == "udp" && s.auth.version() != 3
+	s.line = &line{tap: &tap{Conn: g.Conn, brief: brief}, usm: usm, sent: func(*gosnmp.GoSNMP) { s.stats.sent++ }}
+	s.met = false
 	return nil
 }
 
 // close closes the connection; the next round makes a new one.
 func (s *session) close() {
-	if s.g == nil {
+	if s.line == nil {
 		return
 	}
-	if err := s.g.Close(); err != nil && !errors.Is(err, net.ErrClosed) {
+	if err := s.line.Close(); err != nil && !errors.Is(err, net.ErrClosed) {
 		s.log.Debug("Cannot close the socket", "device", s.endpoint.String(), "err", err)
 	}
-	s.g, s.tap = nil, nil
+	s.line = nil
 }
 
-// usm returns the security parameters of a v3 connection.
-func (s *session) usm() (*gosnmp.UsmSecurityParameters, bool) {
-	p, ok := s.g.SecurityParameters.(*gosnmp.UsmSecurityParameters)
-	return p, ok
+// dial returns the room's client, set up for one request over the line. It makes no retries: request does these, as a retried bulk request asks
+// for less.
+func (s *session) dial(ctx context.Context) (*gosnmp.GoSNMP, error) {
+	g, err := s.room.client()
+	if err != nil {
+		return nil, err
+	}
+	s.line.room = s.room
+	s.auth.apply(g, s.secrets, s.line.usm)
+	g.Conn, g.Transport, g.Context, g.Timeout = s.line, s.endpoint.network, ctx, s.timeout
+	g.ContextEngineID, g.OnSent = s.line.context, s.line.sent
+	return g, nil
+}
+
+// hangUp keeps what g has learned. Then neither g nor the line keeps the other's memory alive between requests.
+func (s *session) hangUp(g *gosnmp.GoSNMP) {
+	s.line.context, s.line.room = g.ContextEngineID, nil
+	g.Conn, g.SecurityParameters, g.Context, g.OnSent = nil, nil, nil, nil
 }
 
 // send sends one request once and waits for its answer. A canceled ctx interrupts it.
 func (s *session) send(ctx context.Context, do func(*gosnmp.GoSNMP) (*gosnmp.SnmpPacket, error)) (*gosnmp.SnmpPacket, error) {
-	s.g.Context = ctx
-	s.tap.room = s.room
-	stop := context.AfterFunc(ctx, s.tap.interrupt)
-	p, err := do(s.g)
-	if usm, ok := s.usm(); ok {
-		s.met = usm.AuthoritativeEngineID != ""
+	g, err := s.dial(ctx)
+	if err != nil {
+		return nil, err
 	}
+	stop := context.AfterFunc(ctx, s.line.interrupt)
+	p, err := do(g)
+	s.hangUp(g)
+	s.met = s.line.usm != nil && s.line.usm.AuthoritativeEngineID != ""
 	if !stop() { // the socket was interrupted and cannot be used again
 		s.close()
 		if err != nil {
@@ -166,7 +186,7 @@ func (s *session) request(ctx context.Context, size int, do func(g *gosnmp.GoSNM
 		if err := over(ctx); err != nil {
 			return nil, size, s.explain(ctx, err, try, time.Since(start))
 		}
-		if s.g == nil {
+		if s.line == nil {
 			if err := s.connect(ctx); err != nil {
 				return nil, size, err
 			}
@@ -224,12 +244,11 @@ func isTimeout(err error) bool {
 		err != nil && strings.Contains(err.Error(), "i/o timeout")
 }
 
-// tap is the socket under gosnmp. It keeps the last answer, since a Report in it is more
+// tap is the socket under gosnmp. It leaves the last answer in the room, since a Report in it is more
 // informative than gosnmp's error. It hides the end of a TCP stream, after which gosnmp would
 // reconnect by itself and lose the tap.
 type tap struct {
 	net.Conn
-	last []byte // of the latest answer, cut at maxReport
 	// brief means that each read returns one whole packet, whose variables gosnmp need not see.
 	brief bool
 	room  *room // of the waiting request
@@ -247,7 +266,7 @@ func (t *tap) Read(b []byte) (int, error) {
 	}
 	n, err := t.Conn.Read(into)
 	if n > 0 {
-		t.last = append(t.last[:0], into[:min(n, maxReport)]...)
+		t.room.last = append(t.room.last[:0], into[:min(n, maxReport)]...)
 	}
 	if n == 0 && errors.Is(err, io.EOF) {
 		err = errHungUp

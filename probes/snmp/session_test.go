@@ -387,7 +387,7 @@ func TestPanicClosesTheConnection(t *testing.T) {
 		}()
 		_, _ = collect(t, p)
 	}()
-	if p.session.g != nil {
+	if p.session.line != nil {
 		t.Error("the connection is kept")
 	}
 }

@@ -49,12 +49,11 @@ func (v *variable) any() any {
 }
 
 // has reports whether the device has a value.
-func (v *variable) has() bool {
-	switch v.typ {
-	case gosnmp.NoSuchObject, gosnmp.NoSuchInstance, gosnmp.EndOfMibView, gosnmp.Null, gosnmp.UnknownType:
-		return false
-	}
-	return true
+func (v *variable) has() bool { return !v.missing() && v.typ != gosnmp.Null }
+
+// missing reports whether the device lacks the object: RFC 3416 section 3.
+func (v *variable) missing() bool {
+	return v.typ == gosnmp.NoSuchObject || v.typ == gosnmp.NoSuchInstance || v.typ == gosnmp.EndOfMibView
 }
 
 // bytes returns the octets; ok is false if the value has another type.
@@ -62,9 +61,12 @@ func (v *variable) bytes() (b []byte, ok bool) {
 	return v.octets, v.typ == gosnmp.OctetString || v.typ == gosnmp.Opaque
 }
 
-// number returns the value as a float; ok is false if it is not a number.
+// number returns the value as a float; ok is false if it is not a number. NULL is 0: only modules whose samples are those of snmp_exporter
+// keep it, see [harvest.accepts].
 func (v *variable) number(t metricType) (float64, bool) {
 	switch v.typ {
+	case gosnmp.Null:
+		return 0, true
 	case gosnmp.Integer:
 		return float64(int64(v.bits)), true // #nosec G115 -- two's complement
 	case gosnmp.Counter32, gosnmp.Gauge32, gosnmp.TimeTicks, gosnmp.Uinteger32, gosnmp.Counter64:
@@ -100,9 +102,11 @@ func (v *variable) integer() (int64, bool) {
 	return int64(f), true
 }
 
-// text formats a value as a label value, by type.
+// text formats a value as a label value, by type. NULL is an empty text.
 func (v *variable) text(t metricType) string {
 	switch v.typ {
+	case gosnmp.Null:
+		return ""
 	case gosnmp.OctetString, gosnmp.Opaque:
 		return stringOf(t, v.octets)
 	case gosnmp.ObjectIdentifier, gosnmp.IPAddress:
@@ -130,17 +134,17 @@ func (v *variable) hinted(t metricType, hint string) string {
 	return v.text(t)
 }
 
-// time returns a time value in Unix seconds; ok is false if it is not one.
-func (v *variable) time(m *metric) (float64, bool) {
+// time returns a time value of type t in Unix seconds; pattern is of a ParseDateAndTime; ok is false if it is not one.
+func (v *variable) time(t metricType, pattern string) (float64, bool) {
 	b, ok := v.bytes()
-	if m.typ == typeParseDateAndTime {
-		t, err := timefmt.Parse(v.text(typeDisplayString), m.timePattern)
-		return float64(t.Unix()), err == nil
+	if t == typeParseDateAndTime {
+		at, err := timefmt.Parse(v.text(typeDisplayString), pattern)
+		return float64(at.Unix()), err == nil
 	}
 	if !ok {
 		return 0, false
 	}
-	if m.typ == typeNTPTimeStamp {
+	if t == typeNTPTimeStamp {
 		return ntpTimeStamp(b)
 	}
 	return dateAndTime(b)

@@ -34,7 +34,7 @@ func (s *session) get(ctx context.Context, oids []string, h *harvest) error {
 			return fmt.Errorf("get %s: %s", oids[0], statusText(p.Error))
 		default:
 			for _, v := range s.room.variables(p) {
-				if v.oid == nil || !v.has() {
+				if v.oid == nil || !h.accepts(&v) {
 					continue
 				}
 				if err := s.keep(h, v); err != nil {
@@ -127,7 +127,7 @@ func (s *session) take(root, at oid, order order, vars []variable, h *harvest) (
 		if !at.hasPrefix(root) {
 			return at, false, nil
 		}
-		if !v.has() {
+		if !h.accepts(v) {
 			continue
 		}
 		if err := s.keep(h, *v); err != nil {

@@ -127,11 +127,11 @@ func (h *harvest) variables() []Variable {
 func Reason(err error) devices.Reason { return reasonOf(err) }
 
 // Names maps objects to their names in the built-in modules. It is for one goroutine.
-type Names struct{ tree node }
+type Names struct{ columns columns }
 
 // NewNames returns the names of the built-in modules.
 func NewNames() *Names {
-	n := &Names{}
+	var all []*compiledMetric
 	for _, name := range Modules() {
 		m, ok := builtin[name]
 		if !ok {
@@ -139,15 +139,15 @@ func NewNames() *Names {
 		}
 		c := compile(name, m)
 		for i := range c.metrics {
-			n.tree.add(c.metrics[i].at, &c.metrics[i])
-			for k, l := range c.metrics[i].lookups {
-				if o := c.metrics[i].lookupOIDs[k]; o != nil {
-					n.tree.add(o, &compiledMetric{metric: metric{name: l.labelname}, at: o})
+			all = append(all, &c.metrics[i])
+			for k, l := range c.metrics[i].table.lookups {
+				if o := c.metrics[i].table.lookupOIDs[k]; o != nil {
+					all = append(all, &compiledMetric{name: l.labelname, at: o})
 				}
 			}
 		}
 	}
-	return n
+	return &Names{newColumns(all)}
 }
 
 // Name returns the name of an object and its index, as ifDescr.7, or the OID if no module knows it.
@@ -156,11 +156,11 @@ func (n *Names) Name(name string) string {
 	if err != nil {
 		return name
 	}
-	m, rest := n.tree.find(o)
+	m := n.columns.find(o)
 	if m == nil {
 		return name
 	}
-	return strings.TrimSuffix(m.name+"."+rest.String(), ".")
+	return strings.TrimSuffix(m.name+"."+o[len(m.at):].String(), ".")
 }
 
 // Root returns the OID for a text: a dotted OID, or the name of an object that a module knows.
@@ -168,16 +168,10 @@ func (n *Names) Root(text string) (string, bool) {
 	if o, err := parseOID(text); err == nil {
 		return o.String(), true
 	}
-	found := ""
-	var search func(x *node)
-	search = func(x *node) {
-		if x.metric != nil && x.metric.name == text {
-			found = x.metric.at.String()
-		}
-		for _, child := range x.children {
-			search(child)
+	for _, m := range n.columns {
+		if m.name == text {
+			return m.at.String(), true
 		}
 	}
-	search(&n.tree)
-	return found, found != ""
+	return "", false
 }

@@ -1,14 +1,12 @@
 package snmp
 
 import (
-	"bytes"
 	"crypto/sha256"
 	"errors"
 	"fmt"
 	"regexp"
 	"slices"
 	"strings"
-	"unicode/utf8"
 
 	"go.yaml.in/yaml/v4"
 )
@@ -27,8 +25,8 @@ type ymlFile struct {
 	modules map[string]*ymlModule // the wanted ones
 	names   []string              // of all modules
 	old     bool                  // the format before 0.23: modules at the top level, each with a login
-	notes   []*Note
-	digest  [sha256.Size]byte // of the lines read
+	notes   []*Note               // of the lines read
+	digest  [sha256.Size]byte     // of the lines read
 }
 
 // ymlModule is a module with its place.
@@ -37,37 +35,22 @@ type ymlModule struct {
 	place  Note     // File, Line and Column
 	auth   *ymlAuth // of the old format; nil if it has none
 	static []staticFilter
+	notes  []*Note
+	made   *compiled // see compiled
+}
+
+// compiled returns the module ready for use, which all probes of a configuration share.
+func (m *ymlModule) compiled(name string) *compiled {
+	if m.made == nil {
+		m.made = compileExact(name, m.module)
+	}
+	return m.made
 }
 
 // parseYML parses an snmp.yml. Of modules that want rejects it reads only the names. The mistakes it
 // returns have places, and no text that may be a secret.
 func parseYML(name string, text []byte, want func(string) bool) (*ymlFile, []*Note) {
-	f := &ymlFile{name: name, auths: map[string]*ymlAuth{}, modules: map[string]*ymlModule{}}
-	refuse := func(text, try string) (*ymlFile, []*Note) {
-		return f, []*Note{{File: name, Text: text, Try: try}}
-	}
-	switch {
-	case len(text) > maxYMLBytes:
-		return refuse(fmt.Sprintf("the file has %d bytes, more than %d", len(text), maxYMLBytes), "split it")
-	case !utf8.Valid(text):
-		return refuse("the file is not UTF-8 text", "name an snmp.yml")
-	}
-	some := sift(text, want)
-	root, note := f.tree(some.text)
-	if note != nil && !some.whole {
-		// A line that looked like the start of a module may not have been one.
-		some = sifted{text: text, whole: true}
-		root, note = f.tree(text)
-	}
-	if note != nil {
-		return f, []*Note{note}
-	}
-	f.digest = sha256.Sum256(slices.Concat(slices.DeleteFunc(bytes.Split(some.text, []byte("\n")), ignored)...))
-	r := &ymlReader{file: name}
-	f.names = some.names
-	f.read(r, root, want)
-	f.notes = r.unknown
-	return f, r.broken
+	return newSource(name, text).read(want)
 }
 
 // tree returns the text's top node, nil for an empty text.
@@ -157,7 +140,10 @@ func (f *ymlFile) readModules(r *ymlReader, n *yaml.Node, want func(string) bool
 			f.names = append(f.names, k.Value)
 		}
 		if want(k.Value) {
-			f.modules[k.Value] = readModule(r, k, v, f.old)
+			before := len(r.unknown)
+			m := readModule(r, k, v, f.old)
+			m.notes, r.unknown = slices.Clone(r.unknown[before:]), r.unknown[:before]
+			f.modules[k.Value] = m
 		}
 	})
 }

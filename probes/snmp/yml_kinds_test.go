@@ -86,7 +86,7 @@ var kindsOfValue = []value{
 	{"west", gosnmp.OctetString, "\x07\xea\x02\x1c\x0d\x1e\x0f\x00-\x05\x00"}, {"never", gosnmp.OctetString, "\x00\x00\x00\x00\x00\x00\x00\x00"},
 	{"printed", gosnmp.OctetString, "2026-02-28 13:30:15"}, {"measured", gosnmp.OctetString, "41.5 C"},
 	{"oid", gosnmp.ObjectIdentifier, ".1.3.6.1.4.1.32473"}, {"address", gosnmp.IPAddress, "192.0.2.9"},
-	{"float", gosnmp.OpaqueFloat, float32(1.5)}, {"double", gosnmp.OpaqueDouble, -2.25},
+	{"float", gosnmp.OpaqueFloat, float32(1.5)}, {"double", gosnmp.OpaqueDouble, -2.25}, {"null", gosnmp.Null, nil},
 }
 
 var kindsEnum = map[int]string{0: "off", 1: "standby", 2: "on", 9: "lost"}
@@ -136,16 +136,9 @@ func scalarDiffers(t metricType, v value) string {
 		if !v.isNumber() {
 			return "text is no number, and not 0"
 		}
-		if (t == typeEnumAsInfo || t == typeEnumAsStateSet) && (v.name == "float" || v.name == "double") {
-			return "a fraction is no state"
-		}
 	case typeDateAndTime:
 		if v.name == "never" {
 			return "a date without a month is none"
-		}
-	case typePhysAddress48:
-		if b, ok := v.v.(string); ok && v.typ == gosnmp.OctetString && len(b) > 6 {
-			return "a longer hardware address is kept in full"
 		}
 	}
 	return ""
@@ -167,9 +160,6 @@ func (k *kinds) combinedColumns() {
 				for i, v := range kindsOfValue {
 					if prefix == "l" && inner != 1 && inner != 2 && inner != 3 && inner != 5 && inner != 7 && v.typ == gosnmp.OctetString {
 						continue // an unknown type: the exporter reads the value as an index, lengths and all
-					}
-					if inner == 3 && typ == "LldpPortId" && v.typ == gosnmp.OctetString && len(v.v.(string)) > 6 {
-						continue // reported under scalars
 					}
 					if typ != "LldpPortId" && (inner == 3 || inner == 5 || inner == 7) && prefix == "l" && v.typ == gosnmp.OctetString {
 						continue
@@ -263,7 +253,7 @@ func (k *kinds) lookedUp() {
 			"lookups": []object{lookup, {"labels": []string{"found"}, "labelname": "chained", "oid": at + ".3", "type": "DisplayString"}},
 		})
 		for i, v := range kindsOfValue {
-			if typ == typePhysAddress48 && scalarDiffers(typ, v) != "" || k.old && typ == typeDisplayString && !v.isText() {
+			if k.old && typ == typeDisplayString && !v.isText() {
 				continue
 			}
 			k.tree = append(k.tree, pdu(fmt.Sprintf("%s.1.%d", at, i+1), gosnmp.Integer, i), pdu(fmt.Sprintf("%s.2.%d", at, i+1), v.typ, v.v))
@@ -362,8 +352,8 @@ func TestKindsAsExporter(t *testing.T) {
 // source, commit 1d54f35 of July 2026. TestKindsAsExporter prints both, and the differences, when
 // SNMP_EXPORTER names such a program.
 const (
-	newerSamples = 2043
-	newerDigest  = "2bd09ee1068af871"
+	newerSamples = 2265
+	newerDigest  = "f91d2ec2e6def103"
 )
 
 func TestKindsOfNewerExporter(t *testing.T) {

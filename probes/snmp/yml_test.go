@@ -127,11 +127,11 @@ func TestSift(t *testing.T) {
 		{"only logins", "auths:\n  a:\n    version: 2\n", "", nil},
 	} {
 		t.Run(tc.name, func(t *testing.T) {
-			got := sift([]byte(tc.text), only)
+			got := outlineOf([]byte(tc.text))
 			if tc.want == "" {
 				tc.want = tc.text
 			}
-			if diff := cmp.Diff(tc.want, string(got.text)); diff != "" {
+			if diff := cmp.Diff(tc.want, string(got.only(only))); diff != "" {
 				t.Error(diff)
 			}
 			if diff := cmp.Diff(tc.names, got.names); diff != "" {
@@ -300,7 +300,7 @@ func FuzzYML(f *testing.F) {
 	})
 }
 
-// Devices that differ only in the target share the file contents.
+// Probes of one configuration share the modules of a file.
 func TestPlansAreShared(t *testing.T) {
 	var plans Plans
 	c := Config{ConfigFiles: []string{write(t, twoLogins)}, Modules: []string{"m", "system"}}
@@ -318,7 +318,10 @@ func TestPlansAreShared(t *testing.T) {
 			t.Errorf("%s is asked with %+v", p.session.endpoint, p.session.auth)
 		}
 	}
-	if made[0].modules[0].module != made[1].modules[0].module || made[1].modules[0].module == made[2].modules[0].module {
-		t.Error("modules are shared by the wrong devices")
+	if made[0].modules[0].module != made[1].modules[0].module || made[1].modules[0].module != made[2].modules[0].module {
+		t.Error("a module is there twice")
+	}
+	if made[1].Version() != made[0].Version() || made[2].Version() == made[0].Version() {
+		t.Error("the version is not that of the modules in use")
 	}
 }

@@ -23,37 +23,76 @@ const familyScrapes = 10
 // their texts, and the metric families. It belongs to one goroutine at a time.
 type cache struct {
 	scrape uint32 // number of the current scrape
-	series *refs.Chains[series]
-	// digest and second are two digests of a series' text as the target shows it. Their keys are random, so that a
-	// target cannot construct texts with the same digests.
+	// series are in the order of the last successful scrape. Targets show their series in the same order each time, which saves
+	// most look-ups and most parsing of labels.
+	series refs.List[series]
+	at     int // position of the series of the current line; the next one is expected behind it. -1 at the start
+	// byDigest are the positions of all series, nil until a scrape needs them: one that shows all series in order does not.
+	byDigest *refs.Positions
+	// order are the positions of the series that the current scrape has shown, nil while they ascend. newest is the last of them.
+	order  []uint32
+	newest int
+
+	// digest is the digest of a series' text as the target shows it. Its key is random, so that a target cannot construct
+	// texts with the same digest.
 	digest   func(text []byte) uint64
-	second   func(text []byte) uint16
 	families map[string]*family
 	steady   int // number of series and families after the last successful scrape
 
-	// seen and tracked count the series whose field of that name equals scrape; kept, those of them that were
+	// seen and tracked count the series that the current scrape has shown or tracked; kept, those of them that were
 	// also tracked in the previous scrape; before, those tracked in the previous scrape.
 	seen, tracked, kept, before int
-
-	// Targets show their series in the same order each time: last.next is expected after last, and
-	// begin at the start. This saves most look-ups and most parsing of labels.
-	begin, last *series
 }
 
-// series is a line of a target, without value and time. A target may have a million: it takes 64 bytes.
+// series is a line of a target, without value and time. An agent may have a million: it takes 40 bytes.
 type series struct {
-	digest  uint64  // of the text that the target shows, like second; see cache.digest
-	link    *series // used by cache.series
-	size    uint32  // bytes of the text
-	second  uint16
-	plain   bool // the text comes from the text format
-	dropped bool // metric_relabel_configs drop it; of the fields below only seen and next are used then
+	digest uint64 // of the text that the target shows; see cache.digest
+	text   uint32 // the bytes of the text, above the flags
+	seen   uint32 // last scrape that showed it
+	labels labels.Labels
+	ref    storage.SeriesRef // 0 if the log has never accepted a sample
+}
 
-	labels  labels.Labels
-	ref     storage.SeriesRef // 0 if the log has never accepted a sample
-	seen    uint32            // last scrape that showed it; 0: removed from the cache
-	tracked uint32            // last scrape with an accepted sample of a series to be marked stale at its end
-	next    *series           // successor in the last scrape; nil if gone
+// flags are properties of a series.
+type flags uint32
+
+const (
+	plain         flags = 1 << iota // the text comes from the text format
+	dropped                         // metric_relabel_configs drop it: labels, ref and tracking are not used
+	tracked                         // the scrape seen has an accepted sample of it, and it is to be marked stale at its end
+	trackedBefore                   // likewise in the scrape before that one
+
+	flagBits = iota // a text has at most maxLabelBytes, so that it fits above the flags
+)
+
+// seriesOf returns the series of a text without labels.
+func (c *cache) seriesOf(text []byte) series {
+	return series{digest: c.digest(text), text: uint32(len(text)) << flagBits} // #nosec G115 -- see flagBits
+}
+
+// size returns the bytes of the text.
+func (s *series) size() int { return int(s.text >> flagBits) }
+
+// is reports whether a series has a property.
+func (s *series) is(f flags) bool { return s.text&uint32(f) != 0 }
+
+// set sets whether a series has a property.
+func (s *series) set(f flags, yes bool) {
+	s.text &^= uint32(f)
+	if yes {
+		s.text |= uint32(f)
+	}
+}
+
+// endsIn reports whether a series was tracked in the scrape before that one, and is not in that one.
+func (s *series) endsIn(scrape uint32) bool {
+	switch s.seen {
+	case scrape:
+		return s.is(trackedBefore) && !s.is(tracked)
+	case scrape - 1:
+		return s.is(tracked)
+	}
+	return false
 }
 
 // family is a metric family of a target.
@@ -64,88 +103,107 @@ type family struct {
 }
 
 func newCache() *cache {
-	first, second := maphash.MakeSeed(), maphash.MakeSeed()
+	seed := maphash.MakeSeed()
 	return &cache{
-		scrape: 2, // tracked and seen begin at 0
-		digest: func(text []byte) uint64 { return maphash.Bytes(first, text) },
-		second: func(text []byte) uint16 { return uint16(maphash.Bytes(second, text)) }, // #nosec G115 -- a part of it
-		series: refs.NewChains(func(s *series) uint64 { return s.digest }, func(s *series) **series { return &s.link }), families: map[string]*family{},
+		scrape: 2, // seen begins at 0
+		digest: func(text []byte) uint64 { return maphash.Bytes(seed, text) },
+		series: refs.NewList[series](), at: -1, families: map[string]*family{},
 	}
 }
 
 // guess returns the series of the next line, if the target shows its series in the order of the last scrape; nil if
-// there is none.
+// there is none. It is valid until the next call of add.
 func (c *cache) guess() *series {
-	guess := c.begin
-	if c.last != nil {
-		guess = c.last.next
-	}
-	if guess == nil || guess.seen == 0 {
+	if c.at+1 >= c.series.Len() {
 		return nil
 	}
-	return guess
+	return c.series.At(c.at + 1)
 }
 
-// follow records that s came after last.
-func (c *cache) follow(s *series) {
-	if c.last == nil {
-		c.begin = s
-	} else {
-		c.last.next = s
-	}
-	c.last = s
-}
-
-// find returns the series of a text, or nil. It compares both digests and the length: a false match is practically
-// impossible.
+// find returns the series of a text, or nil. It compares the digest and the length: a false match is practically
+// impossible. The series found is that of the current line, and valid until the next call of add.
 func (c *cache) find(text []byte) *series {
-	digest, second := c.digest(text), c.second(text)
-	is := func(s *series) bool {
-		return s.digest == digest && s.second == second && int(s.size) == len(text)
+	digest := c.digest(text)
+	is := func(i int) bool {
+		s := c.series.At(i)
+		return s.digest == digest && s.size() == len(text)
 	}
-	if s := c.guess(); s != nil && is(s) {
-		return s
+	i := c.at + 1
+	if i >= c.series.Len() || !is(i) {
+		i = c.positions().Find(digest, is)
 	}
-	return c.series.Find(digest, is)
+	if i < 0 {
+		return nil
+	}
+	c.at = i
+	return c.series.At(i)
 }
 
-// add adds a series that is not in the cache.
-func (c *cache) add(s *series) {
-	c.show(s)
-	c.series.Add(s)
-	c.follow(s)
-}
-
-// forget removes the series that the current scrape did not show.
-func (c *cache) forget() {
-	c.series.RemoveIf(func(s *series) bool {
-		if s.seen == c.scrape {
-			return false
+// positions returns the positions of all series by digest.
+func (c *cache) positions() *refs.Positions {
+	if c.byDigest == nil {
+		c.byDigest = refs.NewPositions(c.series.Len())
+		for _, s := range c.series.All() {
+			c.byDigest.Add(s.digest)
 		}
-		s.seen, s.next = 0, nil
-		return true
-	})
+	}
+	return c.byDigest
 }
 
-// show records that the page shows a series. It reports whether this is the first time in the scrape.
+// add adds a series that is not in the cache, as that of the current line, and returns where it is now.
+func (c *cache) add(s series) *series {
+	if c.byDigest != nil {
+		c.byDigest.Add(s.digest)
+	}
+	added := c.series.Add(s)
+	c.at = c.series.Len() - 1
+	c.show(added)
+	return added
+}
+
+// show records that the page shows s, the series of the current line. It reports whether this is the first time in the scrape.
 func (c *cache) show(s *series) bool {
 	if s.seen == c.scrape {
 		return false
 	}
-	s.seen = c.scrape
+	if c.at < c.newest && c.order == nil {
+		c.order = make([]uint32, 0, c.series.Len())
+		for i, s := range c.series.All() {
+			if s.seen == c.scrape {
+				c.order = append(c.order, uint32(i)) // #nosec G115 -- memory ends before 2^32 series
+			}
+		}
+	}
+	if c.order != nil {
+		c.order = append(c.order, uint32(c.at)) // #nosec G115 -- likewise
+	}
+	s.set(trackedBefore, s.seen == c.scrape-1 && s.is(tracked))
+	s.set(tracked, false)
+	s.seen, c.newest = c.scrape, c.at
 	c.seen++
 	return true
 }
 
-// track records an accepted sample of a series that is to be marked stale at its end.
+// arrange moves the series into the order in which the current scrape has shown them, and those that it has not shown behind them.
+func (c *cache) arrange() {
+	for i, from := range c.order {
+		for int(from) < i { // moved already, to make room for another one
+			from = c.order[from]
+		}
+		a, b := c.series.At(i), c.series.At(int(from))
+		*a, *b = *b, *a
+	}
+}
+
+// track records an accepted sample of a series that is to be marked stale at its end. The current scrape has shown the series.
 func (c *cache) track(s *series) {
-	if s.tracked == c.scrape {
+	if s.is(tracked) {
 		return
 	}
-	if s.tracked == c.scrape-1 {
+	if s.is(trackedBefore) {
 		c.kept++
 	}
-	s.tracked = c.scrape
+	s.set(tracked, true)
 	c.tracked++
 }
 
@@ -170,8 +228,11 @@ func (c *cache) end(succeeded bool) (forced bool) {
 	} else {
 		forced = count > 2*c.steady+1000
 	}
+	if succeeded {
+		c.arrange()
+	}
 	if (succeeded || forced) && c.seen < c.series.Len() {
-		c.forget()
+		c.series.Keep(func(s *series) bool { return s.seen == c.scrape })
 	}
 	if succeeded || forced {
 		for name, f := range c.families {
@@ -181,7 +242,7 @@ func (c *cache) end(succeeded bool) (forced bool) {
 		}
 	}
 	c.scrape++
-	c.last = nil
+	c.at, c.newest, c.byDigest, c.order = -1, 0, nil, nil
 	c.seen, c.tracked, c.kept, c.before = 0, 0, 0, c.tracked
 	return forced
 }
@@ -193,15 +254,15 @@ func (c *cache) markEnded(a *appender, t int64) error {
 		return nil
 	}
 	var ended []*series
-	for s := range c.series.All() {
-		if s.tracked == c.scrape-1 {
-			ended = append(ended, s)
+	for _, s := range c.series.All() {
+		if s.endsIn(c.scrape) {
+			ended = append(ended, s) // it stays where it is: nothing is added meanwhile
 		}
 	}
 	// Relabelling may merge several lines into one series: it ends with the last of them.
 	goesOn := map[storage.SeriesRef]bool{}
-	for s := range c.series.All() {
-		if s.tracked == c.scrape {
+	for _, s := range c.series.All() {
+		if s.seen == c.scrape && s.is(tracked) {
 			goesOn[s.ref] = true
 		}
 	}

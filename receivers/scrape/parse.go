@@ -174,14 +174,14 @@ type point struct {
 // reports whether it did.
 func (p *pass) expected() (took bool, err error) {
 	s := p.cache.guess()
-	if s == nil || !s.plain {
+	if s == nil || !s.is(plain) {
 		return false, nil
 	}
-	at, v, took := p.parser.Take(int(s.size), s.digest, p.cache.digest)
+	at, v, took := p.parser.Take(s.size(), s.digest, p.cache.digest)
 	if !took {
 		return false, nil
 	}
-	p.cache.last = s
+	p.cache.at++
 	p.outcome.scraped++
 	return true, p.again(s, at, point{v: v})
 }
@@ -193,25 +193,24 @@ func (p *pass) sample(text []byte, at *int64, v point) error {
 		return tooLongError{len(text)}
 	}
 	if s := p.cache.find(text); s != nil {
-		p.cache.follow(s)
-		s.plain = s.plain || p.parser.Takes()
+		s.set(plain, s.is(plain) || p.parser.Takes())
 		return p.again(s, at, v)
 	}
 	made, err := p.newSeries(text)
 	if err != nil {
 		return err
 	}
-	if made.dropped {
+	if made.is(dropped) {
 		p.cache.add(made)
 		return nil
 	}
-	return p.take(made, at, v, true, false)
+	return p.take(&made, at, v, true, false)
 }
 
-// again processes a sample of a series that is in the cache.
+// again processes a sample of the series of the current line, which is in the cache.
 func (p *pass) again(s *series, at *int64, v point) error {
 	repeated := !p.cache.show(s)
-	if s.dropped {
+	if s.is(dropped) {
 		return nil
 	}
 	return p.take(s, at, v, false, repeated)
@@ -239,7 +238,7 @@ func (p *pass) take(s *series, at *int64, v point, isNew, repeated bool) error {
 		return nil // the input is at its series limit: skipped series must not take memory either
 	}
 	if took && isNew {
-		p.cache.add(s)
+		s = p.cache.add(*s)
 		if p.sampleLimit == nil && p.bucketLimit == nil {
 			p.outcome.added++
 		}
@@ -252,31 +251,32 @@ func (p *pass) take(s *series, at *int64, v point, isNew, repeated bool) error {
 }
 
 // newSeries makes the series of the current line, which is not in the cache, without adding it.
-func (p *pass) newSeries(text []byte) (*series, error) {
-	s := &series{digest: p.cache.digest(text), second: p.cache.second(text), size: uint32(len(text)), plain: p.parser.Takes()} // #nosec G115 -- at most maxLabelBytes
+func (p *pass) newSeries(text []byte) (series, error) {
+	s := p.cache.seriesOf(text)
+	s.set(plain, p.parser.Takes())
 	var shown labels.Labels
 	p.parser.Labels(&shown)
 	p.builder.Reset(shown)
 	withTarget(p.builder, shown, p.target.public, p.honorLabels)
 	keep, err := relabelled(p.builder, p.rules)
 	if err != nil {
-		return nil, err
+		return s, err
 	}
 	if keep {
 		s.labels = p.builder.Labels()
 	}
 	switch {
 	case s.labels.IsEmpty():
-		s.dropped = true
+		s.set(dropped, true)
 		return s, nil
 	case !s.labels.Has(model.MetricNameLabel):
-		return nil, errNoName
+		return s, errNoName
 	case !s.labels.IsValid(p.names):
-		return nil, fmt.Errorf("invalid metric name or label names: %s", s.labels.String())
+		return s, fmt.Errorf("invalid metric name or label names: %s", s.labels.String())
 	}
 	if err := p.limits.labels.check(s.labels); err != nil {
 		p.metrics.labelLimits.Inc()
-		return nil, err
+		return s, err
 	}
 	return s, nil
 }

@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
+	"math/rand/v2"
 	"net/http"
 	"net/http/httptest"
 	"slices"
@@ -19,6 +20,7 @@ import (
 	"github.com/prometheus/prometheus/model/histogram"
 	"github.com/prometheus/prometheus/model/labels"
 	"github.com/prometheus/prometheus/model/metadata"
+	"github.com/prometheus/prometheus/storage"
 )
 
 // passOf is a pass over a page of a target, by the settings of an entry.
@@ -150,7 +152,7 @@ func TestCacheIsBounded(t *testing.T) {
 
 // remembered are the names of the series in a cache.
 func remembered(c *cache) (names []string) {
-	for s := range c.series.All() {
+	for _, s := range c.series.All() {
 		names = append(names, s.labels.Get("__name__"))
 	}
 	slices.Sort(names)
@@ -315,5 +317,57 @@ func TestRequest(t *testing.T) {
 				t.Errorf("%q: %s is %q, want %q", entry, name, got, value)
 			}
 		}
+	}
+}
+
+// TestCacheLearnsTheOrder: through pages that show, lack, repeat and add series at any place, the series of the cache are afterwards
+// those of the page, in its order.
+func TestCacheLearnsTheOrder(t *testing.T) {
+	seed := uint64(time.Now().UnixNano())
+	t.Logf("seed %d", seed)
+	r := rand.New(rand.NewPCG(seed, 0))
+	c, page, moves, known := newCache(), []int(nil), 0, 0
+	for scrape := range 300 {
+		switch n := len(page); {
+		case n > 0 && r.IntN(3) == 0:
+			at := r.IntN(n)
+			page = slices.Delete(page, at, at+min(r.IntN(5), n-at))
+		case n > 1 && r.IntN(3) == 0:
+			i, k := r.IntN(n), r.IntN(n)
+			page[i], page[k] = page[k], page[i]
+			moves++
+		default:
+			for range r.IntN(6) {
+				page = slices.Insert(page, r.IntN(len(page)+1), 1000*scrape+len(page))
+			}
+		}
+		for i, id := range page {
+			for range 1 + r.IntN(8)/7 { // some twice
+				text := []byte(fmt.Sprint("a{n=\"", id, "\"}"))
+				s := c.find(text)
+				if s == nil {
+					made := c.seriesOf(text)
+					made.ref = storage.SeriesRef(id + 1)
+					s = c.add(made)
+				} else {
+					c.show(s)
+					known++
+				}
+				if s.ref != storage.SeriesRef(id+1) || s.seen != c.scrape {
+					t.Fatalf("scrape %d: line %d is of series %d, seen in %d", scrape, i, s.ref, s.seen)
+				}
+			}
+		}
+		c.end(true)
+		var got []int
+		for _, s := range c.series.All() {
+			got = append(got, int(s.ref)-1)
+		}
+		if !slices.Equal(got, page) {
+			t.Fatalf("scrape %d: the order is %v, want %v", scrape, got, page)
+		}
+	}
+	if moves == 0 || known == 0 {
+		t.Errorf("%d moves, %d known series", moves, known)
 	}
 }

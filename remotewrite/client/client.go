@@ -11,7 +11,6 @@ import (
 	"crypto/x509"
 	"errors"
 	"fmt"
-	"io"
 	"net/http"
 	"net/url"
 	"strings"
@@ -48,11 +47,10 @@ const pollFiles = 2 * time.Second
 
 // Client sends requests to one target over HTTP. It implements [Sender].
 //
-// It retries a request only if a kept connection turned out to be closed by
-// the server before any byte of an answer came, and only once. Redirects are never
-// followed. While [Client.Run] runs, changed credential files are read again;
-// connections made with the previous contents are closed when they become idle. If a file
-// cannot be used, the previous contents stay in use.
+// It sends a request again only if a kept connection turned out to be closed by the server before any byte of an
+// answer, and only once. Redirects are never followed. While [Client.Run] runs, changed credential files are read
+// again; connections made with the previous contents are closed when they become idle. If a file cannot be used, the
+// previous contents stay in use.
 //
 // All methods are safe for concurrent use.
 type Client struct {
@@ -134,18 +132,18 @@ func New(c *config.Config, o Options) (*Client, error) {
 
 // Run rereads credential files periodically, and renews an OAuth2 token before
 // it expires, until ctx is done.
-func (c *Client) Run(ctx context.Context) error {
+func (c *Client) Run(ctx context.Context) {
 	defer c.Close()
 	if !c.files && c.http.OAuth2 == nil { // without files there is no cloud and so no cloud token either
 		<-ctx.Done()
-		return nil
+		return
 	}
 	tick := time.NewTicker(pollFiles)
 	defer tick.Stop()
 	for {
 		select {
 		case <-ctx.Done():
-			return nil
+			return
 		case <-tick.C:
 		}
 		if c.files {
@@ -238,17 +236,16 @@ func (c *Client) send(ctx context.Context, l *generation, k *token, r Request) A
 
 	// The status is known now; a body that does not end within drainLimit changes nothing. Closing
 	// a body that has not ended closes its connection.
-	buf := make([]byte, readBody)
-	n, _ := io.ReadFull(resp.Body, buf)
+	text := readText(resp)
 
-	page := isPage(plain(buf[:n]))
+	page := isPage(plain(text))
 	a := Answer{
 		Version: r.Version, Compression: r.Compression, Samples: r.Samples,
 		VictoriaMetrics: resp.Header.Get(ServerHeader) != "",
 		Status:          resp.StatusCode,
 		Page:            page && resp.StatusCode/100 == 2,
 		HTML:            page,
-		Text:            c.quote(l, resp, buf[:n]),
+		Text:            c.quote(l, resp, text),
 		Took:            time.Since(start),
 	}
 	if to := leadsTo(resp); to != "" {
@@ -377,7 +374,7 @@ func (c *Client) reload(atOnce bool) error {
 
 // use replaces the credentials in use with creds. c.mu is held.
 func (c *Client) use(creds *credentials) error {
-	if creds.http.OAuth2 != nil || creds.cloud != nil {
+	if creds.source != nil {
 		var err error
 		if creds.tokens, err = newTokens(creds, c.header[wire.V1].Get("User-Agent"), c.opts.Dial, c.opts.Metrics.SetTokenEnd); err != nil {
 			return err

@@ -45,11 +45,10 @@ type credentials struct {
 	ends     map[string]time.Time
 	expiries []Expiry
 
-	// cloud gets credentials from a cloud; nil for an entry without one.
-	cloud cloud.Source
+	// source gets tokens or keys; nil without oauth2 or a cloud.
+	source cloud.Source
 
-	// tokens is the source of tokens; nil without oauth2 or a cloud. It is made when the
-	// credentials come into use.
+	// tokens keeps what source gave; nil without one. It is made when the credentials come into use.
 	tokens *tokens
 }
 
@@ -191,6 +190,10 @@ func (c *credentials) loadOAuth2(l *fileLoader, from *promconfig.OAuth2) {
 	c.loadTLS(l, &o.TLSConfig, "oauth2_")
 	c.hideProxy(&o.ProxyConfig)
 	c.http.OAuth2 = &o
+	grant, err := newOAuth2Grant(&o)
+	if c.source = grant; err != nil {
+		l.errs = append(l.errs, fmt.Errorf("oauth2: %w", err))
+	}
 }
 
 func (c *credentials) hideProxy(p *promconfig.ProxyConfig) {

@@ -57,17 +57,10 @@ func (k *token) due(now time.Time) bool {
 	return k != nil && !k.end.IsZero() && !now.Before(k.end.Add(-min(5*time.Minute, k.end.Sub(k.born)/5)))
 }
 
-// giver asks an endpoint for a token.
-type giver interface {
-	// give makes one attempt within tokenTimeout, the deadline of ctx. Its errors are *tokenError.
-	give(ctx context.Context) (*token, error)
-	what() string // the kind of token, for people
-}
-
 // tokens gets the access tokens of one set of credentials and keeps each until it ends.
 // Safe for concurrent use.
 type tokens struct {
-	from giver
+	from *tokenGiver
 	got  func(end time.Time) // called with the end of each new token
 
 	turn chan struct{} // held by the caller that asks the endpoint
@@ -83,20 +76,8 @@ type tokens struct {
 
 // newTokens makes the source for credentials with oauth2 or a cloud.
 func newTokens(c *credentials, agent string, dial DialFunc, got func(end time.Time)) (*tokens, error) {
-	t := &tokens{got: got, turn: make(chan struct{}, 1)}
-	if c.cloud != nil {
-		from, err := newCloudTokens(c, agent, dial)
-		t.from = from
-		return t, err
-	}
-	e, err := newTokenEndpoint(c.http.OAuth2, agent, dial)
-	if err != nil {
-		return nil, fmt.Errorf("oauth2: %w", err)
-	}
-	e.secrets, e.hide = &c.secrets, c.hide
-	e.place = e.place.Hiding(c.hide)
-	t.from = e
-	return t, nil
+	from, err := newTokenGiver(c, agent, dial)
+	return &tokens{from: from, got: got, turn: make(chan struct{}, 1)}, err
 }
 
 // get returns a token that can be used now. One caller at a time asks the endpoint; callers that
@@ -212,14 +193,14 @@ func (t *tokens) expiry() (Expiry, bool) {
 	if t.token == nil || t.token.end.IsZero() {
 		return Expiry{}, false
 	}
-	return Expiry{What: t.from.what(), From: t.token.born, Until: t.token.end, Renewed: true}, true
+	return Expiry{What: t.from.source.What(), From: t.token.born, Until: t.token.end, Renewed: true}, true
 }
 
 var errNoToken = errors.New("no answer within 10s")
 
 // tokenError is the reason why there is no access token.
 type tokenError struct {
-	what   string // the missing item, for people; "": a token
+	what   string // the missing item, for people
 	place  string // the endpoint's address, for people
 	status int    // of its answer; 0 if there was none
 	after  time.Duration
@@ -231,12 +212,9 @@ type tokenError struct {
 func (e *tokenError) Unwrap() error { return e.err }
 
 func (e *tokenError) Error() string {
-	s := "get a token from " + e.place
-	if e.what != "" {
-		s = "get " + e.what
-		if e.place != "" {
-			s += " from " + e.place
-		}
+	s := "get " + e.what
+	if e.place != "" {
+		s += " from " + e.place
 	}
 	switch {
 	case e.err != nil:

@@ -177,7 +177,7 @@ func TestOAuth2Renewal(t *testing.T) {
 		sendUntil(last.Add(-31 * time.Second))
 		time.Sleep(time.Until(last.Add(-9 * time.Second)))
 		a := r.EmptyWrite(t.Context())
-		if want := "post to http://h.example/: get a token from http://idp.example/token: 503 Service Unavailable"; a.Err == nil || a.Err.Error() != want || a.Blocked || Classify(a, config.Policy{}) != Retry {
+		if want := "post to http://h.example/: get OAuth2 token from http://idp.example/token: 503 Service Unavailable"; a.Err == nil || a.Err.Error() != want || a.Blocked || Classify(a, config.Policy{}) != Retry {
 			t.Errorf("%+v", a)
 		}
 		if n := r.issuer.count(); n > 12+2*31 { // every ten seconds for five minutes, each time in both ways of authentication
@@ -281,7 +281,7 @@ func TestOAuth2Failures(t *testing.T) {
 		"error as ok":  {text(200, "application/json", `{"error": "unauthorized_client"}`), "unauthorized_client", Hold, 0},
 		"no token":     {text(200, "application/json", `{"token_type": "bearer"}`), "missing access_token", Hold, 0},
 		"two lines":    {text(200, "application/json", `{"access_token": "a\nb"}`), "can be sent", Hold, 0},
-		"endless":      {func(w http.ResponseWriter, r *http.Request) { drip(w, r, strings.Repeat("a", 1<<16)) }, "cannot parse json", Hold, 5 * time.Second},
+		"endless":      {func(w http.ResponseWriter, r *http.Request) { drip(w, r, strings.Repeat("a", 1<<16)) }, "more than 262144 bytes", Retry, time.Second},
 		"drips":        {func(w http.ResponseWriter, r *http.Request) { drip(w, r, "{") }, "no answer within 10s", Retry, 10 * time.Second},
 		"hangs":        {func(_ http.ResponseWriter, r *http.Request) { <-r.Context().Done() }, "no answer within 10s", Retry, 10 * time.Second},
 		"down":         {text(500, "text/plain", "CANARY-secret Q0FOQVJZ"), "500 Internal Server Error: <secret> <secret>", Retry, 0},
@@ -299,7 +299,7 @@ func TestOAuth2Failures(t *testing.T) {
 				if took := time.Since(begin); took > tc.within {
 					t.Errorf("took %s", took)
 				}
-				if a.Err == nil || !strings.HasPrefix(a.Err.Error(), "post to http://h.example/: get a token from http://idp.example/token: ") || !strings.Contains(a.Err.Error(), tc.says) || strings.Contains(a.Err.Error(), "CANARY") {
+				if a.Err == nil || !strings.HasPrefix(a.Err.Error(), "post to http://h.example/: get OAuth2 token from http://idp.example/token: ") || !strings.Contains(a.Err.Error(), tc.says) || strings.Contains(a.Err.Error(), "CANARY") {
 					t.Errorf("%v, want %q", a.Err, tc.says)
 				}
 				for _, p := range []config.Policy{{}, {OnRefusal: config.RefusalDrop}} {
@@ -351,7 +351,7 @@ func TestOAuth2MutualTLS(t *testing.T) {
 		}
 		r, stop = newOAuthRig(t, dir, "tls_config: {cert_file: cert.pem, key_file: key.pem}", server)
 		defer stop()
-		if a := r.EmptyWrite(t.Context()); a.Err == nil || !strings.Contains(a.Err.Error(), "get a token from https://idp.example/token: tls: ") || Classify(a, config.Policy{}) != Retry {
+		if a := r.EmptyWrite(t.Context()); a.Err == nil || !strings.Contains(a.Err.Error(), "get OAuth2 token from https://idp.example/token: tls: ") || Classify(a, config.Policy{}) != Retry {
 			t.Errorf("%+v", a)
 		}
 	})

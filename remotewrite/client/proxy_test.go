@@ -312,7 +312,7 @@ func TestProxyUnreachable(t *testing.T) {
 	}
 }
 
-// The token endpoint has a proxy of its own, and the target none.
+// The token endpoint has a proxy of its own, and the target none; a cloud's endpoint has the target's.
 func TestProxyForTokens(t *testing.T) {
 	idp, g := &issuer{life: 3600}, &testnet.Guard{}
 	endpoint, receiver := serve(t, idp.ServeHTTP), serve(t, g.Handler(testnet.Bearer))
@@ -325,13 +325,18 @@ func TestProxyForTokens(t *testing.T) {
 		_, _ = io.WriteString(c, "HTTP/1.1 407 Proxy Authentication Required\r\n\r\n")
 		return true
 	}})
-	c := newClient(t, strings.Replace(fmt.Sprintf(entry, p.url()), "http://idp", "https://idp", 1), "", Options{})
-	a := c.EmptyWrite(t.Context())
-	want := "get a token from https://idp.example/token: the proxy http://" + p.listener.Addr().String() + " answers 407 Proxy Authentication Required"
-	if !a.Blocked || !strings.HasSuffix(a.Err.Error(), want) {
-		t.Errorf("%+v\nwant %s", a, want)
-	}
-	if a.Took > time.Minute {
-		t.Error(a.Took)
+	azure := "{url: 'https://h.example/', azuread: {oauth: {client_id: " + azureTestID + ", tenant_id: t, client_secret: x}}, proxy_url: '" + p.url() + "'}"
+	for text, from := range map[string]string{
+		strings.Replace(fmt.Sprintf(entry, p.url()), "http://idp", "https://idp", 1): "OAuth2 token from https://idp.example/token",
+		azure: "Azure token from https://login.microsoftonline.com/t/oauth2/v2.0/token",
+	} {
+		a := newClient(t, text, "", Options{}).EmptyWrite(t.Context())
+		want := "get " + from + ": the proxy http://" + p.listener.Addr().String() + " answers 407 Proxy Authentication Required"
+		if !a.Blocked || !strings.HasSuffix(a.Err.Error(), want) {
+			t.Errorf("%+v\nwant %s", a, want)
+		}
+		if a.Took > time.Minute {
+			t.Error(a.Took)
+		}
 	}
 }

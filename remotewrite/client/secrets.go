@@ -23,6 +23,9 @@ func (c *Client) redacted(l *generation, err error) error {
 
 // quote returns the readable part of a response body without secrets, including the signature of the request.
 func (c *Client) quote(l *generation, resp *http.Response, body []byte) string {
+	if len(body) == 0 {
+		return ""
+	}
 	var sent redact.Secrets
 	if resp.Request != nil {
 		addAuthorization(&sent, resp.Request)

@@ -3,6 +3,7 @@ package client
 import (
 	"fmt"
 	"html"
+	"io"
 	"net/http"
 	"strconv"
 	"strings"
@@ -69,4 +70,14 @@ func plain(b []byte) string {
 		return r
 	}, strings.ToValidUTF8(string(b), ""))
 	return strings.Join(strings.Fields(s), " ")
+}
+
+// readText reads the part of an answer's body that is needed, as far as it comes in time.
+func readText(resp *http.Response) []byte {
+	if resp.Body == http.NoBody {
+		return nil
+	}
+	buf := make([]byte, readBody)
+	n, _ := io.ReadFull(resp.Body, buf)
+	return buf[:n]
 }

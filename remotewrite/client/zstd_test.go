@@ -26,7 +26,6 @@ func TestZstdRequest(t *testing.T) {
 	for path, is := range map[string]bool{"/victoria": true, "/other": false} {
 		c := newClient(t, "url: "+s.URL+path, "", Options{})
 		var e wire.Encoder
-		e.Begin(wire.V1)
 		for _, tc := range []struct {
 			by               wire.Compression
 			encoding, theirs string
@@ -36,7 +35,8 @@ func TestZstdRequest(t *testing.T) {
 			{wire.Zstd, "zstd", "1", "", is},
 			{wire.Snappy, "snappy", "", "0.1.0", true},
 		} {
-			sent := e.AppendBody(nil, tc.by)
+			e.Begin(wire.V1, tc.by)
+			sent := e.AppendBody(nil)
 			a := c.Send(t.Context(), Request{Body: sent, Compression: tc.by, Samples: 1})
 			h := got.Header
 			if h.Get("Content-Encoding") != tc.encoding || h.Get("X-VictoriaMetrics-Remote-Write-Version") != tc.theirs ||

@@ -122,7 +122,10 @@ func DefaultConfig() Config {
 			SendInterval:      model.Duration(time.Minute),
 			MaxSamplesPerSend: 2000,
 		},
-		Target: TargetConfig{FutureLimit: model.Duration(10 * time.Minute)},
+		Target: TargetConfig{
+			OnRefusal: RefusalHold, StartAt: StartNow, CatchUp: InOrder, Compression: CompressionAuto,
+			FutureLimit: model.Duration(10 * time.Minute), OnFuture: FutureWait,
+		},
 	}
 }
 

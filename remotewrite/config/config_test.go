@@ -81,7 +81,7 @@ hwsagent: {on_refusal: drop, start_at: oldest, max_backlog: 1GiB, future_limit: 
 		{"http2", c.HTTP.EnableHTTP2, true},
 		{"queue", c.Queue, QueueConfig{2500, 20, 2, 500, duration(time.Second), duration(time.Second), duration(10 * time.Second), false, duration(5 * time.Minute)}},
 		{"metadata", c.Metadata, MetadataConfig{false, duration(2 * time.Minute), 100}},
-		{"target", c.Target, TargetConfig{OnRefusal: RefusalDrop, StartAt: StartOldest, MaxBacklog: 1 << 30, FutureLimit: duration(time.Hour), OnFuture: FutureDrop}},
+		{"target", c.Target, TargetConfig{OnRefusal: RefusalDrop, StartAt: StartOldest, MaxBacklog: 1 << 30, CatchUp: InOrder, Compression: CompressionAuto, FutureLimit: duration(time.Hour), OnFuture: FutureDrop}},
 		{"policy", c.Policy(), Policy{RefusalDrop, false}},
 	} {
 		if d := cmp.Diff(tc.want, tc.got); d != "" {
@@ -120,13 +120,13 @@ bearer_tokn_file: x
 remote_timeout: 30
 tls_config: {ca_fil: x, min_version: TLS9}
 queue_config: {shards: 3}
-hwsagent: {on_refusal: never, start_at: then, max_backlog: 3 apples, x: 1}
+hwsagent: {max_backlog: 3 apples, x: 1}
 `)
 	var all *yaml.LoadErrors
 	if !errors.As(err, &all) {
 		t.Fatalf("error is %T: %v", err, err)
 	}
-	for _, want := range []string{"bearer_tokn_file", "30", "ca_fil", "TLS9", "shards", `"never" is not one of hold, drop`, `"then" is not one of now, oldest`, "3 apples", "field x "} {
+	for _, want := range []string{"bearer_tokn_file", "30", "ca_fil", "TLS9", "shards", "3 apples", "field x "} {
 		if !strings.Contains(err.Error(), want) {
 			t.Errorf("no mention of %s in:\n%v", want, err)
 		}
@@ -177,6 +177,11 @@ func TestConfigProblems(t *testing.T) {
 		{`url: /api/v1/push`, "url", "scheme"},
 		{`url: "http:///x"`, "url", "no host"},
 		{`url: http://h/#x`, "url", "fragment"},
+		{`{url: http://h/, hwsagent: {on_refusal: never}}`, "hwsagent.on_refusal", `"never" is not one of hold, drop`},
+		{`{url: http://h/, hwsagent: {catch_up: now}}`, "hwsagent.catch_up", `"now" is not one of in_order, live_first`},
+		{`{url: http://h/, hwsagent: {compression: gzip}}`, "hwsagent.compression", `"gzip" is not one of auto, snappy, zstd`},
+		{`{url: http://h/, hwsagent: {on_future: ""}}`, "hwsagent.on_future", `"" is not one of wait, drop`},
+		{`{url: http://h/, hwsagent: {start_at: then}}`, "hwsagent.start_at", `"then" is not one of now, oldest`},
 		{`{url: http://h/, sigv4: {access_key: x}}`, "sigv4.secret_key", "missing beside access_key"},
 		{`{url: http://h/, sigv4: {secret_key: x}}`, "sigv4.access_key", "missing beside secret_key"},
 		{`{url: http://h/, sigv4: {external_id: x}}`, "sigv4.external_id", "without role_arn"},

@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"net/netip"
 	"net/url"
+	"slices"
 	"strings"
 
 	"github.com/prometheus/common/model"
@@ -55,6 +56,12 @@ func (c *Config) Validate() []Problem {
 			f.add(path, err.Error())
 		}
 	}
+	t := &c.Target
+	oneOf(&f, "hwsagent.on_refusal", t.OnRefusal, RefusalHold, RefusalDrop)
+	oneOf(&f, "hwsagent.catch_up", t.CatchUp, InOrder, LiveFirst)
+	oneOf(&f, "hwsagent.compression", t.Compression, CompressionAuto, CompressionSnappy, CompressionZstd)
+	oneOf(&f, "hwsagent.on_future", t.OnFuture, FutureWait, FutureDrop)
+	oneOf(&f, "hwsagent.start_at", t.StartAt, StartNow, StartOldest)
 	if rate := c.Target.CatchUpRateLimit; !(rate >= 0 && rate <= 1e9) {
 		f.hint("hwsagent.catch_up_rate_limit", fmt.Sprintf("%v is no number of samples a second", rate), "write 0 for no limit, or what of the backlog may be sent in a second")
 	}
@@ -65,6 +72,13 @@ func (c *Config) Validate() []Problem {
 			"write "+MessageV1+", "+MessageV2+" or "+MessageAuto)
 	}
 	return f
+}
+
+// oneOf refuses any value but the given words.
+func oneOf[T ~string](f *findings, path string, value T, words ...T) {
+	if !slices.Contains(words, value) {
+		f.add(path, fmt.Sprintf("%q is not one of %s", value, strings.Trim(strings.ReplaceAll(fmt.Sprint(words), " ", ", "), "[]")))
+	}
 }
 
 func (c *Config) validateURL(f *findings) {

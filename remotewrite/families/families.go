@@ -24,17 +24,26 @@ const most = 20000
 // family differ, the first one with metadata counts.
 func Of(series iter.Seq[*wal.Series]) []prompb.MetricMetadata {
 	all := map[string]prompb.MetricMetadata{}
+	var about *wal.About // of the series before, as is name
+	name := ""
 	for s := range series {
 		if len(all) == most {
 			break
 		}
-		m := s.Meta()
-		if m.Type == "" && m.Help == "" && m.Unit == "" {
+		if s.About == nil {
 			continue
 		}
-		name := s.Family()
-		if name == "" {
-			name = s.Labels.Get(model.MetricNameLabel)
+		family := s.About.Family
+		if family == "" {
+			family = s.Labels.Get(model.MetricNameLabel)
+		}
+		if s.About == about && family == name {
+			continue // most series follow another one of their family, and a comparison is quicker than a map
+		}
+		about, name = s.About, family
+		m := &about.Meta
+		if m.Type == "" && m.Help == "" && m.Unit == "" {
+			continue
 		}
 		if _, known := all[name]; known || name == "" {
 			continue

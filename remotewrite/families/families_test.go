@@ -20,6 +20,7 @@ import (
 	"hwsagent/remotewrite/client"
 	"hwsagent/remotewrite/config"
 	"hwsagent/remotewrite/gate"
+	"hwsagent/remotewrite/metrics"
 	"hwsagent/wal"
 )
 
@@ -90,7 +91,7 @@ func TestConfig(t *testing.T) {
 				}
 				return client.Answer{Status: 200}
 			}
-			m := New(tc.config, sender, openGate(), nil)
+			m := New(tc.config, sender, openGate(), metrics.Unregistered("a", "u"))
 			stop := start(m)
 			defer stop()
 			empty, c := gauges(0), gauges(100)
@@ -115,7 +116,7 @@ func TestRefused(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		requests := 0
 		m := New(config.MetadataConfig{Send: true, SendInterval: model.Duration(time.Minute), MaxSamplesPerSend: 10},
-			func(context.Context, client.Request) client.Answer { requests++; return client.Answer{Status: 400} }, openGate(), nil)
+			func(context.Context, client.Request) client.Answer { requests++; return client.Answer{Status: 400} }, openGate(), metrics.Unregistered("a", "u"))
 		stop := start(m)
 		defer stop()
 		c := gauges(100)
@@ -135,7 +136,7 @@ func TestRefused(t *testing.T) {
 				requests++
 				<-ctx.Done()
 				return client.Answer{Err: ctx.Err()}
-			}, openGate(), nil)
+			}, openGate(), metrics.Unregistered("a", "u"))
 		stop := start(m)
 		c := gauges(100)
 		for range 10 {
@@ -159,7 +160,7 @@ func start(m *Sender) (stop func()) {
 
 func BenchmarkOffer(b *testing.B) {
 	c := gauges(500)
-	m := New(config.MetadataConfig{Send: true, SendInterval: model.Duration(time.Hour), MaxSamplesPerSend: 1}, nil, nil, nil)
+	m := New(config.MetadataConfig{Send: true, SendInterval: model.Duration(time.Hour), MaxSamplesPerSend: 1}, nil, nil, metrics.Unregistered("a", "u"))
 	now := time.Now()
 	m.Offer(now, c)
 	b.ReportAllocs()
@@ -177,7 +178,7 @@ func TestHelp(t *testing.T) {
 			t.Errorf("%v", got)
 		}
 		return client.Answer{Status: 204}
-	}, openGate(), nil)
+	}, openGate(), metrics.Unregistered("a", "u"))
 	if !m.send(t.Context(), Of(slices.Values([]*wal.Series{s}))) {
 		t.Error("not sent")
 	}

@@ -25,7 +25,7 @@ type Sender struct {
 	next    time.Time                    // used by the goroutine that calls Offer
 }
 
-// New makes a sender. post sends a request; each waits for the gate to be open. m may be nil.
+// New makes a sender. post sends a request; each waits for the gate to be open.
 func New(c config.MetadataConfig, post func(context.Context, client.Request) client.Answer, g *gate.Gate, m *metrics.Target) *Sender {
 	return &Sender{config: c, post: post, gate: g, metrics: m, pending: make(chan []prompb.MetricMetadata, 1)}
 }

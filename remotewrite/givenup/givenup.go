@@ -8,10 +8,11 @@ package givenup
 
 import (
 	"hash/maphash"
+	"maps"
 	"slices"
 	"sync"
 
-	"hwsagent/wal"
+	"hwsagent/wal/queue"
 )
 
 // Key identifies a sample within a commit.
@@ -24,13 +25,13 @@ type Key struct {
 type Letter struct {
 	Series string // the labels as sent, in the exposition notation
 	T      int64  // ms
-	Why    wal.Reason
+	Why    queue.Reason
 }
 
 // Book is the memory of one reader of the log. The zero Book is empty. Safe for concurrent use.
 type Book struct {
 	mu       sync.Mutex
-	byCommit map[uint64]map[Key]wal.Reason
+	byCommit map[uint64]map[Key]queue.Reason
 
 	// released has, by series hash, the last commit whose samples were dropped as rejected while the series was in quarantine.
 	released map[uint64]uint64
@@ -43,29 +44,29 @@ type Book struct {
 // lettered is a sample with a letter of its own.
 type lettered struct {
 	series uint64 // a hash of its labels
-	why    wal.Reason
+	why    queue.Reason
 }
 
 // Add remembers a sample of a commit.
-func (b *Book) Add(commit uint64, k Key, why wal.Reason) {
+func (b *Book) Add(commit uint64, k Key, why queue.Reason) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	of := b.byCommit[commit]
 	if of == nil {
-		of = map[Key]wal.Reason{}
+		of = map[Key]queue.Reason{}
 		if b.byCommit == nil {
-			b.byCommit = map[uint64]map[Key]wal.Reason{}
+			b.byCommit = map[uint64]map[Key]queue.Reason{}
 		}
 		b.byCommit[commit] = of
 	}
 	of[k] = why
 }
 
-// Forget removes a commit whose outcome is in the savepoint.
+// Forget removes the commits up to one whose outcome is in the savepoint.
 func (b *Book) Forget(commit uint64) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
-	delete(b.byCommit, commit)
+	maps.DeleteFunc(b.byCommit, func(of uint64, _ map[Key]queue.Reason) bool { return of <= commit })
 	for hash, last := range b.released {
 		if last <= commit {
 			delete(b.released, hash)
@@ -96,14 +97,14 @@ func (b *Book) Any(commit uint64, unsure bool) bool {
 }
 
 // Why returns the reason for which a sample of the commit was given up, if it was. series returns its labels as a letter has them.
-func (b *Book) Why(commit uint64, k Key, series func() string, unsure bool) (wal.Reason, bool) {
+func (b *Book) Why(commit uint64, k Key, series func() string, unsure bool) (queue.Reason, bool) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	if why, ok := b.byCommit[commit][k]; ok {
 		return why, true
 	}
 	if last, ok := b.released[k.Hash]; ok && commit <= last {
-		return wal.Rejected, true
+		return queue.Rejected, true
 	}
 	if of := b.letters[k.T]; unsure && len(of) > 0 {
 		hash := maphash.String(b.seed, series())

@@ -4,9 +4,6 @@ import "time"
 
 // Reloaded counts a change of credential or certificate files.
 func (m *Target) Reloaded(err error) {
-	if m == nil {
-		return
-	}
 	result := "ok"
 	if err != nil {
 		result = "failed"
@@ -16,17 +13,12 @@ func (m *Target) Reloaded(err error) {
 
 // SetExpiry shows when the earliest certificate of a role ends.
 func (m *Target) SetExpiry(role string, t time.Time) {
-	if m != nil {
-		m.expiry.WithLabelValues(role).Set(float64(t.Unix()))
-	}
+	m.expiry.WithLabelValues(role).Set(float64(t.Unix()))
 }
 
 // SetExpiries shows when the certificates and the token of new credentials end, and removes
 // the values of the previous ones. The receiver's certificate is not affected.
 func (m *Target) SetExpiries(ends map[string]time.Time) {
-	if m == nil {
-		return
-	}
 	for _, role := range []string{"client", "ca", "oauth2_client", "oauth2_ca"} {
 		if t, ok := ends[role]; ok {
 			m.SetExpiry(role, t)
@@ -39,9 +31,6 @@ func (m *Target) SetExpiries(ends map[string]time.Time) {
 
 // SetTokenEnd shows when the token in use ends; a zero t means that there is no token, or that it has no known end.
 func (m *Target) SetTokenEnd(t time.Time) {
-	if m == nil {
-		return
-	}
 	m.token.Reset()
 	if !t.IsZero() {
 		m.token.WithLabelValues().Set(float64(t.Unix()))

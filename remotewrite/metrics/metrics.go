@@ -14,14 +14,14 @@ import (
 	"hwsagent/meter"
 	"hwsagent/remotewrite/client"
 	"hwsagent/remotewrite/wire"
-	"hwsagent/wal"
+	"hwsagent/wal/queue"
 )
 
 // Target is the metrics of one target: the prometheus_remote_storage_* set with the
 // labels remote_name and url, as the dashboards and alerts of Prometheus'
 // remote write expect it, and hwsagent_target_* for all other values.
 //
-// All methods may be called on a nil *Target and from any goroutine.
+// All methods may be called from any goroutine.
 type Target struct {
 	reg  prometheus.Registerer // nil: not registered
 	sets []*meter.Set
@@ -76,10 +76,9 @@ type Counts [numKinds]int
 var targetStates = []string{"starting", "ok", "behind", "retrying", "held", "paused"}
 
 // New registers the metrics of a target. The url must not contain secrets (see
-// [config.URL.String]). It fails if metrics of the same name and url are registered. With a
-// nil registerer the metrics count but are not exported.
+// [config.URL.String]). It fails if metrics of the same name and url are registered.
 func New(reg prometheus.Registerer, name, url string) (*Target, error) {
-	m := unregistered(name, url)
+	m := Unregistered(name, url)
 	m.reg = reg
 	if err := m.Register(); err != nil {
 		return nil, fmt.Errorf("register metrics of target %q: %w", name, err)
@@ -87,7 +86,8 @@ func New(reg prometheus.Registerer, name, url string) (*Target, error) {
 	return m, nil
 }
 
-func unregistered(name, url string) *Target {
+// Unregistered makes metrics that count but are not exported.
+func Unregistered(name, url string) *Target {
 	m := new(Target)
 	m.addCompatible(meter.NewSet("prometheus_remote_storage_", "remote_name", name, "url", url))
 	m.addOwn(meter.NewSet("hwsagent_target_", "target", name))
@@ -99,7 +99,7 @@ func unregistered(name, url string) *Target {
 
 // Described returns the metrics of every target.
 func Described() (all []meter.Metric) {
-	for _, set := range unregistered("", "").sets {
+	for _, set := range Unregistered("", "").sets {
 		all = append(all, set.Metrics()...)
 	}
 	return all
@@ -124,9 +124,6 @@ func (m *Target) Register() error {
 
 // Unregister removes the metrics from the registry.
 func (m *Target) Unregister() {
-	if m == nil {
-		return
-	}
 	for _, set := range m.sets {
 		set.Unregister(m.reg)
 	}
@@ -195,9 +192,6 @@ func (m *Target) addOwn(set *meter.Set) {
 // Sending counts a request that is about to be sent. The items of a retry count as sent
 // and as retried, as in Prometheus.
 func (m *Target) Sending(c Counts, bytes int, retry bool) {
-	if m == nil {
-		return
-	}
 	for i, n := range c {
 		m.total[i].Add(float64(n))
 		if retry {
@@ -213,9 +207,6 @@ func (m *Target) Sending(c Counts, bytes int, retry bool) {
 
 // Answered counts the answer to a request.
 func (m *Target) Answered(a client.Answer) {
-	if m == nil {
-		return
-	}
 	m.batchDuration.Observe(a.Took.Seconds())
 	code := "error"
 	if a.Status != 0 {
@@ -226,9 +217,6 @@ func (m *Target) Answered(a client.Answer) {
 
 // Failed counts the items that the receiver refused for good.
 func (m *Target) Failed(c Counts) {
-	if m == nil {
-		return
-	}
 	for i, n := range c {
 		if n > 0 {
 			m.failed[i].Add(float64(n))
@@ -238,151 +226,98 @@ func (m *Target) Failed(c Counts) {
 
 // Settled counts final outcomes other than a delivery: samples removed on purpose and
 // samples not sent. The reader's ledger has the complete account.
-func (m *Target) Settled(o wal.Outcome) {
-	if m == nil {
-		return
-	}
+func (m *Target) Settled(o queue.Outcome) {
 	if o.Filtered > 0 {
 		m.dropped.WithLabelValues("dropped_series").Add(float64(o.Filtered))
 	}
 	for i, n := range o.Dropped {
-		r := wal.Reason(i)
-		if n == 0 || r == wal.Resent {
+		r := queue.Reason(i)
+		if n == 0 || r == queue.Resent {
 			continue
 		}
-		if r != wal.Rejected && r != wal.Unconfirmed { // Failed counts these
+		if r != queue.Rejected && r != queue.Unconfirmed { // Failed counts these
 			m.dropped.WithLabelValues(r.String()).Add(float64(n))
 		}
 	}
 }
 
 // SetPending shows how many samples were read and have no final outcome.
-func (m *Target) SetPending(n uint64) {
-	if m != nil {
-		m.pending.Set(float64(n))
-	}
-}
+func (m *Target) SetPending(n uint64) { m.pending.Set(float64(n)) }
 
 // Read records the highest timestamp of an entry, in milliseconds.
-func (m *Target) Read(t int64) {
-	if m != nil {
-		m.highest.raise(t)
-	}
-}
+func (m *Target) Read(t int64) { m.highest.raise(t) }
 
 // Delivered records the highest timestamp of a delivered batch, in milliseconds.
-func (m *Target) Delivered(t int64) {
-	if m != nil {
-		m.highestSent.raise(t)
-	}
-}
+func (m *Target) Delivered(t int64) { m.highestSent.raise(t) }
 
 // Waited counts one wait of the log reader for a full shard.
-func (m *Target) Waited() {
-	if m != nil {
-		m.enqueueRetries.Inc()
-	}
-}
+func (m *Target) Waited() { m.enqueueRetries.Inc() }
 
 // SetLimits shows the exported limits of queue_config.
 func (m *Target) SetLimits(minShards, maxShards, capacity int) {
-	if m != nil {
-		m.minShards.Set(float64(minShards))
-		m.maxShards.Set(float64(maxShards))
-		m.capacity.Set(float64(capacity))
-	}
+	m.minShards.Set(float64(minShards))
+	m.maxShards.Set(float64(maxShards))
+	m.capacity.Set(float64(capacity))
 }
 
 // SetShards shows how many shards there are and how many the backlog calls for.
 func (m *Target) SetShards(now, desired int) {
-	if m != nil {
-		m.shards.Set(float64(now))
-		m.desired.Set(float64(desired))
-	}
+	m.shards.Set(float64(now))
+	m.desired.Set(float64(desired))
 }
 
 // SetMaxSamples shows the present sample limit of a request.
-func (m *Target) SetMaxSamples(n int) {
-	if m != nil {
-		m.maxSamples.Set(float64(n))
-	}
-}
+func (m *Target) SetMaxSamples(n int) { m.maxSamples.Set(float64(n)) }
 
 // SetState shows the target's state: starting, ok, behind, retrying, held, or paused, which
 // a queue never enters by itself.
-func (m *Target) SetState(state string) {
-	if m == nil {
-		return
-	}
-	for _, s := range targetStates {
-		v := 0.0
-		if s == state {
-			v = 1
+func (m *Target) SetState(state string) { oneHot(m.state, state, targetStates...) }
+
+// oneHot sets the value of one label of all to 1, and of the others to 0.
+func oneHot(v *prometheus.GaugeVec, is string, all ...string) {
+	for _, s := range all {
+		on := 0.0
+		if s == is {
+			on = 1
 		}
-		m.state.WithLabelValues(s).Set(v)
+		v.WithLabelValues(s).Set(on)
 	}
 }
 
 // SetSkew shows this host's clock minus the receiver's.
-func (m *Target) SetSkew(d time.Duration) {
-	if m != nil {
-		m.skew.Set(d.Seconds())
-	}
-}
+func (m *Target) SetSkew(d time.Duration) { m.skew.Set(d.Seconds()) }
 
 // Held adds to the time that the target was held.
 func (m *Target) Held(d time.Duration) {
-	if m != nil && d > 0 {
+	if d > 0 {
 		m.held.Add(d.Seconds())
 	}
 }
 
 // SetProtocol shows the version in use.
 func (m *Target) SetProtocol(v wire.Version) {
-	if m == nil {
-		return
-	}
-	m.protocol.WithLabelValues(v.String()).Set(1)
-	m.protocol.WithLabelValues((wire.V2 - v).String()).Set(0)
+	oneHot(m.protocol, v.String(), wire.V1.String(), wire.V2.String())
 }
 
 // FellBack counts that the target did not take remote write 2.0.
-func (m *Target) FellBack() {
-	if m != nil {
-		m.fallbacks.Inc()
-	}
-}
+func (m *Target) FellBack() { m.fallbacks.Inc() }
 
 // SetCompression shows the compression in use.
 func (m *Target) SetCompression(c wire.Compression) {
-	if m == nil {
-		return
-	}
-	m.compression.WithLabelValues(c.String()).Set(1)
-	m.compression.WithLabelValues((wire.Zstd - c).String()).Set(0)
+	oneHot(m.compression, c.String(), wire.Snappy.String(), wire.Zstd.String())
 }
 
 // TookBack counts a change from zstd to snappy.
-func (m *Target) TookBack() {
-	if m != nil {
-		m.tookBack.Inc()
-	}
-}
+func (m *Target) TookBack() { m.tookBack.Inc() }
 
 // Unwritten counts the items of an accepted request that the receiver did not write.
 func (m *Target) Unwritten(samples, exemplars int) {
-	if m != nil {
-		m.unwritten.WithLabelValues("samples").Add(float64(samples))
-		m.unwritten.WithLabelValues("exemplars").Add(float64(exemplars))
-	}
+	m.unwritten.WithLabelValues("samples").Add(float64(samples))
+	m.unwritten.WithLabelValues("exemplars").Add(float64(exemplars))
 }
 
 // Letters counts letters that were put into the dead-letter store.
-func (m *Target) Letters(n int) {
-	if m != nil {
-		m.letters.Add(float64(n))
-	}
-}
+func (m *Target) Letters(n int) { m.letters.Add(float64(n)) }
 
 // maxGauge is a gauge of seconds that normally only rises.
 //

@@ -11,7 +11,7 @@ import (
 
 	"hwsagent/remotewrite/client"
 	"hwsagent/remotewrite/config"
-	"hwsagent/wal"
+	"hwsagent/wal/queue"
 )
 
 // The names that the dashboard and the alerts for remote write read, and what they
@@ -45,9 +45,9 @@ func TestMetricsCompatible(t *testing.T) {
 	m.SetSkew(-1500 * time.Millisecond)
 	m.Held(3 * time.Second)
 	m.Letters(2)
-	var o wal.Outcome
+	var o queue.Outcome
 	o.Filtered, o.Delivered = 3, 100
-	o.Dropped[wal.TooOld], o.Dropped[wal.Rejected], o.Dropped[wal.Resent] = 4, 5, 9
+	o.Dropped[queue.TooOld], o.Dropped[queue.Rejected], o.Dropped[queue.Resent] = 4, 5, 9
 	m.Settled(o)
 
 	const compatible = `{remote_name="mimir",url="https://h.example/push"} `
@@ -139,43 +139,19 @@ func TestMetricsLint(t *testing.T) {
 	}
 }
 
-// Nobody has to have metrics.
-func TestMetricsNil(t *testing.T) {
-	unregistered, err := New(nil, "a", "u")
-	if err != nil {
-		t.Fatal(err)
-	}
-	for _, m := range []*Target{nil, unregistered} {
-		m.Sending(Counts{1, 1, 1, 1}, 1, true)
-		m.Answered(client.Answer{Status: 200})
-		m.Failed(Counts{1})
-		m.Settled(wal.Outcome{Filtered: 1})
-		m.SetPending(1)
-		m.Read(1)
-		m.Delivered(1)
-		m.Waited()
-		m.SetLimits(1, 2, 3)
-		m.SetShards(1, 1)
-		m.SetMaxSamples(1)
-		m.SetState("ok")
-		m.SetSkew(1)
-		m.Held(1)
-		m.Letters(1)
-		m.Reloaded(nil)
-		m.SetExpiry("ca", time.Now())
-		m.Unregister()
-	}
-	if n := testutil.ToFloat64(unregistered.total[Samples]); n != 1 {
+// Metrics without a registry count.
+func TestMetricsUnregistered(t *testing.T) {
+	m := Unregistered("a", "u")
+	m.Sending(Counts{1, 1, 1, 1}, 1, true)
+	m.Unregister()
+	if n := testutil.ToFloat64(m.total[Samples]); n != 1 {
 		t.Errorf("unregistered metrics count %v", n)
 	}
 }
 
 // The ends of certificates and the reloads of files show.
 func TestMetricsCredentials(t *testing.T) {
-	m, err := New(nil, "a", "u")
-	if err != nil {
-		t.Fatal(err)
-	}
+	m := Unregistered("a", "u")
 	m.SetExpiry("server", time.Unix(1, 0))
 	m.SetExpiries(map[string]time.Time{"client": time.Unix(2, 0), "ca": time.Unix(3, 0), "bearer": time.Unix(4, 0)})
 	m.SetExpiries(map[string]time.Time{"client": time.Unix(5, 0)})

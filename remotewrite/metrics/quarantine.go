@@ -21,9 +21,6 @@ func (m *Target) addQuarantine(set *meter.Set) {
 
 // SetQuarantined shows how many series are in quarantine, by reason. Calls must not overlap.
 func (m *Target) SetQuarantined(series map[string]int) {
-	if m == nil {
-		return
-	}
 	x := &m.quarantine
 	for r := range x.reasons {
 		if series[r] == 0 {

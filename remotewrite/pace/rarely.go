@@ -1,29 +1,32 @@
 package pace
 
 import (
+	"maps"
 	"strings"
 	"sync"
 	"time"
 	"unicode"
 )
 
-// OnceAMinute remembers the texts logged in the last minute. Texts that differ only by digits, such as times and values, count as one. Safe for concurrent use.
+// OnceAMinute bounds how often texts are logged: each at most once a minute, and at most 16 in a minute. Texts that
+// differ only by digits, such as times and values, count as one. Safe for concurrent use.
 type OnceAMinute struct {
 	mu   sync.Mutex
-	last map[string]time.Time // at most maxTexts
+	last map[string]time.Time // of the texts logged in the last minute
 }
 
-const maxTexts = 64
+const maxTexts = 16
 
 // Due reports whether a text about of should be logged now, and records it as logged if so.
 func (o *OnceAMinute) Due(of, text string, now time.Time) bool {
 	o.mu.Lock()
 	defer o.mu.Unlock()
 	text = of + withoutDigits(text)
-	if last, ok := o.last[text]; ok && now.Sub(last) < time.Minute {
+	maps.DeleteFunc(o.last, func(_ string, last time.Time) bool { return now.Sub(last) >= time.Minute })
+	if _, known := o.last[text]; known || len(o.last) >= maxTexts {
 		return false
 	}
-	if o.last == nil || len(o.last) >= maxTexts {
+	if o.last == nil {
 		o.last = map[string]time.Time{}
 	}
 	o.last[text] = now

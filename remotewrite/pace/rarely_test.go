@@ -6,7 +6,7 @@ import (
 	"time"
 )
 
-// A text is due once a minute, whatever figures it has, and the texts that are remembered are bounded.
+// A text is due once a minute, whatever figures it has, and few texts are due in a minute.
 func TestOnceAMinute(t *testing.T) {
 	var o OnceAMinute
 	now := time.Unix(0, 0)
@@ -26,10 +26,16 @@ func TestOnceAMinute(t *testing.T) {
 			t.Errorf("after %s %s %q: %t, want %t", step.after, step.of, step.text, got, step.want)
 		}
 	}
-	for n := range 10 * maxTexts {
-		o.Due("400", strings.Repeat("x", n), now)
-	}
-	if len(o.last) > maxTexts {
-		t.Errorf("%d texts are remembered, want at most %d", len(o.last), maxTexts)
+	for range 2 {
+		now = now.Add(2 * time.Minute)
+		due := 0
+		for n := range 10 * maxTexts {
+			if o.Due("400", strings.Repeat("x", n), now) {
+				due++
+			}
+		}
+		if due != maxTexts || len(o.last) != maxTexts {
+			t.Errorf("%d of many texts are due in a minute and %d are remembered, want %d", due, len(o.last), maxTexts)
+		}
 	}
 }

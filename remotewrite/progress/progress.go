@@ -6,6 +6,7 @@ import (
 	"math"
 
 	"hwsagent/wal"
+	"hwsagent/wal/queue"
 )
 
 // Tracker tracks the window of a queue: the part of the log that it has read and not finished.
@@ -44,7 +45,7 @@ type entry struct {
 	mark wal.Mark
 	open uint64 // samples without an outcome
 	span uint64 // all samples
-	out  wal.Outcome
+	out  queue.Outcome
 }
 
 // New makes an empty window that is full at maxEntries entries or maxSamples
@@ -63,7 +64,7 @@ func New(maxEntries, maxSamples int) *Tracker {
 // missing are the samples lost between the previous entry and this one. It returns the
 // entry's sequence number. The caller must check Full before it reads, because Begin
 // does not; so a window exceeds its bound by at most one entry.
-func (p *Tracker) Begin(mark wal.Mark, samples uint64, missing wal.Outcome) (seq uint64) {
+func (p *Tracker) Begin(mark wal.Mark, samples uint64, missing queue.Outcome) (seq uint64) {
 	if p.next-p.head == uint64(len(p.ring)) {
 		p.grow()
 	}
@@ -78,7 +79,7 @@ func (p *Tracker) Begin(mark wal.Mark, samples uint64, missing wal.Outcome) (seq
 // Done gives samples of the entry seq their final outcome. It refuses an outcome for an
 // entry outside the window, or for more samples than are open: the savepoint would
 // stop being true.
-func (p *Tracker) Done(seq uint64, o wal.Outcome) error {
+func (p *Tracker) Done(seq uint64, o queue.Outcome) error {
 	n := o.Sum()
 	if seq < p.head || seq >= p.next {
 		return fmt.Errorf("give entry %d an outcome: it is not in the window %s", seq, p)
@@ -96,13 +97,13 @@ func (p *Tracker) Done(seq uint64, o wal.Outcome) error {
 // Pop removes the oldest entry if it is finished, and returns its mark and the outcomes
 // of its samples. It returns one entry at a time, not a sum: the log may have
 // dropped some of these entries meanwhile, and skips them.
-func (p *Tracker) Pop() (wal.Mark, wal.Outcome, bool) {
+func (p *Tracker) Pop() (wal.Mark, queue.Outcome, bool) {
 	if p.head == p.next {
-		return wal.Mark{}, wal.Outcome{}, false
+		return wal.Mark{}, queue.Outcome{}, false
 	}
 	e := p.at(p.head)
 	if e.open > 0 {
-		return wal.Mark{}, wal.Outcome{}, false
+		return wal.Mark{}, queue.Outcome{}, false
 	}
 	p.head++
 	p.span -= e.span

@@ -5,6 +5,7 @@ import (
 	"testing"
 
 	"hwsagent/wal"
+	"hwsagent/wal/queue"
 )
 
 func markAt(n, total uint64) wal.Mark {
@@ -12,26 +13,26 @@ func markAt(n, total uint64) wal.Mark {
 }
 
 // one is the outcome of one sample dropped for a reason.
-func one(r wal.Reason) (o wal.Outcome) {
+func one(r queue.Reason) (o queue.Outcome) {
 	o.Dropped[r] = 1
 	return o
 }
 
 func TestProgressOrder(t *testing.T) {
 	p := New(4, 100)
-	a := p.Begin(markAt(1, 10), 10, wal.Outcome{})
-	b := p.Begin(markAt(2, 12), 0, one(wal.Damage)) // nothing but damage
-	c := p.Begin(markAt(3, 20), 8, wal.Outcome{})
-	mustDone(t, p, c, wal.Outcome{Delivered: 8})
+	a := p.Begin(markAt(1, 10), 10, queue.Outcome{})
+	b := p.Begin(markAt(2, 12), 0, one(queue.Damage)) // nothing but damage
+	c := p.Begin(markAt(3, 20), 8, queue.Outcome{})
+	mustDone(t, p, c, queue.Outcome{Delivered: 8})
 	if m, _, ok := p.Pop(); ok {
 		t.Fatalf("Pop = %v before the first entry has its outcome", m)
 	}
-	mustDone(t, p, a, wal.Outcome{Delivered: 9, Filtered: 1})
+	mustDone(t, p, a, queue.Outcome{Delivered: 9, Filtered: 1})
 	for i, want := range []struct {
 		commit uint64
-		out    wal.Outcome
+		out    queue.Outcome
 	}{
-		{1, wal.Outcome{Delivered: 9, Filtered: 1}}, {2, one(wal.Damage)}, {3, wal.Outcome{Delivered: 8}},
+		{1, queue.Outcome{Delivered: 9, Filtered: 1}}, {2, one(queue.Damage)}, {3, queue.Outcome{Delivered: 8}},
 	} {
 		m, o, ok := p.Pop()
 		if !ok || m.Commit != want.commit || o != want.out {
@@ -46,7 +47,7 @@ func TestProgressOrder(t *testing.T) {
 	}
 }
 
-func mustDone(t *testing.T, p *Tracker, seq uint64, o wal.Outcome) {
+func mustDone(t *testing.T, p *Tracker, seq uint64, o queue.Outcome) {
 	t.Helper()
 	if err := p.Done(seq, o); err != nil {
 		t.Fatal(err)
@@ -55,22 +56,22 @@ func mustDone(t *testing.T, p *Tracker, seq uint64, o wal.Outcome) {
 
 func TestProgressRefusesWrongOutcomes(t *testing.T) {
 	p := New(4, 100)
-	seq := p.Begin(markAt(1, 3), 3, wal.Outcome{})
-	mustDone(t, p, seq, wal.Outcome{Delivered: 2})
+	seq := p.Begin(markAt(1, 3), 3, queue.Outcome{})
+	mustDone(t, p, seq, queue.Outcome{Delivered: 2})
 	for name, f := range map[string]func() error{
-		"too many":         func() error { return p.Done(seq, wal.Outcome{Delivered: 2}) },
-		"not begun":        func() error { return p.Done(seq+1, wal.Outcome{Delivered: 1}) },
-		"before the first": func() error { return p.Done(seq-1, wal.Outcome{Delivered: 1}) },
+		"too many":         func() error { return p.Done(seq, queue.Outcome{Delivered: 2}) },
+		"not begun":        func() error { return p.Done(seq+1, queue.Outcome{Delivered: 1}) },
+		"before the first": func() error { return p.Done(seq-1, queue.Outcome{Delivered: 1}) },
 	} {
 		if f() == nil {
 			t.Errorf("%s: outcome accepted", name)
 		}
 	}
-	mustDone(t, p, seq, wal.Outcome{Delivered: 1})
+	mustDone(t, p, seq, queue.Outcome{Delivered: 1})
 	if _, o, ok := p.Pop(); !ok || o.Delivered != 3 {
 		t.Errorf("Pop = %v %v: a refused outcome must change nothing", o, ok)
 	}
-	if p.Done(seq, wal.Outcome{Delivered: 1}) == nil {
+	if p.Done(seq, queue.Outcome{Delivered: 1}) == nil {
 		t.Error("an entry that has left got an outcome")
 	}
 }
@@ -80,15 +81,15 @@ func TestProgressBounds(t *testing.T) {
 	if p.Full() {
 		t.Error("an empty window is full")
 	}
-	a := p.Begin(markAt(1, 50), 50, wal.Outcome{})
+	a := p.Begin(markAt(1, 50), 50, queue.Outcome{})
 	if !p.Full() {
 		t.Errorf("%s is not full", p)
 	}
-	mustDone(t, p, a, wal.Outcome{Delivered: 45})
+	mustDone(t, p, a, queue.Outcome{Delivered: 45})
 	if p.Full() {
 		t.Errorf("%s is full", p)
 	}
-	p.Begin(markAt(2, 51), 1, wal.Outcome{})
+	p.Begin(markAt(2, 51), 1, queue.Outcome{})
 	if !p.Full() {
 		t.Errorf("%s is not full with two entries", p)
 	}
@@ -101,14 +102,14 @@ func TestProgressBounds(t *testing.T) {
 func TestProgressSpan(t *testing.T) {
 	p := New(100, 100)
 	p.SetLimits(100, 30)
-	first := p.Begin(markAt(1, 10), 10, wal.Outcome{})
+	first := p.Begin(markAt(1, 10), 10, queue.Outcome{})
 	for i := uint64(2); !p.Full(); i++ {
-		mustDone(t, p, p.Begin(markAt(i, 10*i), 10, wal.Outcome{}), wal.Outcome{Delivered: 10})
+		mustDone(t, p, p.Begin(markAt(i, 10*i), 10, queue.Outcome{}), queue.Outcome{Delivered: 10})
 	}
 	if p.Entries() != 3 || p.Open() != 10 {
 		t.Errorf("window is %s, want full with three entries, two of them finished", p)
 	}
-	mustDone(t, p, first, wal.Outcome{Delivered: 10})
+	mustDone(t, p, first, queue.Outcome{Delivered: 10})
 	for range 3 {
 		if _, _, ok := p.Pop(); !ok {
 			t.Fatalf("window is %s, want three finished entries", p)
@@ -123,13 +124,13 @@ func TestProgressSpan(t *testing.T) {
 type naiveProgress struct {
 	marks []wal.Mark
 	open  []uint64
-	out   []wal.Outcome
+	out   []queue.Outcome
 	left  int
 }
 
-func (n *naiveProgress) pop() (wal.Mark, wal.Outcome, bool) {
+func (n *naiveProgress) pop() (wal.Mark, queue.Outcome, bool) {
 	if n.left == len(n.marks) || n.open[n.left] > 0 {
-		return wal.Mark{}, wal.Outcome{}, false
+		return wal.Mark{}, queue.Outcome{}, false
 	}
 	n.left++
 	return n.marks[n.left-1], n.out[n.left-1], true
@@ -151,8 +152,8 @@ func FuzzProgress(f *testing.F) {
 					continue
 				}
 				samples := uint64(r.IntN(20))
-				var missing wal.Outcome
-				missing.Dropped[wal.Damage] = uint64(r.IntN(2))
+				var missing queue.Outcome
+				missing.Dropped[queue.Damage] = uint64(r.IntN(2))
 				total += samples + missing.Sum()
 				m := markAt(uint64(len(n.marks)+1), total)
 				if seq := p.Begin(m, samples, missing); seq != uint64(len(n.marks)+1) {
@@ -165,14 +166,14 @@ func FuzzProgress(f *testing.F) {
 				}
 				i := n.left + r.IntN(len(n.marks)-n.left)
 				k := uint64(r.IntN(int(n.open[i]) + 1))
-				var o wal.Outcome
+				var o queue.Outcome
 				switch r.IntN(3) {
 				case 0:
 					o.Delivered = k
 				case 1:
 					o.Filtered = k
 				default:
-					o.Dropped[wal.Rejected] = k
+					o.Dropped[queue.Rejected] = k
 				}
 				n.open[i] -= k
 				n.out[i].Add(o)

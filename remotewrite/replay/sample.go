@@ -164,7 +164,7 @@ func (r *Replay) encode(samples []sample) {
 		}
 		g.samples[i] = append(g.samples[i], s)
 	}
-	r.encoder.Begin(r.version)
+	r.encoder.Begin(r.version, wire.Snappy)
 	for _, group := range g.samples[:len(g.of)] {
 		var of *series
 		for i := range group {
@@ -180,5 +180,5 @@ func (r *Replay) encode(samples []sample) {
 			}
 		}
 	}
-	r.body = r.encoder.AppendBody(r.body[:0], wire.Snappy)
+	r.body = r.encoder.AppendBody(r.body[:0])
 }

@@ -25,6 +25,7 @@
 //   - Samples that may be stored go in full-size requests until one is refused, and then partition by partition.
 //   - The samples stored before a crash are a prefix, in each partition, of those sent. So a few late samples of a round,
 //     those with the last successors and others drawn at random, stand for the rest of it (see search).
-//   - After 64 requests, plus two for each delivered sample, the samples being searched are sent together,
+//   - Before the last of 64 requests, plus two for each delivered sample, each part of the request that was not sent by itself yet is sent once, which may
+//     deliver samples and so pay for more requests. If it does not, the samples being searched are sent together,
 //     and are unconfirmed if refused with the same proof. Samples not searched yet get a budget of their own.
 package split

@@ -47,6 +47,7 @@ type piece struct {
 	after   bool // comes after its witnesses
 	alone   bool // a witness
 	beyond  bool // behind a sample that proves them not stored: none of them stands for others
+	whole   bool // sent undivided by sweep
 }
 
 // Machine decides the outcome of the samples of one request, or of a range of the log that may be stored already.
@@ -64,6 +65,7 @@ type Machine struct {
 	search   *search
 	proof    *proof
 	kept     []piece
+	swept    []piece // refused by sweep, in log order
 
 	suspects map[uint64]bool // series late for another reason than samples that this agent stored
 
@@ -83,7 +85,7 @@ type Machine struct {
 	giving      bool   // the budget is spent
 	rejected    int    // number of rejected samples
 	givenUp     int    // number of samples given up, rejected ones included
-	restAgain   int    // value of rejected when all remaining samples were last sent at once
+	sweepFrom   int    // the next sweep needs so many found samples
 	ended       bool
 	window      bool // a sample was too old: older ones are not stored
 	missing     int  // lower bound of the samples not stored, those given up included: a request with several samples of a series was refused for them
@@ -92,7 +94,6 @@ type Machine struct {
 	why         int  // Ref of the refusal behind missing
 	full        bool // a full proof was completed
 	random      bool // a refused sample was accepted later: the receiver refuses at random
-	keeps       int  // samples that were late in a refused request while later ones of their series were accepted
 	rounds      int  // rounds found stored although their request was refused
 	rolls       int  // accepted samples whose successor in the series was in the same refused request
 
@@ -270,7 +271,8 @@ func (m *Machine) Next() (Request, bool) {
 				return m.request(piece{at: []int{i}}), true
 			}
 			m.concluded()
-		case !m.giving && m.overBudget():
+		case !m.giving && m.overBudget(len(m.todo)) && m.sweep():
+		case !m.giving && m.overBudget(0):
 			m.giveUpRest()
 		case len(m.todo) > 0:
 			p := m.todo[len(m.todo)-1]
@@ -278,6 +280,9 @@ func (m *Machine) Next() (Request, bool) {
 			if r, ok := m.take(p); ok {
 				return r, true
 			}
+		case len(m.swept) > 0:
+			slices.Reverse(m.swept)
+			m.todo, m.swept, m.giving = m.swept, nil, false
 		case !m.refill():
 			m.end()
 		}

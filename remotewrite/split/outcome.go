@@ -156,11 +156,6 @@ func (m *Machine) tookOne(i int) {
 		if s.state != late && s.state != inferred {
 			continue
 		}
-		if s.exposed && !s.Sent && m.cfg.Receiver == Unknown {
-			if m.keeps++; m.keeps > 1 {
-				m.cfg.Receiver = KeepsGood
-			}
-		}
 		if s.exposed && (m.contradicts || m.missing > 0 && !s.Sent) {
 			s.state = hidden
 			continue
@@ -199,6 +194,11 @@ func (m *Machine) refused(p piece, r Reply) {
 			m.ended = true // no evidence that the samples are the cause
 			return
 		}
+	}
+	if p.whole {
+		p.whole, p.refused = false, r.Kind == Bad || r.Kind == Opaque // it is sent again after other answers
+		m.swept = append(m.swept, p)
+		return
 	}
 	if len(p.at) == 1 {
 		m.refusedAlone(p.at[0], p, r)

@@ -16,9 +16,9 @@ func (m *Machine) unique(at []int) []int {
 	return at
 }
 
-// overBudget reports whether the budget is spent, apart from the proof for the remaining samples. Requests of proofs count until a
+// overBudget reports whether the budget is spent, apart from the proof for the remaining samples and n requests. Requests of proofs count until a
 // sample is delivered or found stored; after that only those beyond the cost of one proof per rejected sample.
-func (m *Machine) overBudget() bool {
+func (m *Machine) overBudget(n int) bool {
 	proofs, cost := m.proofs, fullCost
 	if m.cfg.Turns == QuickTurns {
 		cost = quickCost
@@ -27,7 +27,7 @@ func (m *Machine) overBudget() bool {
 		proofs = max(proofs-cost*m.rejected, 0)
 	}
 	// Reserve requests for one more sample sent alone and proven bad, and then for all remaining ones.
-	return m.requests+proofs+2*(1+cost) > budget+m.free+perDelivered*m.found
+	return m.requests+proofs+2*(1+cost)+n > budget+m.free+perDelivered*m.found
 }
 
 // request makes a request of a piece and notes it as sent.
@@ -73,7 +73,7 @@ func (m *Machine) take(p piece) (Request, bool) {
 // most returns how many samples of a piece fit one request. A half gets at most twice the number accepted together last, or
 // half the number refused: where many samples are bad, a larger request is certain to be refused and shows nothing.
 func (m *Machine) most(p piece) int {
-	if p.half && m.run > 0 {
+	if p.half && !p.whole && m.run > 0 {
 		return min(m.cfg.Limit, m.run)
 	}
 	return m.cfg.Limit
@@ -225,16 +225,8 @@ func (m *Machine) separate(at []int) {
 func (m *Machine) start(n int) {
 	can, wait := m.sift(m.groups[n])
 	m.groups[n] = wait
-	switch first := &m.samples[can[0]]; {
-	case first.Standing == Stale, first.Standing == Refused:
+	if m.samples[can[0]].Standing >= Refused {
 		m.todo = append(m.todo, piece{at: can})
-		return
-	case m.rejected > m.restAgain && len(m.unique(can)) < len(can) && m.cfg.Receiver != KeepsGood && m.cfg.Limit >= len(can):
-		// A bad sample was found. If it was the only one, one request delivers all others.
-		m.restAgain = m.rejected
-		m.groups[n] = append(can, m.groups[n]...)
-		slices.Sort(m.groups[n])
-		m.todo = append(m.todo, piece{at: slices.Clone(m.groups[n])})
 		return
 	}
 	round := m.unique(can)

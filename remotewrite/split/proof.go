@@ -280,6 +280,20 @@ func (m *Machine) afterRefused(p piece) {
 	}
 }
 
+// sweep sends the other parts of a refused request, each once and undivided, before the budget is spent: the bad samples of its first part may
+// have used the budget up, and the other parts be good. Delivered samples add to the budget, and then the search continues in the refused
+// parts. It returns false if not all that is left are such parts, or if nothing was delivered since the last sweep.
+func (m *Machine) sweep() bool {
+	if m.found < m.sweepFrom || len(m.todo) == 0 || slices.ContainsFunc(m.todo, func(p piece) bool { return !p.half || p.refused || p.once }) {
+		return false
+	}
+	for i := range m.todo {
+		m.todo[i].left, m.todo[i].whole = false, true
+	}
+	m.giving, m.sweepFrom = true, m.found+1
+	return true
+}
+
 // giveUpRest sends remaining samples together because the budget is spent; those refused then are unconfirmed. As long as the budget can be
 // renewed, it takes only the samples being searched, at most one batch: later ones may be good.
 func (m *Machine) giveUpRest() {

@@ -21,7 +21,8 @@ import (
 //
 //   - if the stored prefix ends inside the round, and in the first round of a partition: the last ones of the prefix, and one drawn
 //     at random at each distance from its end, which doubles each time; all, if the prefix is short;
-//   - in a round after a stored one: the last sample, one near it, and others drawn at random: three, or six if the round is short.
+//   - in a round after a stored one: the last sample, one near it, and others drawn at random: three, or six if the round is short;
+//   - in each of these cases three samples of series that have no earlier sample in doubt, if there are any.
 //
 // A sample that is late behind an accepted one is late for another reason. It is no evidence for others, and neither are later ones of its series until one is accepted.
 // If one series in n is late for another reason, the three samples sent alone for a round are all such samples in one of n³ cases in which a crash or an outage ended at
@@ -110,7 +111,29 @@ func (s *search) next(m *Machine) (int, bool) {
 	if i, ok := s.boundary(m, lo, hi); ok {
 		return i, true
 	}
+	if i, ok := s.newcomer(m, lo); ok {
+		return i, true
+	}
 	return s.confirm(m, lo, lates)
+}
+
+// newcomer returns a random sample before a position of the order, whose series has no earlier sample in doubt, until enough of these were sent alone. A killed process
+// may have delivered all good samples of the earlier rounds, so that the late ones alone are left: these are no evidence for the other series.
+func (s *search) newcomer(m *Machine, lo int) (int, bool) {
+	asked, others := 0, []int{}
+	for at, i := range s.order[:lo] {
+		switch {
+		case m.samples[i].prev >= 0:
+		case s.asked[i]:
+			asked++
+		case m.samples[i].state == open:
+			others = append(others, at)
+		}
+	}
+	if asked >= roundAsked || len(others) == 0 {
+		return 0, false
+	}
+	return s.ask(m, others[m.rnd.IntN(len(others))])
 }
 
 // ask returns the sample at a position of the order if it is open and was not sent alone before.
@@ -204,7 +227,6 @@ func (m *Machine) concluded() {
 	}
 	for _, i := range s.order[:lo] {
 		if m.samples[i].state == open {
-			m.free += perDelivered
 			m.samples[i].state, m.samples[i].ref = inferred, int32(s.ref)
 		}
 	}

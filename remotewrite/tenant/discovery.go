@@ -12,6 +12,7 @@ import (
 
 	"hwsagent/remotewrite/config"
 	"hwsagent/wal"
+	"hwsagent/wal/queue"
 )
 
 // Options configure a [Discovery]. Only the logger is optional.
@@ -38,8 +39,8 @@ type Options struct {
 // *wal.Reader implements it, see [wal.Log.Scout].
 type Source interface {
 	Next(ctx context.Context) (*wal.Entry, error)
-	Advance(to wal.Mark, outcome wal.Outcome)
-	Savepoint() wal.Savepoint
+	Advance(to wal.Mark, outcome queue.Outcome)
+	Savepoint() queue.Savepoint
 	Head() wal.Mark
 }
 
@@ -118,7 +119,7 @@ func (s *Discovery) Run(ctx context.Context) {
 		}
 		before = e.End
 		s.o.Registry.Pass(e.End.Commit)
-		s.o.Source.Advance(e.End, wal.Outcome{Filtered: e.Count()})
+		s.o.Source.Advance(e.End, queue.Outcome{Filtered: e.Count()})
 		if now := time.Now(); !now.Before(s.review) {
 			s.review = now.Add(reviewEvery)
 			s.forgetIdle(now)
@@ -130,6 +131,7 @@ func (s *Discovery) Run(ctx context.Context) {
 // end of the previous entry.
 func (s *Discovery) discoverAll(e *wal.Entry, before wal.Mark) error {
 	now := time.Now()
+	s.end(e.Ended)
 	for i := range e.Samples {
 		if err := s.discover(e.Samples[i].Series, e, before, now); err != nil {
 			return err
@@ -170,6 +172,15 @@ func (s *Discovery) of(series *wal.Series) *Tenant {
 		}
 	}
 	return k.of
+}
+
+// end forgets series that the log does not use any more.
+func (s *Discovery) end(series []*wal.Series) {
+	for _, x := range series {
+		if x.Slot < len(s.seen) && s.seen[x.Slot].from == x {
+			s.seen[x.Slot] = discovered{}
+		}
+	}
 }
 
 // register gives a tenant its target if the limit allows it.

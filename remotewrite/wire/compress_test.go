@@ -14,9 +14,9 @@ import (
 // docs/adr.
 func BenchmarkCompress(b *testing.B) {
 	for _, run := range []int{1, 10} {
-		var e Encoder
-		encode(&e, V1, benchSamples(2000, run))
-		raw := e.buf
+		var e testEncoder
+		write(&e.Encoder, V1, Zstd, benchSamples(2000, run))
+		raw := e.rest()
 		var ours compressor
 		for _, c := range []struct {
 			name   string
@@ -29,7 +29,7 @@ func BenchmarkCompress(b *testing.B) {
 			{"zstd", zstdOf(zstd.SpeedFastest)},
 			{"zstddefault", zstdOf(zstd.SpeedDefault)},
 			{"zstdbetter", zstdOf(zstd.SpeedBetterCompression)},
-			{"ours", func(dst, src []byte) []byte { return ours.appendTo(dst[:0], src, Zstd) }},
+			{"ours", func(dst, src []byte) []byte { return ours.appendZstd(dst[:0], src) }},
 		} {
 			b.Run(fmt.Sprintf("%s/adjacent=%d", c.name, run), func(b *testing.B) {
 				dst := make([]byte, snappy.MaxEncodedLen(len(raw)))
@@ -61,11 +61,11 @@ func TestZstdBody(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer d.Close()
-	var e Encoder
+	var e testEncoder
 	for _, n := range []int{0, 1, 10, 2000, 50_000, 3} {
-		encode(&e, V1, benchSamples(n, 1))
-		raw := bytes.Clone(e.message())
-		body := e.AppendBody([]byte("before"), Zstd)
+		write(&e.Encoder, V1, Zstd, benchSamples(n, 1))
+		raw := bytes.Clone(e.rest())
+		body := e.AppendBody([]byte("before"))
 		frame, ok := bytes.CutPrefix(body, []byte("before"))
 		if !ok {
 			t.Fatalf("%d samples: what was in dst is gone", n)

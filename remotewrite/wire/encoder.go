@@ -18,7 +18,8 @@ import (
 // because a receiver appends all floats of a TimeSeries before its histograms.
 type Encoder struct {
 	version    Version
-	buf        []byte // the encoded TimeSeries
+	by         Compression
+	buf        []byte // the encoded TimeSeries; those of 1.0 for snappy only as far as they are not in the compressor
 	refs       *references
 	raw        []byte // a message of 2.0: symbols, then buf
 	compressor compressor
@@ -40,9 +41,11 @@ const (
 	histograms
 )
 
-// Begin begins a request.
-func (e *Encoder) Begin(v Version) {
-	e.version = v
+// Begin begins a request whose body will be compressed in that way. The specification allows only
+// [Snappy] (1.0 and 2.0, "Protocol": the block format, not the framed one).
+func (e *Encoder) Begin(v Version, by Compression) {
+	e.version, e.by = v, by
+	e.compressor.reset()
 	e.buf, e.series, e.exemplars = e.buf[:0], Series{}, 0
 	if v == V2 {
 		if e.refs == nil {
@@ -56,6 +59,9 @@ func (e *Encoder) Begin(v Version) {
 // before the request is complete.
 func (e *Encoder) Series(s Series) {
 	e.end()
+	if e.by == Snappy && e.version == V1 { // in 2.0 the symbols come first, which are not complete yet
+		e.buf = e.compressor.take(e.buf)
+	}
 	e.series = s
 	e.open()
 }
@@ -110,14 +116,16 @@ func (e *Encoder) Exemplar(t int64, v float64, ls labels.Labels) {
 // Exemplars returns how many exemplars the request has. It is final after AppendBody.
 func (e *Encoder) Exemplars() int { return e.exemplars }
 
-// AppendBody ends the request and appends its body to dst: the compressed message. The specification allows only
-// [Snappy] (1.0 and 2.0, "Protocol": the block format, not the framed one).
-func (e *Encoder) AppendBody(dst []byte, by Compression) []byte {
-	return e.compressor.appendTo(dst, e.message(), by)
+// AppendBody ends the request and appends its body to dst: the compressed message. It is called once for each request.
+func (e *Encoder) AppendBody(dst []byte) []byte {
+	if e.by == Zstd {
+		return e.compressor.appendZstd(dst, e.rest())
+	}
+	return e.compressor.appendSnappy(dst, e.rest())
 }
 
-// message ends the request and returns the message; it is valid until the next Begin.
-func (e *Encoder) message() []byte {
+// rest ends the request and returns the message, as far as it is not in the compressor. It is valid until the next Begin.
+func (e *Encoder) rest() []byte {
 	e.end()
 	e.series = Series{}
 	if e.version == V1 {

@@ -153,7 +153,7 @@ func TestEncode2EqualsLibrary(t *testing.T) {
 	t.Logf("seed %d", seed)
 	r := rand.New(rand.NewPCG(seed, 0))
 	all := manySeries2(400)
-	var e Encoder
+	var e testEncoder
 	for round := range 100 {
 		samples := randomSamples2(r, all[:1+r.IntN(len(all))], r.IntN(60))
 		if d := cmp.Diff(message2(samples), decode2(t, encode(&e, V2, samples)), compareBits); d != "" {
@@ -168,7 +168,7 @@ func FuzzEncode2(f *testing.F) {
 	all := manySeries2(50)
 	f.Fuzz(func(t *testing.T, seed uint64, n uint16) {
 		samples := randomSamples2(rand.New(rand.NewPCG(seed, 0)), all, int(n%512))
-		if d := cmp.Diff(message2(samples), decode2(t, encode(new(Encoder), V2, samples)), compareBits); d != "" {
+		if d := cmp.Diff(message2(samples), decode2(t, encode(new(testEncoder), V2, samples)), compareBits); d != "" {
 			t.Fatalf("(-want +got):\n%s", d)
 		}
 	})
@@ -179,7 +179,7 @@ func TestEncode2Lengths(t *testing.T) {
 	for _, n := range []int{1, 90, 97, 98, 99, 100, 125, 126, 127, 128, 129, 16000, 16383, 16384, 16400, 1 << 21, 1<<21 + 5} {
 		long := strings.Repeat("x", n)
 		s := newTestSeries(NewForms(V2), labels.FromStrings(model.MetricNameLabel, "m", "a"+long, long), metadata.Metadata{Help: long})
-		got := decode2(t, encode(new(Encoder), V2, []sample{{series: s, t: 1, v: 2}}))
+		got := decode2(t, encode(new(testEncoder), V2, []sample{{series: s, t: 1, v: 2}}))
 		want := []decoded2{{
 			Labels: s.from.String(), Samples: []writev2.Sample{{Value: 2, Timestamp: 1}},
 			Meta: metadata.Metadata{Type: model.MetricTypeUnknown, Help: long},
@@ -201,7 +201,7 @@ func TestEncode2ManySymbols(t *testing.T) {
 		ls := labels.FromStrings(fmt.Sprint("n", i), fmt.Sprint("v", i))
 		samples = append(samples, sample{series: all[len(all)-1], t: int64(i), kind: exemplar, labels: ls})
 	}
-	var e Encoder
+	var e testEncoder
 	for range 2 { // grown, and reused
 		if d := cmp.Diff(message2(samples), decode2(t, encode(&e, V2, samples)), compareBits); d != "" {
 			t.Fatalf("(-want +got):\n%.400s", d)
@@ -228,7 +228,7 @@ func TestSymbolsTurnOver(t *testing.T) {
 
 func TestEncode2AllocatesNothing(t *testing.T) {
 	samples := benchSamples2(2000, 1)
-	var e Encoder
+	var e testEncoder
 	encode(&e, V2, samples)
 	if n := testing.AllocsPerRun(20, func() { encode(&e, V2, samples) }); n > 0 {
 		t.Errorf("encoding allocates %v times a batch, want 0", n)
@@ -238,7 +238,7 @@ func TestEncode2AllocatesNothing(t *testing.T) {
 // The encoder must not keep texts of removed series in memory beyond its
 // next request.
 func TestEncode2ForgetsTexts(t *testing.T) {
-	var e Encoder
+	var e testEncoder
 	encode(&e, V2, benchSamples2(100, 1))
 	encode(&e, V2, nil)
 	for _, text := range e.refs.symbols.texts[:cap(e.refs.symbols.texts)] {
@@ -274,7 +274,7 @@ func BenchmarkEncode2(b *testing.B) {
 	for _, run := range []int{1, 10} {
 		samples := benchSamples2(2000, run)
 		b.Run(fmt.Sprintf("adjacent=%d", run), func(b *testing.B) {
-			var e Encoder
+			var e testEncoder
 			b.ReportAllocs()
 			for b.Loop() {
 				encode(&e, V2, samples)

@@ -69,13 +69,13 @@ func TestFormsWriteTheTargetsLabels(t *testing.T) {
 			continue
 		}
 		samples := randomSamples(r, all, 100)
-		var e Encoder
+		var e testEncoder
 		if d := cmp.Diff(message(samples), decode(t, encode(&e, V1, samples)), compareBits); d != "" {
 			t.Fatalf("1.0 (-want +got):\n%s", d)
 		}
 		samples = []sample{{series: all[r.IntN(len(all))], t: 1, v: 2}}
-		encode(&e, V1, samples)
-		if want, err := message(samples).Marshal(); err != nil || string(e.buf) != string(want) {
+		write(&e.Encoder, V1, Zstd, samples)
+		if want, err := message(samples).Marshal(); err != nil || string(e.rest()) != string(want) {
 			t.Fatalf("1.0: not the bytes that prompb writes (%v)", err)
 		}
 		samples = randomSamples2(r, all, 100)
@@ -149,7 +149,7 @@ func TestEncodeWithFormAllocatesNothing(t *testing.T) {
 	samples := formSamples(2000)
 	samples[7].kind, samples[7].h = intHistogram, &histogram.Histogram{}
 	for _, v := range []Version{V1, V2} {
-		var e Encoder
+		var e testEncoder
 		encode(&e, v, samples)
 		if n := testing.AllocsPerRun(20, func() { encode(&e, v, samples) }); n > 0 {
 			t.Errorf("%s: encoding allocates %v times a batch, want 0", v, n)
@@ -173,12 +173,13 @@ func BenchmarkEncodeForm(b *testing.B) {
 	samples := formSamples(2000)
 	for _, v := range []Version{V1, V2} {
 		b.Run(v.String(), func(b *testing.B) {
-			var e Encoder
+			var e testEncoder
 			b.ReportAllocs()
+			var body []byte
 			for b.Loop() {
-				encode(&e, v, samples)
+				body = encode(&e, v, samples)
 			}
-			perSample(b, len(samples), len(e.AppendBody(nil, Snappy)))
+			perSample(b, len(samples), len(body))
 		})
 	}
 }

@@ -11,6 +11,7 @@ const (
 	typeHeader byte = 0xC8
 	typeCommit byte = 0xC9
 	typeFamily byte = 0xCA
+	typeEnded  byte = 0xCB
 )
 
 // ID names a log or a segment.

@@ -28,7 +28,7 @@ const segmentDir = "wal"
 type Record struct {
 	Segment int
 	Offset  int64  // where the record ends in the segment's file, bytes
-	Type    string // as Prometheus names it, or header, commit, family; "unknown (N)" is skipped
+	Type    string // as Prometheus names it, or header, commit, family, ended; "unknown (N)" is skipped
 
 	Header   *Header
 	Commit   *Commit
@@ -62,7 +62,8 @@ type Reader struct {
 	dir      fs.FS
 	close    func() error // closes dir
 	segments []segment
-	headers  map[int]*Header // of segments that through has looked at; nil: not readable
+	headers  map[int]*Header // see header
+	whole    map[int]bool    // see repeats
 	stops    []Stop
 
 	open    fs.File // the segment that is being read; nil if none is
@@ -94,7 +95,7 @@ func Open(storage string) (*Reader, error) {
 
 // New reads the segments that dir has now.
 func New(dir fs.FS) (*Reader, error) {
-	r := &Reader{dir: dir, headers: map[int]*Header{}, close: func() error { return nil }}
+	r := &Reader{dir: dir, headers: map[int]*Header{}, whole: map[int]bool{}, close: func() error { return nil }}
 	if err := r.list(); err != nil {
 		return nil, fmt.Errorf("list segments: %w", err)
 	}
@@ -178,7 +179,7 @@ func after(end int64) int64 {
 	return end
 }
 
-// begin opens the next segment, of which what the one after it disowns is left out.
+// begin opens the next segment.
 func (r *Reader) begin() error {
 	s := r.segments[0]
 	r.segments = r.segments[1:]
@@ -189,17 +190,7 @@ func (r *Reader) begin() error {
 	if err != nil {
 		return fmt.Errorf("open segment %s: %w", name(s.number), err)
 	}
-	if len(r.segments) > 0 && r.segments[0].number == s.number+1 {
-		if next := r.header(r.segments[0].number); next != nil && next.PrevID != (ID{}) {
-			own := r.header(s.number)
-			switch {
-			case own != nil && own.Segment != next.PrevID:
-				s.size = 0
-			default:
-				s.size = min(s.size, next.PrevEnd)
-			}
-		}
-	}
+	s.size = r.owned(s, r.segments)
 	r.open, r.wal = f, wlog.NewReader(bufio.NewReaderSize(io.LimitReader(f, s.size), 32<<10))
 	r.decoder = record.NewDecoder(labels.NewSymbolTable(), slog.New(slog.DiscardHandler))
 	r.labels = map[chunks.HeadSeriesRef]labels.Labels{}
@@ -207,25 +198,71 @@ func (r *Reader) begin() error {
 	return nil
 }
 
-// through is the number of the last commit of the present segment that no later segment of that log has once more: the
-// least number that one of their headers names as the last commit before it.
+// owned returns how many bytes of a segment belong to the log: those that the segment after it does
+// not disown. later are the segments behind s.
+func (r *Reader) owned(s segment, later []segment) int64 {
+	if len(later) == 0 || later[0].number != s.number+1 {
+		return s.size
+	}
+	next := r.header(later[0].number)
+	if next == nil || next.PrevID == (ID{}) {
+		return s.size
+	}
+	if own := r.header(s.number); own != nil && own.Segment != next.PrevID {
+		return 0
+	}
+	return min(s.size, next.PrevEnd)
+}
+
+// through returns the number of the last commit of the present segment that no later segment of
+// that log repeats. A segment that repeats commits names in its header the last commit before them.
 func (r *Reader) through(log ID) uint64 {
 	least := uint64(math.MaxUint64)
-	for _, s := range r.segments {
-		h, ok := r.headers[s.number]
-		if !ok {
-			h = r.header(s.number)
-			r.headers[s.number] = h
-		}
-		if h != nil && h.Log == log && int(h.Number) == s.number {
+	for i, s := range r.segments {
+		h := r.header(s.number)
+		if h != nil && h.Log == log && int(h.Number) == s.number && (h.Relogged == 0 || r.repeats(s, r.segments[i+1:], h.Relogged)) {
 			least = min(least, h.Commit)
 		}
 	}
 	return least
 }
 
-// header is the first record of a segment, if that is a header that can be read.
+// repeats reports whether Prometheus' reader finds the commit with the number last in a segment. A
+// power cut can take the end of a segment that repeats commits before the commits in it were
+// durable, and the earlier segments still have them.
+func (r *Reader) repeats(s segment, later []segment, last uint64) bool {
+	if whole, ok := r.whole[s.number]; ok {
+		return whole
+	}
+	r.whole[s.number] = false
+	f, err := r.dir.Open(name(s.number))
+	if err != nil {
+		return false
+	}
+	defer f.Close()
+	for w := wlog.NewReader(bufio.NewReaderSize(io.LimitReader(f, r.owned(s, later)), 32<<10)); w.Next(); {
+		if rec := w.Record(); len(rec) > 0 && rec[0] == typeCommit {
+			if c, err := decodeCommit(rec[1:]); err == nil && c.Number >= last {
+				r.whole[s.number] = true
+				break
+			}
+		}
+	}
+	return r.whole[s.number]
+}
+
+// header returns the first record of a segment, nil if that is no readable header. It reads each
+// segment once.
 func (r *Reader) header(number int) *Header {
+	h, ok := r.headers[number]
+	if !ok {
+		h = r.readHeader(number)
+		r.headers[number] = h
+	}
+	return h
+}
+
+func (r *Reader) readHeader(number int) *Header {
 	f, err := r.dir.Open(name(number))
 	if err != nil {
 		return nil
@@ -296,6 +333,9 @@ func (r *Reader) decode() (err error) {
 		rec.Type = "family"
 		rec.Families, err = decodeFamilies(body)
 		return wrap("family", err)
+	case typeEnded:
+		rec.Type = "ended" // this reader keeps the series of the whole segment
+		return nil
 	}
 	t := d.Type(rec.raw)
 	rec.Type = t.String()

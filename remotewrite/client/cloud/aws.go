@@ -1,6 +1,7 @@
 package cloud
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -50,12 +51,12 @@ func SigV4(c *config.SigV4, env Environment, files Files) (Source, error) {
 	if name == "" {
 		name = env.Get("AWS_PROFILE")
 	}
-	profile, known := p[either(name, "default")]
+	profile, known := p[cmp.Or(name, "default")]
 	if name != "" && !known {
 		return nil, fmt.Errorf("sigv4: there is no profile %q in %s", name, strings.Join(profileFiles(env), " or "))
 	}
 	for _, region := range []string{env.Get("AWS_REGION"), env.Get("AWS_DEFAULT_REGION"), profile["region"]} {
-		a.region = either(a.region, region)
+		a.region = cmp.Or(a.region, region)
 	}
 	if a.region == "" {
 		return nil, errors.New("sigv4: no region: write region, or give AWS_REGION to the agent")
@@ -69,7 +70,7 @@ func SigV4(c *config.SigV4, env Environment, files Files) (Source, error) {
 	case c.Profile == "" && env.Get("AWS_WEB_IDENTITY_TOKEN_FILE") != "":
 		a.first, err = a.webIdentity(env.Get("AWS_WEB_IDENTITY_TOKEN_FILE"), env.Get("AWS_ROLE_ARN"), env.Get("AWS_ROLE_SESSION_NAME"), files)
 	default:
-		err = a.ofProfile(p, either(name, "default"), env, files, 0)
+		err = a.ofProfile(p, cmp.Or(name, "default"), env, files, 0)
 	}
 	if err != nil {
 		return nil, fmt.Errorf("sigv4: %w", err)
@@ -78,13 +79,6 @@ func SigV4(c *config.SigV4, env Environment, files Files) (Source, error) {
 		a.roles = append(a.roles, role{c.RoleARN, c.SessionName, c.ExternalID, c.Tags})
 	}
 	return a, nil
-}
-
-func either(s, otherwise string) string {
-	if s != "" {
-		return s
-	}
-	return otherwise
 }
 
 // maxProfiles is the longest chain of profiles that name each other as the source of keys.
@@ -218,7 +212,7 @@ func (all profiles) parse(text string) {
 
 // stsAddress returns the address for assuming roles: in the region, as in Amazon's SDKs since 2022.
 func stsAddress(region string, fips bool, env Environment) string {
-	if own := either(env.Get("AWS_ENDPOINT_URL_STS"), env.Get("AWS_ENDPOINT_URL")); own != "" {
+	if own := cmp.Or(env.Get("AWS_ENDPOINT_URL_STS"), env.Get("AWS_ENDPOINT_URL")); own != "" {
 		return own
 	}
 	domain := "amazonaws.com"

@@ -1,6 +1,7 @@
 package cloud
 
 import (
+	"cmp"
 	"context"
 	"crypto/sha256"
 	"encoding/json"
@@ -23,7 +24,7 @@ const sessionSeconds = "900"
 func (a *aws) assume(ctx context.Context, net Network, r role, with Keys) (Keys, time.Time, error) {
 	values := url.Values{
 		"Action": {"AssumeRole"}, "Version": {"2011-06-15"}, "DurationSeconds": {sessionSeconds},
-		"RoleArn": {r.arn}, "RoleSessionName": {either(r.session, "hwsagent")},
+		"RoleArn": {r.arn}, "RoleSessionName": {cmp.Or(r.session, "hwsagent")},
 	}
 	if r.externalID != "" {
 		values.Set("ExternalId", r.externalID)
@@ -59,7 +60,7 @@ func (a *aws) webIdentity(file, arn, session string, files Files) (keyGiver, err
 	}
 	return &webIdentity{a.sts, url.Values{
 		"Action": {"AssumeRoleWithWebIdentity"}, "Version": {"2011-06-15"},
-		"RoleArn": {arn}, "RoleSessionName": {either(session, "hwsagent")}, "WebIdentityToken": {token},
+		"RoleArn": {arn}, "RoleSessionName": {cmp.Or(session, "hwsagent")}, "WebIdentityToken": {token},
 	}}, nil
 }
 
@@ -118,7 +119,7 @@ func newMachine(env Environment) (keyGiver, error) {
 	if env.Get("AWS_EC2_METADATA_DISABLED") == "true" {
 		return nil, errors.New("no keys: neither access_key, profile, environment nor container has any, and AWS_EC2_METADATA_DISABLED forbids asking the machine")
 	}
-	return &machine{either(env.Get("AWS_EC2_METADATA_SERVICE_ENDPOINT"), "http://169.254.169.254")}, nil
+	return &machine{cmp.Or(env.Get("AWS_EC2_METADATA_SERVICE_ENDPOINT"), "http://169.254.169.254")}, nil
 }
 
 func (m *machine) secrets() []string { return nil }

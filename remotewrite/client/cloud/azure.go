@@ -1,6 +1,7 @@
 package cloud
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -57,7 +58,7 @@ func azureSource(c *config.AzureAD, of azureCloud, env Environment, files Files)
 		return newManaged(c.ManagedIdentity.ClientID, of.scope, env), nil
 	case c.WorkloadIdentity != nil:
 		w := c.WorkloadIdentity
-		file := either(w.TokenFilePath, either(env.Get("AZURE_FEDERATED_TOKEN_FILE"), workloadToken))
+		file := cmp.Or(w.TokenFilePath, cmp.Or(env.Get("AZURE_FEDERATED_TOKEN_FILE"), workloadToken))
 		return federated(of, w.TenantID, w.ClientID, file, files)
 	case c.OAuth != nil:
 		return withSecret(of, c.OAuth.TenantID, c.OAuth.ClientID, string(c.OAuth.ClientSecret)), nil
@@ -72,7 +73,7 @@ func azureSource(c *config.AzureAD, of azureCloud, env Environment, files Files)
 
 // fromEnvironment selects the credentials named by the environment, in the order of Azure's SDKs.
 func fromEnvironment(of azureCloud, tenant string, env Environment, files Files) (Source, error) {
-	tenant = either(tenant, env.Get("AZURE_TENANT_ID"))
+	tenant = cmp.Or(tenant, env.Get("AZURE_TENANT_ID"))
 	id := env.Get("AZURE_CLIENT_ID")
 	switch {
 	case tenant != "" && id != "" && env.Get("AZURE_CLIENT_SECRET") != "":
@@ -219,7 +220,7 @@ const (
 // answerChallenge proves to the Azure Arc agent that this process may read its files: a refusal names a file whose
 // contents go into the next request.
 func (m *managed) answerChallenge(req *http.Request, net Network) error {
-	resp, refused := call(net, req.Clone(req.Context()), true, oauthWords)
+	resp, refused := call(net, req.Clone(req.Context()), true, OAuthWords)
 	if refused == nil || refused.Status != http.StatusUnauthorized {
 		if refused == nil {
 			return nil

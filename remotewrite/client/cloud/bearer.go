@@ -1,6 +1,7 @@
 package cloud
 
 import (
+	"cmp"
 	"encoding/json"
 	"net/http"
 	"strconv"
@@ -25,14 +26,15 @@ func (n *number) UnmarshalJSON(b []byte) error {
 // askBearer sends a request whose answer is a token as in RFC 6749, 5.1, or an error as in 5.2.
 func askBearer(net Network, req *http.Request, near bool) (Access, error) {
 	begin := time.Now()
-	resp, refused := call(net, req, near, oauthWords)
+	resp, refused := call(net, req, near, OAuthWords)
 	if refused != nil {
 		return Access{}, refused
 	}
 	return bearer(req, resp, begin)
 }
 
-func oauthWords(body []byte) string {
+// OAuthWords returns error and error_description of a token endpoint's refusal (RFC 6749, 5.2); "" if it has none.
+func OAuthWords(body []byte) string {
 	var e struct {
 		Error       string `json:"error"`
 		Description string `json:"error_description"`
@@ -51,7 +53,7 @@ func bearer(req *http.Request, resp Response, begin time.Time) (Access, error) {
 		ExpiresOn number `json:"expires_on"` // Azure's App Service sends only this: a Unix time
 	}
 	if err := json.Unmarshal(resp.Body, &t); err != nil || t.Token == "" {
-		return Access{}, &Error{Place: place(req.URL), Status: resp.Status, Header: resp.Header, Text: either(oauthWords(resp.Body), "the answer has no access_token")}
+		return Access{}, &Error{Place: place(req.URL), Status: resp.Status, Header: resp.Header, Text: cmp.Or(OAuthWords(resp.Body), "the answer has no access_token")}
 	}
 	a := Access{Authorization: "Bearer " + t.Token, Secrets: []string{t.Token}}
 	switch {

@@ -1,6 +1,7 @@
 package cloud
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
@@ -56,7 +57,7 @@ func Google(c *config.GoogleIAM, env Environment, files Files) (Source, error) {
 			return nil, err
 		}
 	}
-	host := either(env.Get("GCE_METADATA_HOST"), "169.254.169.254")
+	host := cmp.Or(env.Get("GCE_METADATA_HOST"), "169.254.169.254")
 	return googleMachine("http://" + host + "/computeMetadata/v1/instance/service-accounts/default/token?scopes=" + url.QueryEscape(googleScope)), nil
 }
 
@@ -66,7 +67,7 @@ func googleFromFile(text string) (Source, error) {
 	if json.Unmarshal([]byte(text), &f) != nil {
 		return nil, errors.New("it is not JSON as Google's console writes it")
 	}
-	g := &googleForm{to: either(f.TokenURI, googleTokens)}
+	g := &googleForm{to: cmp.Or(f.TokenURI, googleTokens)}
 	if u, err := url.Parse(g.to); err != nil || u.Scheme != "https" && !(u.Scheme == "http" && nearby(u)) {
 		return nil, errors.New("its token_uri is not an https address")
 	}

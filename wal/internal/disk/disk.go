@@ -3,9 +3,13 @@
 package disk
 
 import (
+	"errors"
 	"io"
 	"time"
 )
+
+// ErrReplaced means that another file has the name of an open one.
+var ErrReplaced = errors.New("another file has this name now")
 
 // Directory is one directory and the files directly in it. Names have no separators. Its methods are safe for concurrent use.
 type Directory interface {
@@ -13,8 +17,13 @@ type Directory interface {
 	Open(name string, flag int) (File, error)
 	Remove(name string) error
 	List() ([]Info, error) // regular files only, in no particular order
-	Sync() error           // makes creations and removals durable
-	Free() (int64, error)  // bytes that this process may still write on the file system
+
+	// Look describes the file of that name. If f is not nil and is an open file that this directory returned, the name must
+	// still be that of f: otherwise the error is [fs.ErrNotExist] or ErrReplaced.
+	Look(name string, f File) (Info, error)
+
+	Sync() error          // makes creations and removals durable
+	Free() (int64, error) // bytes that this process may still write on the file system
 	Close() error
 }
 

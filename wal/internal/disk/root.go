@@ -137,6 +137,27 @@ func (d *Root) Open(name string, flag int) (File, error) {
 	return &realFile{f}, nil
 }
 
+// Look describes the file of that name, which must be f unless f is nil.
+func (d *Root) Look(name string, f File) (Info, error) {
+	info, err := d.root.Lstat(name)
+	if err != nil {
+		return Info{}, err
+	}
+	if !info.Mode().IsRegular() {
+		return Info{}, fmt.Errorf("%s is no regular file", name) // so no file of ours can take the name
+	}
+	if f, ok := f.(*realFile); ok {
+		opened, err := f.Stat()
+		if err != nil {
+			return Info{}, err
+		}
+		if !os.SameFile(info, opened) {
+			return Info{}, ErrReplaced
+		}
+	}
+	return Info{Name: name, Size: info.Size(), ModTime: info.ModTime()}, nil
+}
+
 // Remove removes a file.
 func (d *Root) Remove(name string) error { return d.root.Remove(name) }
 

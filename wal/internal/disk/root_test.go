@@ -60,3 +60,65 @@ func TestListWhileFilesGo(t *testing.T) {
 		t.Error(err)
 	}
 }
+
+// Look finds out whether a name still is that of an open file, and whether the file has its length.
+func TestLook(t *testing.T) {
+	d, err := Open(t.TempDir(), SyncPath)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer d.Close()
+	f, err := d.Open("a", os.O_RDWR|os.O_CREATE)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, err := f.WriteAt([]byte("abc"), 0); err != nil {
+		t.Fatal(err)
+	}
+	if info, err := d.Look("a", f); err != nil || info.Name != "a" || info.Size != 3 || info.ModTime.IsZero() {
+		t.Errorf("its own name: %+v, %v", info, err)
+	}
+	path := filepath.Join(d.Path(), "a")
+	if err := errors.Join(os.WriteFile(path+"b", []byte("abcd"), 0o600), os.Rename(path+"b", path)); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := d.Look("a", f); !errors.Is(err, ErrReplaced) {
+		t.Errorf("replaced: %v", err)
+	}
+	if info, err := d.Look("a", nil); err != nil || info.Size != 4 {
+		t.Errorf("any file: %+v, %v", info, err)
+	}
+	if err := os.Remove(path); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := d.Look("a", f); !errors.Is(err, fs.ErrNotExist) {
+		t.Errorf("removed: %v", err)
+	}
+	if err := errors.Join(os.WriteFile(path, nil, 0o600), f.Close()); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := d.Look("a", f); !errors.Is(err, fs.ErrClosed) {
+		t.Errorf("a closed file: %v", err)
+	}
+}
+
+// A directory that has the name of an open file is not a file that replaced it: the file cannot be written anew.
+func TestLookAtADirectory(t *testing.T) {
+	d, err := Open(t.TempDir(), SyncPath)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer d.Close()
+	f, err := d.Open("a", os.O_RDWR|os.O_CREATE)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer f.Close()
+	path := filepath.Join(d.Path(), "a")
+	if err := errors.Join(os.Remove(path), os.Mkdir(path, 0o700)); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := d.Look("a", f); err == nil || errors.Is(err, ErrReplaced) || errors.Is(err, fs.ErrNotExist) {
+		t.Errorf("a directory: %v", err)
+	}
+}

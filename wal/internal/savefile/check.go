@@ -5,64 +5,68 @@ import (
 	"fmt"
 	"io"
 	"io/fs"
-	"os"
+	"time"
+
+	"hwsagent/wal/internal/disk"
 )
 
-// trace identifies the file that this process writes by its records; the zero value matches any file.
+// trace identifies the file that this process writes, and its records; the zero value matches any file.
 type trace struct {
+	file        disk.File
 	first, last identity // of its records
 	at          int64    // offset of the last record, bytes
+
+	// looked is the modification time of the file when both records were last found. Until it changes, both are there.
+	looked time.Time
 }
 
 // Check checks that the files still exist and are the same. The next sync rewrites a file that is not.
 func (s *Store) Check() error {
 	for i := range names {
 		s.mu.Lock()
-		wants, size := s.traces[i], s.sizes[i]
+		what, err := s.goneLocked(i)
 		s.mu.Unlock()
-		if what, err := s.gone(i, wants, size); err != nil {
+		if err != nil {
 			return fmt.Errorf("check savepoints: %w", err)
-		} else if what != "" {
+		}
+		if what != "" {
 			s.vanished(i)
 		}
 	}
 	return nil
 }
 
-// gone describes what happened to the i-th file if a process started now would not find the records of this process in it;
-// "" if it would, or if that is unknown.
-func (s *Store) gone(i int, wants trace, size int64) (what string, err error) {
-	f, err := s.dir.Open(names[i], os.O_RDWR)
-	if errors.Is(err, fs.ErrNotExist) {
+// goneLocked describes what happened to the i-th file if a process started now would not find the records of this process in
+// it; "" if it would, or if that is unknown.
+func (s *Store) goneLocked(i int) (what string, err error) {
+	t := &s.traces[i]
+	switch info, err := s.dir.Look(names[i], t.file); {
+	case errors.Is(err, fs.ErrNotExist):
 		return "removed", nil
-	}
-	if err != nil {
+	case errors.Is(err, disk.ErrReplaced):
+		return "replaced", nil
+	case err != nil:
 		return "", err
-	}
-	defer f.Close()
-	if wants == (trace{}) {
+	case t.file == nil || info.ModTime.Equal(t.looked):
+		return "", nil
+	case info.Size < s.sizes[i]:
+		return "cut short", nil
+	case t.differs(0, t.first), t.differs(t.at, t.last):
+		return "overwritten", nil
+	default:
+		t.looked = info.ModTime
 		return "", nil
 	}
-	differs := func(at int64, n int, same func(b []byte) bool) bool {
-		b := make([]byte, n)
-		if _, err := f.ReadAt(b, at); err != nil {
-			return errors.Is(err, io.EOF) // other errors are damage, which a start detects
-		}
-		return !same(b)
+}
+
+// differs reports whether the record at an offset of the file is another one than that.
+func (t *trace) differs(at int64, want identity) bool {
+	b := make([]byte, identitySize)
+	if _, err := t.file.ReadAt(b, at); err != nil {
+		return errors.Is(err, io.EOF) // other errors are damage, which a start detects
 	}
-	is := func(want identity) func(b []byte) bool {
-		return func(b []byte) bool {
-			id, ok, err := decodeIdentity(b)
-			return err == nil && ok && id == want
-		}
-	}
-	switch {
-	case differs(size-1, 1, func([]byte) bool { return true }):
-		return "cut short", nil
-	case differs(0, identitySize, is(wants.first)), differs(wants.at, identitySize, is(wants.last)):
-		return "replaced", nil
-	}
-	return "", nil
+	id, ok, err := decodeIdentity(b)
+	return err != nil || !ok || id != want
 }
 
 // vanished makes the next sync rewrite the i-th file, unless that is already due.
@@ -73,7 +77,7 @@ func (s *Store) vanished(i int) {
 	if s.blank[i] {
 		return
 	}
-	what, err := s.gone(i, s.traces[i], s.sizes[i]) // check again: a snapshot may have been written meanwhile
+	what, err := s.goneLocked(i) // check again: a snapshot may have been written meanwhile
 	if err != nil || what == "" {
 		return
 	}

@@ -4,7 +4,6 @@ import (
 	"errors"
 	"fmt"
 	"os"
-	"time"
 
 	"hwsagent/wal/internal/disk"
 )
@@ -36,7 +35,7 @@ func (s *Store) rewriteLocked() (grew bool, err error) {
 	}
 	s.unsure, s.harmed = false, false
 	s.active, s.generation, s.synced, s.compact, s.blank[to] = to, begins.generation, through, false, false
-	s.traces[to] = trace{first: begins, last: begins}
+	s.traces[to] = trace{file: s.files[to], first: begins, last: begins}
 	s.used, s.durable = int64(len(snapshot)), int64(len(snapshot))
 	for _, c := range credits {
 		c.t.RelyOn(c.Credit)
@@ -64,7 +63,7 @@ func (s *Store) snapshotLocked() (b []byte, begins identity, credits []credit) {
 		records = append(records, record{identity{kind, true, s.tried, s.sequence, owner}, payload})
 	}
 	add(kindLog, 0, appendLog(nil, s.log))
-	s.logOld, s.grewAt, s.single = false, time.Time{}, false
+	s.logOld, s.grown, s.single = false, false, false
 	for t := range s.all {
 		if payload, c, ok := t.Encode(appendText(nil, t.Name()), true); ok {
 			add(kindTarget, ownerOf(t.Name()), payload)

@@ -49,6 +49,7 @@ type Store struct {
 	tried      uint64 // the greatest generation that was tried
 
 	sequence uint64 // of the last record written
+	wanted   uint64 // of the last record written that a sync must make durable
 	synced   uint64 // of the last durable record
 	unsynced []credit
 	compact  bool // no records may be appended before the next snapshot
@@ -67,14 +68,9 @@ type Store struct {
 	settling     int       // callers in settledLocked, which keep the next round from beginning
 
 	log    LogRecord
-	logOld bool      // log has changes that must be durable within a second
-	grewAt time.Time // since when log.Durable is ahead of the last written record; zero: it is not
+	logOld bool // log has changes that must be durable within a second
+	grown  bool // log.Durable is ahead of the last written record; that need not be durable, because it only has to survive a kill
 }
-
-// durableLag is how long the record of the log's durable end may wait for another record to be written with it. Alone it
-// costs the write of a disk page. If the end of the log is destroyed together with a kill, durableLag and the second between
-// two rounds bound the uncounted loss to two seconds.
-const durableLag = time.Second
 
 // credit is the Credit that target t gets once its record is durable.
 type credit struct {
@@ -128,9 +124,9 @@ func (s *Store) Write(t Target) (ticket uint64) {
 	return s.ticketLocked()
 }
 
-// ticketLocked returns the round that makes all changes so far durable; 0 if they are.
+// ticketLocked returns the round that makes all changes so far durable; 0 if all are that must be.
 func (s *Store) ticketLocked() uint64 {
-	if !s.compact && !s.due && !s.closed && s.synced == s.sequence {
+	if !s.compact && !s.due && !s.closed && s.synced >= s.wanted {
 		return 0
 	}
 	return s.began + 1
@@ -150,6 +146,7 @@ func (s *Store) putLocked(t Target) {
 		t.Unwritten()
 		return
 	}
+	s.wanted = s.sequence
 	s.unsynced = append(s.unsynced, credit{t, c})
 	s.single = s.single || c.First
 }
@@ -236,10 +233,7 @@ func (s *Store) Learn(durable segment.Mark) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if was := s.log.Durable; durable.Log != (segment.ID{}) && (durable.Log != was.Log || durable.Commit > was.Commit) {
-		s.log.Durable = durable
-		if s.grewAt.IsZero() {
-			s.grewAt = time.Now()
-		}
+		s.log.Durable, s.grown = durable, true
 	}
 }
 
@@ -284,13 +278,13 @@ func (s *Store) FoundAll() {
 	}
 }
 
-// Flush writes all changes and makes them durable. If patient is true, a mere change of the log's durable end waits
-// for durableLag.
+// Flush writes all changes and makes them durable. If patient is true, a mere change of the log's durable end is written, and
+// becomes durable with the next other record.
 func (s *Store) Flush(patient bool) error {
 	s.mu.Lock()
 	s.changed = true
 	s.putAllLocked(patient)
-	s.due = s.due || s.single
+	s.due = s.due || s.single || compactionDue(s.used, s.sizes[s.active])
 	ticket := s.ticketLocked()
 	s.mu.Unlock()
 	return s.Sync(ticket)
@@ -301,17 +295,13 @@ func (s *Store) putAllLocked(patient bool) {
 	for t := range s.all {
 		s.putLocked(t)
 	}
-	if s.logDueLocked(patient) && !s.compact && !s.closed && s.appendLocked(kindLog, "", appendLog(nil, s.log)) {
-		s.logOld, s.grewAt = false, time.Time{}
+	must := s.logOld || !patient
+	if (s.logOld || s.grown) && !s.compact && !s.closed && s.appendLocked(kindLog, "", appendLog(nil, s.log)) {
+		s.logOld, s.grown = false, false
 	}
-}
-
-// logDueLocked reports whether the record of the log must be written now.
-func (s *Store) logDueLocked(patient bool) bool {
-	if s.logOld || s.grewAt.IsZero() {
-		return s.logOld
+	if must {
+		s.wanted = s.sequence
 	}
-	return !patient || s.synced != s.sequence || time.Since(s.grewAt) >= durableLag
 }
 
 // Sync returns when the round of that number has ended. A caller that finds no round running runs one; others wait for it.

@@ -5,8 +5,11 @@ import (
 	"errors"
 	"log/slog"
 	"os"
+	"path/filepath"
 	"slices"
+	"strings"
 	"testing"
+	"time"
 
 	"hwsagent/wal/internal/segment"
 )
@@ -170,13 +173,127 @@ func TestFileCannotBeOpened(t *testing.T) {
 	}
 }
 
+// Check notices each change of a file from outside, and reads a file only after it was changed.
+func TestCheck(t *testing.T) {
+	change := map[string]func(path string, was []byte) error{
+		"removed": func(path string, _ []byte) error { return os.Remove(path) },
+		"replaced": func(path string, _ []byte) error {
+			b, err := os.ReadFile(path)
+			return errors.Join(err, os.Remove(path), os.WriteFile(path, b, 0o600))
+		},
+		"cut short":   func(path string, _ []byte) error { return os.Truncate(path, minFile/2) },
+		"overwritten": func(path string, was []byte) error { return os.WriteFile(path, was, 0o600) },
+	}
+	for what, change := range change {
+		dir, reads := newTempDir(t), 0
+		var said strings.Builder
+		a := &number{name: "a"}
+		list := []Target{a}
+		s := openNumbers(t, dir, &list)
+		s.logger = slog.New(slog.NewTextHandler(&said, nil))
+		flush := func() {
+			t.Helper()
+			if err := s.Flush(false); err != nil {
+				t.Fatal(err)
+			}
+		}
+		flush()
+		path := filepath.Join(dir.path, names[s.active])
+		was, err := os.ReadFile(path)
+		if err != nil {
+			t.Fatal(err)
+		}
+		a.set(7)
+		flush()
+		dir.refuse = func(op string) error {
+			if op == "read" {
+				reads++
+			}
+			return nil
+		}
+		check := func(want int) {
+			t.Helper()
+			reads = 0
+			if err := s.Check(); err != nil || reads != want {
+				t.Errorf("%s: %d reads, want %d: %v", what, reads, want, err)
+			}
+		}
+		check(4) // the first and the last record of each file
+		check(0)
+		if said.Len() > 0 {
+			t.Errorf("%s: %s", what, said.String())
+		}
+		if err := change(path, was); err != nil {
+			t.Fatal(err)
+		}
+		later := time.Now().Add(time.Second) // the clock of the file system may be coarse
+		if err := os.Chtimes(path, later, later); err != nil && what != "removed" {
+			t.Fatal(err)
+		}
+		if err := s.Check(); err != nil || !strings.Contains(said.String(), what) {
+			t.Errorf("%s is not noticed: %v, %s", what, err, said.String())
+		}
+		flush()
+		found := readNumbers(t, dir)
+		if kept := found.Targets["a"]; kept == nil || kept.Value != 7 || kept.Doubt || found.Damaged > 0 {
+			t.Errorf("%s: %+v", what, found)
+		}
+		if err := s.Close(); err != nil {
+			t.Error(err)
+		}
+	}
+}
+
+// The durable end of the log is written at once, and synced with the next record of a target.
+func TestLogRecordWaitsForASync(t *testing.T) {
+	dir, syncs := newTempDir(t), 0
+	a := &number{name: "a"}
+	list := []Target{a}
+	s := openNumbers(t, dir, &list)
+	flush := func(patient bool) {
+		t.Helper()
+		if err := s.Flush(patient); err != nil {
+			t.Fatal(err)
+		}
+	}
+	flush(false)
+	flush(false) // the record that proves the snapshot
+	dir.refuse = func(op string) error {
+		if op == "sync" {
+			syncs++
+		}
+		return nil
+	}
+	for commit := uint64(1); commit <= 1000; commit++ {
+		s.Learn(segment.Mark{Log: segment.ID{1}, Commit: commit})
+		flush(true)
+		if commit%50 > 0 {
+			continue
+		}
+		if found := readNumbers(t, dir); found.Log.Durable.Commit != commit {
+			t.Fatalf("a kill leaves %d for %d", found.Log.Durable.Commit, commit)
+		}
+	}
+	if snapshots := 1000 / (minFile / cellSize * 3 / 8); syncs > 3*snapshots+3 {
+		t.Errorf("%d syncs for 1000 records of the log and %d snapshots", syncs, snapshots)
+	}
+	a.set(1)
+	before := syncs
+	if flush(true); syncs != before+1 || s.synced != s.sequence {
+		t.Errorf("a record of a target: %d syncs, synced %d of %d", syncs-before, s.synced, s.sequence)
+	}
+	if err := s.Close(); err != nil {
+		t.Error(err)
+	}
+}
+
 // A closed store says so, a file that cannot be looked at is an error, and a foreign one that cannot be opened is none.
 func TestStoreErrors(t *testing.T) {
 	dir := newTempDir(t)
 	a := &number{name: "a"}
 	list := []Target{a}
 	s := openNumbers(t, dir, &list)
-	dir.failing("open")
+	dir.failing("look")
 	if err := s.Check(); !errors.Is(err, errDisk) {
 		t.Errorf("checked: %v", err)
 	}

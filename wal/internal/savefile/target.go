@@ -32,5 +32,6 @@ type Credit struct {
 type Directory interface {
 	Open(name string, flag int) (disk.File, error) // with os.O_ flags
 	List() ([]disk.Info, error)                    // regular files only, in no particular order
-	Sync() error                                   // makes creations durable
+	Look(name string, f disk.File) (disk.Info, error)
+	Sync() error // makes creations durable
 }

@@ -71,6 +71,22 @@ func (d *tempDir) List() (list []disk.Info, err error) {
 	return list, nil
 }
 
+func (d *tempDir) Look(name string, f disk.File) (disk.Info, error) {
+	if err := d.refuse("look " + name); err != nil {
+		return disk.Info{}, err
+	}
+	info, err := os.Stat(filepath.Join(d.path, name))
+	if err != nil {
+		return disk.Info{}, err
+	}
+	if f, ok := f.(*tempFile); ok {
+		if opened, err := f.Stat(); err != nil || !os.SameFile(info, opened) {
+			return disk.Info{}, errors.Join(err, disk.ErrReplaced)
+		}
+	}
+	return disk.Info{Name: name, Size: info.Size(), ModTime: info.ModTime()}, nil
+}
+
 func (d *tempDir) Sync() error { return d.refuse("syncdir") }
 
 type tempFile struct {

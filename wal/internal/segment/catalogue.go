@@ -20,12 +20,6 @@ type Info struct {
 	Header  Header // zero (Version 0) if it is unreadable or of another log
 	Foreign bool   // the segment belongs to another log
 
-	// again means that a later segment repeats the commits with numbers greater than Before.
-	// Before is the smallest Header.Commit of the later segments, that is the last commit before
-	// one of them.
-	again  bool
-	Before uint64
-
 	// Sealed is the time of the last write, with a monotonic reading, so that a step of the
 	// wall clock does not make it older; zero while it is active.
 	Sealed time.Time
@@ -42,32 +36,8 @@ func (s *Info) Created() time.Time {
 	return time.UnixMilli(s.Header.CreatedAt)
 }
 
-// ComesAgain reports whether a later segment repeats the commit of that number.
-func (s *Info) ComesAgain(number uint64) bool { return s.again && number > s.Before }
-
-// Follow records in the segments of a list that a segment with the header h follows them.
-func Follow(list []Info, h *Header) {
-	for i := range list {
-		if s := &list[i]; !s.again || h.Commit < s.Before {
-			s.again, s.Before = true, h.Commit
-		}
-	}
-}
-
-// Unfollow returns the list without its last segment, and undoes Follow for that segment.
-func Unfollow(list []Info) []Info {
-	list = list[:len(list)-1]
-	for i := range list {
-		list[i].again, list[i].Before = false, 0
-		if list[i].Known() {
-			Follow(list[:i], &list[i].Header)
-		}
-	}
-	return list
-}
-
-// Catalogue compares the headers of a list of segments, in the order of numbers, and sets End, Foreign and
-// Before of each. It returns the ID of their log: the one for which served is true, otherwise that of most
+// Catalogue compares the headers of a list of segments, in the order of numbers, and sets End and
+// Foreign of each. It returns the ID of their log: the one for which served is true, otherwise that of most
 // headers; the zero ID if no header is readable.
 func Catalogue(list []Info, served func(ID) bool) ID {
 	log := ownLog(list, served)
@@ -81,7 +51,6 @@ func Catalogue(list []Info, served func(ID) bool) ID {
 		if !s.Known() {
 			continue
 		}
-		Follow(list[:i], h)
 		if i > 0 && list[i-1].Number == h.Number-1 {
 			list[i-1].endsAt(h.PrevID, h.PrevEnd)
 		}

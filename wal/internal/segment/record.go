@@ -13,6 +13,7 @@ const (
 	TypeHeader byte = 0xC8
 	TypeCommit byte = 0xC9
 	TypeFamily byte = 0xCA
+	TypeEnded  byte = 0xCB
 )
 
 // Version is the version in a segment's header. Readers refuse all others.

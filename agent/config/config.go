@@ -1,0 +1,194 @@
+package config
+
+import (
+	"fmt"
+	"time"
+
+	"github.com/prometheus/common/model"
+	"github.com/prometheus/prometheus/model/labels"
+	"github.com/prometheus/prometheus/model/relabel"
+	"go.yaml.in/yaml/v4"
+
+	"hwsagent/probes/devices"
+	"hwsagent/redact"
+	remoteconfig "hwsagent/remotewrite/config"
+)
+
+// Config is a whole agent.yaml: checked, defaults filled in, variables expanded, and paths made absolute. It is plain
+// data and holds secrets; use [Config.Redacted] to show it.
+type Config struct {
+	Global      Global                 `yaml:"global"`
+	WAL         WAL                    `yaml:"wal"`
+	Probes      []Probe                `yaml:"probes"`
+	Pull        *Pull                  `yaml:"pull,omitempty"` // nil: off
+	Receivers   Receivers              `yaml:"receivers,omitempty"`
+	Web         Web                    `yaml:"web"`
+	RemoteWrite []*remoteconfig.Config `yaml:"remote_write"`
+
+	// The scrape configuration, as in Prometheus. The jobs of both keys are checked and complete.
+	ScrapeConfigs     []ScrapeConfig  `yaml:"scrape_configs"`
+	ScrapeConfigFiles []string        `yaml:"scrape_config_files"`
+	scrape            ScrapeJobs      // nil in a build that cannot scrape
+	scrapeHidden      *redact.Secrets // texts from variables and files in the URL paths of the jobs
+
+	entries      []Probe           // as in the file; ExpandTargets turns them into Probes
+	listProblems []devices.Problem // problems of target files, as found at load time
+
+	// File is the absolute path of the loaded file; Dir is its directory. Further lists the files of conf.d beside it
+	// that belong to the configuration, in order.
+	File    string   `yaml:"-"`
+	Dir     string   `yaml:"-"`
+	Further []string `yaml:"-"`
+}
+
+// Global holds the defaults of every probe, and the labels that every target gets.
+type Global struct {
+	ScrapeInterval model.Duration    `yaml:"scrape_interval"` // default 15s
+	ScrapeTimeout  model.Duration    `yaml:"scrape_timeout"`  // default 10s, or the interval if that is shorter
+	ExternalLabels map[string]string `yaml:"external_labels"` // added to every series that lacks them
+
+	// HWLabels is the default for probes without [Probe.HWLabels].
+	HWLabels string `yaml:"hw_labels,omitempty"`
+
+	// ScrapeStartTimestamps keeps the start timestamps that targets expose. In OpenMetrics text these are series with
+	// names in _created, which then are no longer stored as series.
+	ScrapeStartTimestamps bool          `yaml:"scrape_start_timestamps,omitempty"`
+	Scrape                scrapeGlobals `yaml:",inline"`
+}
+
+// Labels are the external labels as Prometheus' own type.
+func (g *Global) Labels() labels.Labels { return labels.FromMap(g.ExternalLabels) }
+
+// WAL bounds the log. The flag --storage.path says where it is.
+type WAL struct {
+	Sync         SyncMode           `yaml:"sync"`           // default 1s
+	MaxBytes     remoteconfig.Bytes `yaml:"max_bytes"`      // of the whole log; default 2GiB
+	MinFreeBytes remoteconfig.Bytes `yaml:"min_free_bytes"` // the log does not grow while less space is free; default 256MiB
+	OnFull       string             `yaml:"on_full"`        // drop_oldest (the default) or reject
+	Retain       model.Duration     `yaml:"retain"`         // how long delivered data is kept; default 0s
+	// WarnFullWithin: the status reports a target that accepts nothing as a problem of the log once the remaining space
+	// lasts for less than this; default 24h. With 0s it does so only when the log is nearly full.
+	WarnFullWithin model.Duration `yaml:"warn_full_within"`
+	OrphanTTL      model.Duration `yaml:"orphan_ttl"` // how long a removed target's queue is kept; default 24h
+}
+
+// The values of [WALConfig.OnFull].
+const (
+	dropOldest = "drop_oldest"
+	reject     = "reject"
+)
+
+// Web says where the agent's page listens.
+type Web struct {
+	Listen     string `yaml:"listen"`      // host:port, or "" for no listener; default 127.0.0.1:9464
+	ConfigFile string `yaml:"config_file"` // TLS and users, in exporter-toolkit's format
+	// InsecureListen allows an address other than loopback without ConfigFile.
+	InsecureListen bool `yaml:"insecure_listen"`
+	Pprof          bool `yaml:"pprof"` // serve /debug/pprof
+}
+
+// SyncMode says when the log is made durable: after every commit, or at an interval, which also bounds the data that a
+// power cut can destroy.
+type SyncMode struct {
+	Always bool
+	Every  time.Duration // unused when Always
+}
+
+// String returns the mode as it is written in agent.yaml.
+func (s SyncMode) String() string {
+	if s.Always {
+		return "always"
+	}
+	return model.Duration(s.Every).String()
+}
+
+// UnmarshalYAML reads "always" or a duration from 10ms to 1h.
+func (s *SyncMode) UnmarshalYAML(n *yaml.Node) error {
+	var text string
+	if err := n.Load(&text); err != nil {
+		return err
+	}
+	if text == "always" {
+		*s = SyncMode{Always: true}
+		return nil
+	}
+	d, err := model.ParseDuration(text)
+	if err != nil {
+		return fmt.Errorf(`%w: want "always" or a duration such as 1s`, err)
+	}
+	if time.Duration(d) < 10*time.Millisecond || time.Duration(d) > time.Hour {
+		return fmt.Errorf(`%q is not between 10ms and 1h; "always" makes every commit durable`, text)
+	}
+	*s = SyncMode{Every: time.Duration(d)}
+	return nil
+}
+
+// MarshalYAML writes what UnmarshalYAML reads.
+func (s SyncMode) MarshalYAML() (any, error) { return s.String(), nil }
+
+// Probe is one entry of probes: the keys that every type has, and Settings.
+type Probe struct {
+	Name    string `yaml:"name"` // default: the type
+	Type    string `yaml:"type"`
+	Enabled bool   `yaml:"enabled"`          // default true; false keeps the entry without running it
+	Target  string `yaml:"target,omitempty"` // becomes the label instance; empty: this host
+	// Devices is the list in an entry that stands for several probes, one for each target. Load leaves no list behind.
+	Devices devices.List `yaml:",inline"`
+	// Job is the label job: the name of the entry with the list; empty: Name.
+	Job      string         `yaml:"-"`
+	Interval model.Duration `yaml:"interval"` // default global.scrape_interval
+	// Timeout is at most Interval; default global.scrape_timeout, or Interval if
+	// that is shorter.
+	Timeout              model.Duration    `yaml:"timeout"`
+	Labels               map[string]string `yaml:"labels,omitempty"` // override job and instance, too
+	MetricRelabelConfigs []*relabel.Config `yaml:"metric_relabel_configs,omitempty"`
+	// HWLabels chooses the label names of hw_* metrics: one of [hw.Dialects]. "" means global.hw_labels, or else the
+	// names of the semantic conventions.
+	HWLabels   string `yaml:"hw_labels,omitempty"`
+	MaxSamples int    `yaml:"max_samples,omitempty"` // per round; 0: the runner's own limit
+	MaxSeries  int    `yaml:"max_series,omitempty"`  // at a time; further ones are refused; 0: no limit
+
+	// Settings is the type's own configuration: *canary.Config, *exec.Config, *host.Config, *ipmi.Config, *nut.Config, *nvidia.Config, *redfish.Config, *site.Config, *smart.Config, *snmp.Config,
+	// *textfile.Config, or *SelfConfig.
+	Settings any `yaml:"-"`
+}
+
+// Self is the configuration of the probe that reports the agent itself.
+type Self struct {
+	Level SelfLevel `yaml:"level,omitempty"` // [SelfBrief] if empty
+}
+
+// SelfLevel says how many of the agent's own series are sent to targets. /metrics always has all of them.
+type SelfLevel string
+
+// The levels.
+const (
+	SelfBrief SelfLevel = "brief" // the series that dashboards and alerts use
+	SelfFull  SelfLevel = "full"
+)
+
+// Validate reports mistakes in c.
+func (c *Self) Validate() error {
+	switch c.Level {
+	case "", SelfBrief, SelfFull:
+		return nil
+	}
+	return fmt.Errorf("level: unknown level %q: write %s or %s", c.Level, SelfBrief, SelfFull)
+}
+
+// selfName is the default name of the self probe, and so the job of the agent's own series.
+const selfName = "hwsagent"
+
+func defaults() *Config {
+	return &Config{
+		WAL: WAL{
+			Sync:           SyncMode{Every: time.Second},
+			MaxBytes:       2 << 30,
+			MinFreeBytes:   256 << 20,
+			OnFull:         dropOldest,
+			OrphanTTL:      model.Duration(24 * time.Hour),
+			WarnFullWithin: model.Duration(24 * time.Hour),
+		},
+		Web: Web{Listen: "127.0.0.1:9464"},
+	}
+}

@@ -1,0 +1,358 @@
+package config
+
+import (
+	"errors"
+	"fmt"
+	"reflect"
+	"regexp"
+	"slices"
+	"strconv"
+	"strings"
+
+	"go.yaml.in/yaml/v4"
+
+	"hwsagent/redact"
+	remoteconfig "hwsagent/remotewrite/config"
+)
+
+// decode fills cfg from the tree, strictly. It adds everything that does not fit to the mistakes of d.
+func (d *document) decode(cfg *Config) {
+	// Decode lists entry by entry: an entry that does not fit keeps its place, so that messages about later ones have
+	// the right number.
+	lists := struct {
+		Global      *Global     `yaml:"global"`
+		WAL         *WAL        `yaml:"wal"`
+		Web         *Web        `yaml:"web"`
+		Receivers   *Receivers  `yaml:"receivers"`
+		Pull        **Pull      `yaml:"pull"`
+		Probes      []yaml.Node `yaml:"probes"`
+		RemoteWrite []yaml.Node `yaml:"remote_write"`
+
+		ScrapeConfigs     yaml.Node `yaml:"scrape_configs"` // decodeScrape's
+		ScrapeConfigFiles *[]string `yaml:"scrape_config_files"`
+	}{ScrapeConfigFiles: &cfg.ScrapeConfigFiles, Global: &cfg.Global, WAL: &cfg.WAL, Web: &cfg.Web, Receivers: &cfg.Receivers, Pull: &cfg.Pull}
+	// A section without a value ("wal:") would set the pointer to nil and have no other effect.
+	d.addLoadErrors(d.root.Load(&lists, yaml.WithKnownFields()))
+
+	cfg.Probes = make([]Probe, len(lists.Probes))
+	for i := range lists.Probes {
+		err := lists.Probes[i].Load(&cfg.Probes[i], yaml.WithKnownFields())
+		d.entry(fmt.Sprintf("probes[%d]", i), err)
+	}
+	cfg.RemoteWrite = make([]*remoteconfig.Config, len(lists.RemoteWrite))
+	for i := range lists.RemoteWrite {
+		err := lists.RemoteWrite[i].Load(&cfg.RemoteWrite[i], yaml.WithKnownFields())
+		d.entry(fmt.Sprintf("remote_write[%d]", i), err)
+	}
+}
+
+// entry records the outcome of decoding one list entry.
+func (d *document) entry(path string, err error) {
+	if err != nil {
+		d.broken[path] = true
+		d.addLoadErrors(err)
+	}
+}
+
+// within runs check on the list entry at path. If the entry was decoded only in part, check sees defaults in the broken
+// places; then only those of its mistakes count that are at keys without a known mistake.
+func (d *document) within(path string, check func()) {
+	before := len(d.errs)
+	check()
+	if !d.broken[path] {
+		return
+	}
+	known := map[place]bool{}
+	for _, e := range d.errs[:before] {
+		known[place{e.Line, e.Column}] = true
+	}
+	whole := d.values[path]
+	known[place{whole.Line, whole.Column}] = true
+	found := d.errs[before:]
+	d.errs = append(d.errs[:before], slices.DeleteFunc(found, func(e Error) bool { return known[place{e.Line, e.Column}] })...)
+}
+
+func (d *document) addLoadErrors(err error) {
+	if err == nil {
+		return
+	}
+	var many *yaml.LoadErrors
+	var one *yaml.LoadError
+	switch {
+	case errors.As(err, &many):
+		for _, e := range many.Errors {
+			d.addLoadError(e)
+		}
+	case errors.As(err, &one):
+		d.addLoadError(one)
+	default:
+		d.errorAt("", err.Error(), "")
+	}
+}
+
+var (
+	unknownField = regexp.MustCompile(`^field (.+) not found in type \S+`)
+	doubleKey    = regexp.MustCompile(`^mapping key (".*") already defined at line (\d+)$`)
+	wrongKind    = regexp.MustCompile("(?s)^cannot construct (!!\\w+)(?: `(.*)`)? into (.+)$")
+)
+
+// addLoadError reports the YAML package's errors in words that need no knowledge of Go.
+func (d *document) addLoadError(e *yaml.LoadError) {
+	at := place{e.Mark.Line, e.Mark.Column}
+	key, isKey := d.keysAt[at]
+	value, isValue := d.valuesAt[at]
+	switch {
+	case isKey && unknownField.MatchString(e.Message):
+		name := d.keys[key].Value
+		hint := d.hintForKey(holder(key, name), name)
+		d.add(at.line, at.column, holder(key, name), fmt.Sprintf("unknown key %q", name), hint)
+	case isKey && doubleKey.MatchString(e.Message):
+		m := doubleKey.FindStringSubmatch(e.Message)
+		name := d.keys[key].Value
+		first, _ := strconv.Atoi(m[2]) // digits, by the pattern
+		_, first = d.fileOf(first)
+		d.add(at.line, at.column, holder(key, name), fmt.Sprintf("key %s appears twice; the first is on line %d", m[1], first), "keep one of them")
+	case isValue:
+		d.addValueError(at, value, e.Message)
+	default:
+		d.add(at.line, at.column, key, e.Message, "")
+	}
+}
+
+// holder returns the path of the mapping that contains the key name.
+func holder(path, name string) string {
+	return strings.TrimSuffix(strings.TrimSuffix(path, name), ".")
+}
+
+func (d *document) addValueError(at place, path, message string) {
+	n := d.values[path]
+	if n.Kind == yaml.AliasNode {
+		n = n.Alias
+	}
+	if m := wrongKind.FindStringSubmatch(message); m != nil {
+		want := d.wanted(path, m[3])
+		hint := ""
+		if want == "a list" && n.Kind == yaml.MappingNode {
+			hint = `begin each entry with "- "`
+		}
+		if want == "a list" && n.Kind == yaml.ScalarNode {
+			hint = "write [" + d.hide(n.Value) + "]"
+		}
+		if example := d.example(path); example != "" {
+			hint = "as in " + example
+		}
+		d.add(at.line, at.column, path, "want "+want+", got "+d.got(path, n), hint)
+		return
+	}
+	hint := ""
+	if d.notURL(path, message) {
+		message, hint = "not a URL", "write it like https://host:port/path"
+	}
+	if strings.Contains(message, "duration") && n.Kind == yaml.ScalarNode {
+		hint = durationHint(n.Value)
+	}
+	if n.Kind == yaml.MappingNode {
+		at.line, at.column = d.mentioned(path, message)
+	}
+	d.add(at.line, at.column, path, message, hint)
+}
+
+// notURL reports whether the message about the value at path is one of net/url, which may repeat any part of the value.
+func (d *document) notURL(path, message string) bool {
+	kind, _ := d.kindAt(path)
+	return kind == redact.Address && strings.Contains(message, "parse ")
+}
+
+// mentioned returns the place of the first key in the mapping at path that message names, the best place to show a
+// mistake of a whole mapping.
+func (d *document) mentioned(path, message string) (line, column int) {
+	n := d.value(path)
+	if n == nil {
+		return d.placeOf(path)
+	}
+	for i := 0; n.Kind == yaml.MappingNode && i+1 < len(n.Content); i += 2 {
+		k := n.Content[i]
+		if ok, err := regexp.MatchString(`\b`+regexp.QuoteMeta(k.Value)+`\b`, message); ok && err == nil {
+			return k.Line, k.Column
+		}
+	}
+	return n.Line, n.Column
+}
+
+var digits = regexp.MustCompile(`^[0-9]+$`)
+
+func durationHint(value string) string {
+	if digits.MatchString(value) {
+		return `write "` + value + `s" if seconds are meant`
+	}
+	return "write a number and a unit, as in 500ms, 30s, 5m, 1h30m, 7d"
+}
+
+// wanted describes the value that belongs at path, in a reader's words; goType is the YAML package's name for it, for
+// places whose type is unknown.
+func (d *document) wanted(path, goType string) string {
+	kind := reflect.Struct
+	if types := d.typesAt(path); len(types) > 0 {
+		kind = types[0].Kind()
+	} else if t := strings.TrimLeft(goType, "*"); t == "string" || strings.HasSuffix(t, ".Secret") {
+		kind = reflect.String
+	}
+	switch kind {
+	case reflect.Slice, reflect.Array:
+		return "a list"
+	case reflect.String:
+		return "a text"
+	case reflect.Bool:
+		return "true or false"
+	case reflect.Float32, reflect.Float64:
+		return "a number"
+	case reflect.Int, reflect.Int8, reflect.Int16, reflect.Int32, reflect.Int64,
+		reflect.Uint, reflect.Uint8, reflect.Uint16, reflect.Uint32, reflect.Uint64:
+		return "a whole number"
+	}
+	return "a mapping (lines of key: value)"
+}
+
+// got describes the node at path in a reader's words. It does not repeat a value that may be a secret.
+func (d *document) got(path string, n *yaml.Node) string {
+	switch n.Kind {
+	case yaml.MappingNode:
+		return "a mapping"
+	case yaml.SequenceNode:
+		return "a list"
+	}
+	tag := n.ShortTag()
+	if tag == "!!null" {
+		return "nothing"
+	}
+	shown := d.masked(path, n.Value) == n.Value
+	switch {
+	case tag == "!!bool" && shown:
+		return n.Value
+	case tag == "!!bool":
+		return "true or false"
+	case (tag == "!!int" || tag == "!!float") && shown:
+		return "the number " + n.Value
+	case tag == "!!int" || tag == "!!float":
+		return "a number"
+	case shown:
+		return fmt.Sprintf("%q", n.Value)
+	}
+	return "text"
+}
+
+// foreign explains keys of other programs' configurations, by the path of their mapping without list positions.
+var foreign = map[string]map[string]string{
+	"": {
+		"rule_files":  "rules belong to the server that receives the data; remove this key",
+		"alerting":    "alerting belongs to the server that receives the data; remove this key",
+		"remote_read": "reading belongs to a Prometheus server; remove this key",
+		"storage":     "set the log's directory with the flag --storage.path, and its bounds under wal:",
+		"tracing":     "the agent sends no traces; remove this key",
+		"otlp":        "write it under receivers:, with an address to listen on",
+		"self":        "write an entry of type self under probes: {type: self, level: full} sends all of the agent's series, {type: self, enabled: false} none",
+	},
+	"global": {
+		"evaluation_interval": "there are no rules here; remove this key",
+		"query_log_file":      "there are no queries here; remove this key",
+		"rule_query_offset":   "there are no rules here; remove this key",
+	},
+	"wal": {
+		"dir":  "set the log's directory with the flag --storage.path",
+		"path": "set the log's directory with the flag --storage.path",
+	},
+}
+
+// hintForKey suggests which key was meant by the unknown key in the mapping at path.
+func (d *document) hintForKey(path, key string) string {
+	bare := listStep.ReplaceAllString(path, "")
+	if h := foreign[bare][key]; h != "" {
+		return h
+	}
+	here := d.keysIn(path)
+	if len(here) == 0 {
+		return ""
+	}
+	for _, k := range here {
+		if slices.Contains(d.keysIn(strings.TrimPrefix(path+"."+k, ".")), key) {
+			return fmt.Sprintf("it belongs under %q", k+":")
+		}
+	}
+	if path != "" && slices.Contains(d.keysIn(parentPath(path)), key) {
+		return "it belongs one level further out"
+	}
+	if n := nearest(key, here); n != "" {
+		return fmt.Sprintf("did you mean %q?", n)
+	}
+	if len(here) <= 12 {
+		return "known here: " + strings.Join(here, ", ")
+	}
+	return ""
+}
+
+// keysIn lists the keys that a mapping at path may have.
+func (d *document) keysIn(path string) []string {
+	var keys []string
+	for _, t := range d.typesAt(path) {
+		for _, f := range yamlFields(t) {
+			keys = append(keys, f.key)
+		}
+	}
+	slices.Sort(keys)
+	return slices.Compact(keys)
+}
+
+// typesAt returns the types of the value that belongs at path, without pointers; as shapesAt.
+func (d *document) typesAt(path string) []reflect.Type {
+	var types []reflect.Type
+	for _, s := range d.shapesAt(path) {
+		types = append(types, s.Type)
+	}
+	return types
+}
+
+type yamlField struct {
+	key   string
+	typ   reflect.Type
+	index int
+}
+
+// yamlFields lists the keys of a struct type, including those of inlined structs, whose index is -1.
+func yamlFields(t reflect.Type) []yamlField {
+	if t.Kind() != reflect.Struct {
+		return nil
+	}
+	var out []yamlField
+	for i := range t.NumField() {
+		f := t.Field(i)
+		tag, ok := f.Tag.Lookup("yaml")
+		if !ok || !f.IsExported() || tag == "-" {
+			continue
+		}
+		name, opts, _ := strings.Cut(tag, ",")
+		if strings.Contains(opts, "inline") {
+			for _, inner := range yamlFields(f.Type) {
+				inner.index = -1
+				out = append(out, inner)
+			}
+			continue
+		}
+		if name == "" {
+			name = strings.ToLower(f.Name)
+		}
+		out = append(out, yamlField{name, f.Type, i})
+	}
+	return out
+}
+
+// settingsKeys lists the keys of a probe type's configuration.
+func settingsKeys(settings any) []string {
+	if settings == nil {
+		return nil
+	}
+	var keys []string
+	for _, f := range yamlFields(reflect.TypeOf(settings).Elem()) {
+		keys = append(keys, f.key)
+	}
+	return keys
+}

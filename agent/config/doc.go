@@ -1,0 +1,22 @@
+// Package config reads agent.yaml. [Load] reads the file and those of conf.d beside it, expands variables, decodes the keys into
+// a [Config], adds the defaults and checks all rules. It stops at no mistake: it reports all of them as [Errors], each with its
+// file, its line, that line without secrets, and what to write instead.
+//
+// The stages of Load, in order, and the files that have them:
+//
+//   - load.go runs the stages. files.go finds the files and joins them into one tree; document.go keeps the positions in the tree.
+//   - expand.go replaces ${VAR}, ${file:PATH} and ${host:FACT}.
+//   - decode.go decodes the tree into the types: config.go, probe.go, receivers.go, pull.go, scrape.go.
+//   - validate.go adds defaults and checks rules; receivers.go, pull.go, probe.go, sites.go and targets.go check those of their keys.
+//   - scrape.go hands scrape_configs to the scraper's own parser, in the text of flow.go. jobs.go adapts its jobs; minimal.go
+//     replaces jobs.go in a build that cannot scrape. scrape_place.go and scrape_further.go find the place of each mistake.
+//   - targets.go turns an entry with a list of devices into one probe for each device.
+//
+// A message must not show a secret: mask.go decides by the types which values are secrets, source.go shows a line without
+// them, and given.go finds the texts from variables and files inside addresses and commands. error.go has the form of a message.
+//
+// The other files show a configuration: show.go for people, schema.go for editors, namedfiles.go for the check of files, and
+// lookup.go for commands that name one target or probe.
+//
+// The package starts nothing. A Config is plain data, which several goroutines may read; only [Config.ExpandTargets] changes it.
+package config

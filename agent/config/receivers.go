@@ -1,0 +1,273 @@
+package config
+
+import (
+	"fmt"
+	"net"
+	"slices"
+	"strings"
+
+	"github.com/prometheus/common/model"
+	"github.com/prometheus/prometheus/model/relabel"
+
+	"hwsagent/receivers"
+	remoteconfig "hwsagent/remotewrite/config"
+)
+
+// PushgatewayName is the name of the receiver of pushed metrics, and of the probe that
+// appends them.
+const PushgatewayName = "pushgateway"
+
+// Receivers lists the receivers through which other programs send data to the agent. A nil receiver is off.
+type Receivers struct {
+	RemoteWrite *Receiver    `yaml:"remote_write,omitempty"`
+	Pushgateway *Pushgateway `yaml:"pushgateway,omitempty"`
+	Import      *Receiver    `yaml:"import,omitempty"` // Prometheus text
+	OTLP        *OTLP        `yaml:"otlp,omitempty"`
+}
+
+// Listener says where a receiver listens and who may reach it.
+type Listener struct {
+	Listen        string `yaml:"listen"`                    // host:port
+	WebConfigFile string `yaml:"web_config_file,omitempty"` // TLS and users, in exporter-toolkit's format
+	// InsecureListen allows an address other than loopback without WebConfigFile.
+	InsecureListen bool `yaml:"insecure_listen,omitempty"`
+}
+
+// Intake says how the samples of a receiver are processed.
+type Intake struct {
+	MetricRelabelConfigs []*relabel.Config `yaml:"metric_relabel_configs,omitempty"`
+	Limits               Limits            `yaml:"limits,omitempty"`
+}
+
+// Receiver is a receiver with one listener.
+type Receiver struct {
+	Listener `yaml:",inline"`
+	Intake   `yaml:",inline"`
+}
+
+// Pushgateway configures a receiver that keeps pushed metrics and appends them at each interval.
+type Pushgateway struct {
+	Listener `yaml:",inline"`
+	Intake   `yaml:",inline"`
+	Interval model.Duration `yaml:"interval,omitempty"` // default global.scrape_interval
+}
+
+// OTLP configures the receiver for OpenTelemetry metrics. The limits apply to each of its listeners.
+type OTLP struct {
+	HTTP   *Listener `yaml:"http,omitempty"`
+	GRPC   *Listener `yaml:"grpc,omitempty"`
+	Intake `yaml:",inline"`
+
+	// As in the section otlp of Prometheus' configuration.
+	PromoteResourceAttributes         []string `yaml:"promote_resource_attributes,omitempty"`
+	PromoteAllResourceAttributes      bool     `yaml:"promote_all_resource_attributes,omitempty"`
+	IgnoreResourceAttributes          []string `yaml:"ignore_resource_attributes,omitempty"`
+	TranslationStrategy               string   `yaml:"translation_strategy,omitempty"` // default UnderscoreEscapingWithSuffixes
+	KeepIdentifyingResourceAttributes bool     `yaml:"keep_identifying_resource_attributes,omitempty"`
+	ConvertHistogramsToNHCB           bool     `yaml:"convert_histograms_to_nhcb,omitempty"`
+	PromoteScopeMetadata              bool     `yaml:"promote_scope_metadata,omitempty"`
+	// Default true.
+	LabelNameUnderscoreSanitization      *bool `yaml:"label_name_underscore_sanitization,omitempty"`
+	LabelNamePreserveMultipleUnderscores *bool `yaml:"label_name_preserve_multiple_underscores,omitempty"`
+}
+
+// strategies are the values of [OTLPConfig.TranslationStrategy].
+func strategies() []string {
+	return []string{"UnderscoreEscapingWithSuffixes", "UnderscoreEscapingWithoutSuffixes", "NoUTF8EscapingWithSuffixes", "NoTranslation"}
+}
+
+func (c *OTLP) validate(d *document) {
+	const at = "receivers.otlp"
+	if c.HTTP == nil && c.GRPC == nil {
+		d.errorAt(at, "the receiver has no address to listen on", `write http: {listen: "127.0.0.1:4318"}, or grpc: {listen: "127.0.0.1:4317"}`)
+	}
+	if c.TranslationStrategy != "" && !slices.Contains(strategies(), c.TranslationStrategy) {
+		hint := "one of " + strings.Join(strategies(), ", ")
+		if n := nearest(c.TranslationStrategy, strategies()); n != "" {
+			hint = fmt.Sprintf("did you mean %q? %s", n, hint)
+		}
+		d.errorAt(at+".translation_strategy", fmt.Sprintf("unknown strategy %q", c.TranslationStrategy), hint)
+	}
+	switch {
+	case c.PromoteAllResourceAttributes && len(c.PromoteResourceAttributes) > 0:
+		d.errorAt(at+".promote_resource_attributes", "cannot be combined with promote_all_resource_attributes", "remove one of them")
+	case !c.PromoteAllResourceAttributes && len(c.IgnoreResourceAttributes) > 0:
+		d.errorAt(at+".ignore_resource_attributes", "has an effect only with promote_all_resource_attributes: true", "")
+	}
+	if !canReceiveOTLP {
+		d.errorAtKey(at, "this build of the agent cannot receive OTLP", "it was built with -tags minimal; use the usual one, or remove the key")
+	}
+}
+
+// Limits is [receivers.Limits]; 0 stands for the default.
+type Limits struct {
+	BodyBytes       remoteconfig.Bytes `yaml:"body_bytes,omitempty"`
+	DecodedBytes    remoteconfig.Bytes `yaml:"decoded_bytes,omitempty"`
+	MemoryBytes     remoteconfig.Bytes `yaml:"memory_bytes,omitempty"`
+	Series          int                `yaml:"series,omitempty"`
+	Samples         int                `yaml:"samples,omitempty"`
+	ActiveSeries    int                `yaml:"active_series,omitempty"`
+	Labels          int                `yaml:"labels,omitempty"`
+	LabelNameBytes  remoteconfig.Bytes `yaml:"label_name_bytes,omitempty"`
+	LabelValueBytes remoteconfig.Bytes `yaml:"label_value_bytes,omitempty"`
+	Requests        int                `yaml:"requests,omitempty"`
+	Connections     int                `yaml:"connections,omitempty"`
+}
+
+// WithDefaults returns c with the defaults filled in.
+func (c Limits) WithDefaults() receivers.Limits {
+	l := receivers.DefaultLimits()
+	set := func(to *int, n int) {
+		if n > 0 {
+			*to = n
+		}
+	}
+	size := func(to *int64, n remoteconfig.Bytes) {
+		if n > 0 {
+			*to = int64(n)
+		}
+	}
+	size(&l.BodyBytes, c.BodyBytes)
+	size(&l.DecodedBytes, c.DecodedBytes)
+	// One request of the maximum size must fit.
+	l.MemoryBytes = max(l.MemoryBytes, 4*l.DecodedBytes)
+	size(&l.MemoryBytes, c.MemoryBytes)
+	set(&l.Series, c.Series)
+	set(&l.Samples, c.Samples)
+	set(&l.ActiveSeries, c.ActiveSeries)
+	set(&l.Labels, c.Labels)
+	set(&l.LabelNameBytes, int(c.LabelNameBytes))
+	set(&l.LabelValueBytes, int(c.LabelValueBytes))
+	set(&l.Requests, c.Requests)
+	set(&l.Connections, c.Connections)
+	return l
+}
+
+// NamedListener is one listener of the receivers, with its place in the file.
+type NamedListener struct {
+	Name, Path string // as in logs, and below receivers
+	*Listener
+}
+
+// Listeners returns the configured listeners in display order.
+func (c *Receivers) Listeners() []NamedListener {
+	var all []NamedListener
+	if c.RemoteWrite != nil {
+		all = append(all, NamedListener{"remote_write", "remote_write", &c.RemoteWrite.Listener})
+	}
+	if c.Pushgateway != nil {
+		all = append(all, NamedListener{PushgatewayName, PushgatewayName, &c.Pushgateway.Listener})
+	}
+	if c.Import != nil {
+		all = append(all, NamedListener{"import", "import", &c.Import.Listener})
+	}
+	if c.OTLP != nil && c.OTLP.HTTP != nil {
+		all = append(all, NamedListener{"otlp_http", "otlp.http", c.OTLP.HTTP})
+	}
+	if c.OTLP != nil && c.OTLP.GRPC != nil {
+		all = append(all, NamedListener{"otlp_grpc", "otlp.grpc", c.OTLP.GRPC})
+	}
+	return all
+}
+
+// intakes returns the intake settings by their path below receivers.
+func (c *Receivers) intakes() map[string]*Intake {
+	all := map[string]*Intake{}
+	if c.RemoteWrite != nil {
+		all["remote_write"] = &c.RemoteWrite.Intake
+	}
+	if c.Pushgateway != nil {
+		all[PushgatewayName] = &c.Pushgateway.Intake
+	}
+	if c.Import != nil {
+		all["import"] = &c.Import.Intake
+	}
+	if c.OTLP != nil {
+		all["otlp"] = &c.OTLP.Intake
+	}
+	return all
+}
+
+// validate checks rules that the types cannot express. taken holds the addresses of other listeners.
+func (c *Receivers) validate(d *document, taken map[string]string) {
+	for _, l := range c.Listeners() {
+		l.validate(d, taken)
+	}
+	if c.OTLP != nil {
+		c.OTLP.validate(d)
+	}
+	if p := c.Pushgateway; p != nil && p.Interval < minInterval {
+		d.errorAt("receivers.pushgateway.interval", fmt.Sprintf("%s is shorter than the least interval, %s", p.Interval, minInterval), "")
+	}
+	for path, in := range c.intakes() {
+		in.validate(d, "receivers."+path)
+	}
+	for _, key := range d.keysIn("receivers") {
+		if n := d.value("receivers." + key); n != nil && n.Value == "" && len(n.Content) == 0 && n.ShortTag() == "!!null" {
+			d.errorAtKey("receivers."+key, "the receiver has no address to listen on", "write "+key+": {listen: \"127.0.0.1:PORT\"}, or remove the key")
+		}
+	}
+}
+
+func (l NamedListener) validate(d *document, taken map[string]string) {
+	at := "receivers." + l.Path
+	if l.Listen == "" {
+		d.errorAt(at, "the receiver has no address to listen on", `write listen: "127.0.0.1:`+l.usualPort()+`"`)
+		return
+	}
+	host, port, err := net.SplitHostPort(l.Listen)
+	if err != nil {
+		d.errorAt(at+".listen", fmt.Sprintf("%q is not host:port", l.Listen), `as in "127.0.0.1:`+l.usualPort()+`"`)
+		return
+	}
+	if other := taken[l.Listen]; other != "" && port != "0" {
+		d.errorAt(at+".listen", fmt.Sprintf("%s is already the address of %s", l.Listen, other), "give each listener a port of its own")
+	}
+	taken[l.Listen] = at
+	switch {
+	case receivers.LoopbackHost(host) || l.WebConfigFile != "":
+	case l.InsecureListen:
+		d.warnAt(at+".insecure_listen", fmt.Sprintf("whoever reaches %s can write any series", l.Listen), "give web_config_file, with TLS and users")
+	default:
+		d.errorAt(at+".listen", fmt.Sprintf("%q can be reached from other hosts, and there is no web_config_file with TLS and users", l.Listen),
+			"listen on 127.0.0.1, give web_config_file, or write insecure_listen: true")
+	}
+}
+
+// usualPort returns the port that senders of the protocol use by default.
+func (l NamedListener) usualPort() string {
+	switch l.Name {
+	case "otlp_http":
+		return "4318"
+	case "otlp_grpc":
+		return "4317"
+	case PushgatewayName:
+		return "9091"
+	case "import":
+		return "9466"
+	}
+	return "9465"
+}
+
+func (c *Intake) validate(d *document, path string) {
+	for i, r := range c.MetricRelabelConfigs {
+		at := fmt.Sprintf("%s.metric_relabel_configs[%d]", path, i)
+		if r == nil {
+			d.errorAt(at, "the rule is empty", "")
+		} else if err := r.Validate(model.UTF8Validation); err != nil {
+			d.errorAt(at, err.Error(), "")
+		}
+	}
+	l := c.Limits
+	for key, n := range map[string]int{
+		"series": l.Series, "samples": l.Samples, "active_series": l.ActiveSeries, "labels": l.Labels, "requests": l.Requests, "connections": l.Connections,
+	} {
+		if n < 0 {
+			d.errorAt(path+".limits."+key, "must not be negative", "0 stands for the default")
+		}
+	}
+	if full := l.WithDefaults(); full.MemoryBytes < 2*full.DecodedBytes {
+		d.errorAt(path+".limits.memory_bytes", fmt.Sprintf("%s leave no room for a request of decoded_bytes (%s)", remoteconfig.Bytes(full.MemoryBytes), remoteconfig.Bytes(full.DecodedBytes)),
+			"give memory_bytes at least twice as much")
+	}
+}

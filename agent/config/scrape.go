@@ -1,0 +1,313 @@
+package config
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"path/filepath"
+	"reflect"
+	"regexp"
+	"slices"
+	"strings"
+
+	"go.yaml.in/yaml/v4"
+
+	"hwsagent/redact"
+)
+
+// ScrapeConfig is one entry of scrape_configs in force, for people. The scraper defines its keys.
+type ScrapeConfig struct{ shown *yaml.Node }
+
+// MarshalYAML writes the entry without its secrets.
+func (c ScrapeConfig) MarshalYAML() (any, error) { return c.shown, nil }
+
+// scrapeGlobals are the keys of global that concern only scraping, as in Prometheus. The scraper checks them and passes
+// them to each job.
+type scrapeGlobals struct {
+	ScrapeProtocols                []string `yaml:"scrape_protocols,omitempty"`
+	BodySizeLimit                  string   `yaml:"body_size_limit,omitempty"`
+	SampleLimit                    uint     `yaml:"sample_limit,omitempty"`
+	TargetLimit                    uint     `yaml:"target_limit,omitempty"`
+	LabelLimit                     uint     `yaml:"label_limit,omitempty"`
+	LabelNameLengthLimit           uint     `yaml:"label_name_length_limit,omitempty"`
+	LabelValueLengthLimit          uint     `yaml:"label_value_length_limit,omitempty"`
+	KeepDroppedTargets             uint     `yaml:"keep_dropped_targets,omitempty"`
+	MetricNameValidationScheme     string   `yaml:"metric_name_validation_scheme,omitempty"`
+	MetricNameEscapingScheme       string   `yaml:"metric_name_escaping_scheme,omitempty"`
+	ScrapeNativeHistograms         bool     `yaml:"scrape_native_histograms,omitempty"`
+	ConvertClassicHistogramsToNHCB bool     `yaml:"convert_classic_histograms_to_nhcb,omitempty"`
+	AlwaysScrapeClassicHistograms  bool     `yaml:"always_scrape_classic_histograms,omitempty"`
+	ExtraScrapeMetrics             bool     `yaml:"extra_scrape_metrics,omitempty"`
+	ScrapeFailureLogFile           string   `yaml:"scrape_failure_log_file,omitempty"`
+}
+
+// scrapeKinds are the keys that say where a job's targets come from.
+var scrapeKinds = []string{"static_configs", "file_sd_configs", "http_sd_configs", "dns_sd_configs", "kubernetes_sd_configs"}
+
+// scrapeEntry is one scrape configuration, with the file that holds it.
+type scrapeEntry struct {
+	in   *document
+	path string // in that file
+	dir  string
+}
+
+// scrapeEntries returns every scrape configuration: those of d, and those in the files that scrape_config_files names,
+// which it reads. It adds mistakes in such a file to d.
+func (c *Config) scrapeEntries(d *document, x *expander) []scrapeEntry {
+	entries := entriesOf(d, c.Dir)
+	for i, pattern := range c.ScrapeConfigFiles {
+		at := fmt.Sprintf("scrape_config_files[%d]", i)
+		if !filePattern.MatchString(pattern) {
+			d.errorAt(at, fmt.Sprintf("%q is not a valid file pattern", pattern), "a * may stand in the last part only")
+			continue
+		}
+		path := pattern
+		if !filepath.IsAbs(path) {
+			path = filepath.Join(c.Dir, path)
+		}
+		files, err := filepath.Glob(path)
+		if err != nil {
+			d.errorAt(at, err.Error(), "")
+			continue
+		}
+		if len(files) == 0 {
+			d.warnAt(at, fmt.Sprintf("no file matches %q", pattern), "the agent looks for files at a start and at a reload")
+		}
+		for _, name := range files {
+			entries = append(entries, d.scrapeFile(at, name, x)...)
+		}
+	}
+	return entries
+}
+
+// filePattern is Prometheus' own pattern for such paths.
+var filePattern = regexp.MustCompile(`^[^*]*(\*[^/]*)?$`)
+
+// scrapeFile reads one file named by the value at at.
+func (d *document) scrapeFile(at, name string, x *expander) []scrapeEntry {
+	text, err := readAtMost(name, maxBytes)
+	if err != nil {
+		d.errorAt(at, err.Error(), "")
+		return nil
+	}
+	inner, err := parse(name, text)
+	d.inner = append(d.inner, inner)
+	if err != nil || inner.root == nil {
+		return nil
+	}
+	own := *x
+	own.dir = filepath.Dir(name)
+	own.expand(inner)
+	for i := 0; i+1 < len(inner.root.Content); i += 2 {
+		if key := inner.root.Content[i]; key.Value != "scrape_configs" {
+			inner.add(key.Line, key.Column, "", fmt.Sprintf("unknown key %q", key.Value), "such a file has scrape_configs: and nothing else")
+		}
+	}
+	return entriesOf(inner, own.dir)
+}
+
+func entriesOf(d *document, dir string) []scrapeEntry {
+	list := d.value("scrape_configs")
+	if list == nil || list.ShortTag() == "!!null" {
+		return nil
+	}
+	if list.Kind != yaml.SequenceNode {
+		d.errorAt("scrape_configs", "want a list, got "+d.got("scrape_configs", list), `begin each entry with "- "`)
+		return nil
+	}
+	entries := make([]scrapeEntry, len(list.Content))
+	for i := range list.Content {
+		entries[i] = scrapeEntry{d, fmt.Sprintf("scrape_configs[%d]", i), dir}
+	}
+	return entries
+}
+
+// decodeScrape checks all scrape configurations and makes jobs from them.
+func (c *Config) decodeScrape(d *document, x *expander) {
+	entries := c.scrapeEntries(d, x)
+	if len(entries) > 0 && !canScrape {
+		entries[0].in.errorAtKey("scrape_configs", "this build of the agent cannot scrape", "it was built with -tags minimal; use the usual one, or remove the key")
+		return
+	}
+	jobs := map[string]scrapeEntry{}
+	src := scrapeSource{Global: c.scrapeGlobal(d)}
+	if c.Global.ScrapeTimeout > c.Global.ScrapeInterval || d.wrongBelow("global") {
+		src.Global = anyGlobal // otherwise every job would repeat the mistake
+	}
+	for _, e := range entries {
+		n := e.in.value(e.path)
+		if n.Kind != yaml.MappingNode {
+			e.in.errorAt(e.path, "want a mapping (lines of key: value), got "+e.in.got(e.path, n), "a job needs at least job_name and static_configs")
+			continue
+		}
+		if name := e.in.value(e.path + ".job_name"); name != nil && name.Kind == yaml.ScalarNode {
+			if first, taken := jobs[name.Value]; taken {
+				where := first.in.cite(first.path)
+				if where == first.path {
+					where += " in " + first.in.name
+				}
+				e.in.errorAt(e.path+".job_name", fmt.Sprintf("the name %q is already used by %s", name.Value, where), "give each job a name of its own")
+			}
+			jobs[name.Value] = e
+		}
+		theirs, own := e.split(n)
+		src.Entries = append(src.Entries, scrapeText{entry: e, node: theirs, Text: e.in.flowText(theirs), Dir: e.dir, MaxSeries: own.MaxSeries})
+	}
+	c.hideGivenScrape(entries)
+	src.Hidden = c.scrapeHidden
+	c.scrape = parseScrape(d, src)
+	if c.scrape == nil {
+		return
+	}
+	if err := c.showScrape(d); err != nil {
+		d.errorAt("scrape_configs", err.Error(), "")
+	}
+}
+
+// showScrape prepares the jobs for showing the configuration in force.
+func (c *Config) showScrape(d *document) error {
+	text, err := c.scrape.YAML()
+	if err != nil {
+		return fmt.Errorf("write scrape_configs: %w", err)
+	}
+	var list yaml.Node
+	if err := yaml.Load(text, &list); err != nil {
+		return fmt.Errorf("write scrape_configs: %w", err)
+	}
+	for i, n := range list.Content[0].Content {
+		maskTree(d, "scrape_configs[0]", n)
+		cutTree(c.scrapeHidden, n)
+		if limit, _ := c.scrape.MaxSeries(c.scrape.Names()[i]); limit > 0 {
+			var own yaml.Node
+			if err := own.Encode(map[string]scrapeOwn{"hwsagent": {limit}}); err != nil {
+				return fmt.Errorf("write scrape_configs: %w", err)
+			}
+			n.Content = append(n.Content, own.Content...)
+		}
+		c.ScrapeConfigs = append(c.ScrapeConfigs, ScrapeConfig{n})
+	}
+	return nil
+}
+
+// scrapeOwn holds the agent's own settings in an entry, below the key hwsagent.
+type scrapeOwn struct {
+	MaxSeries int `yaml:"max_series"` // that the job may have at a time; 0: no limit
+}
+
+// split separates Prometheus' settings in the entry from the agent's own. Unsupported kinds of discovery are mistakes,
+// and part of neither.
+func (e scrapeEntry) split(n *yaml.Node) (*yaml.Node, scrapeOwn) {
+	known := *n
+	known.Content = nil
+	var own scrapeOwn
+	for i := 0; i+1 < len(n.Content); i += 2 {
+		key := n.Content[i]
+		if key.Value == "hwsagent" {
+			e.in.addLoadErrors(n.Content[i+1].Load(&own, yaml.WithKnownFields()))
+			if own.MaxSeries < 0 {
+				e.in.errorAt(e.path+".hwsagent.max_series", "must not be negative", "0 stands for no limit")
+			}
+			continue
+		}
+		kind, discovers := strings.CutSuffix(key.Value, "_sd_configs")
+		if discovers && !slices.Contains(scrapeKinds, key.Value) {
+			e.in.add(key.Line, key.Column, e.path, fmt.Sprintf("discovery by %s is not built into this agent", kind),
+				"there are "+strings.Join(scrapeKinds, ", ")+": have its targets written to a file, or answered over HTTP")
+			continue
+		}
+		known.Content = append(known.Content, n.Content[i], n.Content[i+1])
+	}
+	return &known, own
+}
+
+// scrapeGlobal returns the settings that jobs take from global: those of the file that concern scraping, with the
+// agent's own defaults.
+func (c *Config) scrapeGlobal(d *document) string {
+	ours := map[string]bool{"scrape_interval": true, "scrape_timeout": true}
+	for _, f := range yamlFields(reflect.TypeFor[scrapeGlobals]()) {
+		ours[f.key] = true
+	}
+	text := fmt.Sprintf(`{scrape_interval: %s, scrape_timeout: %s`, c.Global.ScrapeInterval, c.Global.ScrapeTimeout)
+	if n := d.value("global"); n != nil && n.Kind == yaml.MappingNode {
+		rest := *n
+		rest.Content = nil
+		for i := 0; i+1 < len(n.Content); i += 2 {
+			if key := n.Content[i].Value; ours[key] && !strings.HasPrefix(key, "scrape_interval") && key != "scrape_timeout" {
+				rest.Content = append(rest.Content, n.Content[i], n.Content[i+1])
+			}
+		}
+		if len(rest.Content) > 0 {
+			inner := strings.TrimLeft(d.flowText(&rest), "\n")
+			breaks := strings.Repeat("\n", rest.Content[0].Line-1)
+			return text + "," + breaks + strings.TrimLeft(strings.TrimPrefix(inner, "{"), "\n")
+		}
+	}
+	return text + "}"
+}
+
+// scrapeSource and scrapeText are the input of parseScrape; they mirror the scraper's types of these names.
+type (
+	scrapeSource struct {
+		Global  string
+		Hidden  *redact.Secrets // texts that must never be shown
+		Entries []scrapeText
+	}
+	scrapeText struct {
+		entry     scrapeEntry
+		node      *yaml.Node // the source of Text
+		Text, Dir string
+		MaxSeries int
+	}
+)
+
+// allFailed returns the mistakes found so far in d, and in the files that it names, as one error, or nil.
+func (d *document) allFailed() error {
+	var all []Error
+	for _, one := range append([]*document{d}, d.inner...) {
+		var many *Errors
+		if errors.As(one.failed(), &many) {
+			all = append(all, many.Errors...)
+		}
+	}
+	if len(all) == 0 {
+		return nil
+	}
+	return &Errors{Errors: all}
+}
+
+// wrongBelow reports whether a mistake is known at path or below it.
+func (d *document) wrongBelow(path string) bool {
+	return slices.ContainsFunc(d.errs, func(e Error) bool {
+		return e.Path == path || strings.HasPrefix(e.Path, path+".")
+	})
+}
+
+// ScrapeJobs are checked scrape configurations. They do not change; their methods may be called from several goroutines.
+type ScrapeJobs interface {
+	// Names returns the names of the jobs, in the order of the configuration.
+	Names() []string
+	// MaxSeries returns how many series the named job may have at a time; 0: no limit. known says whether the job exists.
+	MaxSeries(job string) (limit int, known bool)
+	// Same reports whether the named job is the same in other, or missing in one of the two.
+	Same(other ScrapeJobs, job string) bool
+	// YAML returns the list with defaults filled in and secrets hidden.
+	YAML() ([]byte, error)
+	// Check reports jobs that cannot work with the files that they name.
+	Check() error
+	// Lookable returns the jobs whose targets Look can resolve.
+	Lookable() []string
+	// Look resolves the targets of the named job once, and scrapes none of them.
+	Look(ctx context.Context, job string) Looked
+	// Files returns the files from which jobs read credentials and certificates.
+	Files() []NamedFile
+}
+
+// Looked is the outcome of resolving the targets of a scrape job once; it mirrors the scraper's own type Looked.
+type Looked struct {
+	Found   int    // targets
+	Kept    int    // targets that relabel_configs keep
+	Problem string // why the targets cannot be resolved, without secrets; "" if they can
+}
+
+// ScrapeJobs returns the scrape jobs of all files; nil in a build that cannot scrape.
+func (c *Config) ScrapeJobs() ScrapeJobs { return c.scrape }

@@ -1,0 +1,83 @@
+package queue
+
+import "fmt"
+
+// Reason is the reason for a final outcome other than an ordinary delivery with a 2xx.
+type Reason uint8
+
+// The reasons. Their order is part of the savepoint format: append only.
+const (
+	Budget      Reason = iota // dropped for the disk budget, for max_backlog or with an expired orphan queue
+	TooOld                    // older than queue_config.sample_age_limit
+	Rejected                  // refused by the receiver; kept as a dead letter
+	Unconfirmed               // a refused batch whose bad samples could not be isolated within the limit
+	Resent                    // sent before a crash and later found stored: delivered, not lost
+	Damage                    // its page of the log is unreadable
+	PowerCut                  // acknowledged within the sync interval before a power cut
+	Future                    // ahead of the target's own clock by more than future_limit
+	Unsupported               // a kind of sample that the protocol or the target's settings exclude
+	Skipped                   // dropped by hwsagent targets skip
+	NoTenant                  // the target has tenants, but the sample has none and there is no default
+
+	NumReasons // the number of reasons; not a reason
+)
+
+// String is the reason as metrics, JSON and the status page spell it.
+func (r Reason) String() string {
+	names := [NumReasons]string{"budget", "too_old", "rejected", "unconfirmed", "resent", "damage", "power_cut", "future", "unsupported", "skipped", "no_tenant"}
+	if r >= NumReasons {
+		return fmt.Sprintf("reason(%d)", uint8(r))
+	}
+	return names[r]
+}
+
+// Outcome counts the final outcomes of samples. The zero Outcome is empty.
+type Outcome struct {
+	Delivered uint64             // answered by a 2xx
+	Filtered  uint64             // removed by write_relabel_configs
+	Dropped   [NumReasons]uint64 // by Reason
+}
+
+// Add adds p to o.
+func (o *Outcome) Add(p Outcome) {
+	o.Delivered += p.Delivered
+	o.Filtered += p.Filtered
+	for r, n := range p.Dropped {
+		o.Dropped[r] += n
+	}
+}
+
+// Sum is the number of samples that o accounts for.
+func (o Outcome) Sum() uint64 {
+	n := o.Delivered + o.Filtered
+	for _, d := range o.Dropped {
+		n += d
+	}
+	return n
+}
+
+// Lost is the number of samples that the receiver does not have: all drops except Resent.
+func (o Outcome) Lost() uint64 {
+	var n uint64
+	for r, d := range o.Dropped {
+		if Reason(r) != Resent {
+			n += d
+		}
+	}
+	return n
+}
+
+// Ledger is the account of one target, in samples (floats and histograms, including stale
+// markers), since the target began.
+//
+// Invariant: Appended = Outcome.Sum() + Pending. This is a real check: Pending is the
+// total at the head of the log minus the total at the savepoint, both from commit
+// records, while the sender counts the outcomes.
+type Ledger struct {
+	Appended uint64 // committed to the log since this target began
+	Outcome
+	Pending uint64 // in the log, without a final outcome yet
+}
+
+// Balanced reports whether the ledger adds up.
+func (l Ledger) Balanced() bool { return l.Appended == l.Sum()+l.Pending }

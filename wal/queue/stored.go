@@ -1,0 +1,101 @@
+package queue
+
+import (
+	"encoding/binary"
+	"errors"
+	"math"
+	"time"
+
+	"hwsagent/wal/internal/segment"
+)
+
+const (
+	// MaxControl bounds [Savepoint.Control], in bytes.
+	MaxControl = 2048
+
+	maxOrphan = uint64(math.MaxInt64 / time.Millisecond)
+)
+
+// Stored is the content of a target's record.
+type Stored struct {
+	LastOpen int64 // last time as a non-orphan, milliseconds since the epoch; for display only
+	Savepoint
+
+	// Orphan is the time for which the log was open while the target was an orphan, milliseconds.
+	Orphan int64
+
+	// Paused is the time since which sending is paused, milliseconds since the epoch; 0: not paused.
+	Paused int64
+}
+
+// PausedSince is the time since which sending is paused; zero if it is not.
+func (st *Stored) PausedSince() time.Time {
+	if st.Paused == 0 {
+		return time.Time{}
+	}
+	return time.UnixMilli(st.Paused)
+}
+
+// AppendSavepoint appends the body of a target's record. With MaxRanges ranges it is smaller than savefile.MaxBody.
+func AppendSavepoint(b []byte, st Stored) []byte {
+	b = binary.AppendVarint(b, st.LastOpen)
+	b = segment.AppendMark(b, st.Start)
+	b = segment.AppendMark(b, st.High)
+	b = binary.AppendUvarint(b, uint64(st.Shards))
+	b = binary.AppendUvarint(b, uint64(len(st.Done)))
+	for _, r := range st.Done {
+		b = segment.AppendMark(segment.AppendMark(b, r.From), r.To)
+		b = binary.AppendUvarint(segment.AppendMark(b, r.High), uint64(r.Shards))
+	}
+	b = binary.AppendUvarint(b, st.Outcome.Delivered)
+	b = binary.AppendUvarint(b, st.Outcome.Filtered)
+	b = binary.AppendUvarint(b, uint64(len(st.Outcome.Dropped)))
+	for _, n := range st.Outcome.Dropped {
+		b = binary.AppendUvarint(b, n)
+	}
+	b = binary.AppendUvarint(b, uint64(st.Orphan))
+	b = binary.AppendVarint(b, st.Paused)
+	return append(binary.AppendUvarint(b, uint64(len(st.Control))), st.Control...)
+}
+
+// DecodeSavepoint is the inverse of AppendSavepoint.
+func DecodeSavepoint(body []byte) (Stored, error) {
+	d := segment.Decoder{B: body}
+	st := Stored{LastOpen: d.Varint()}
+	st.Start = d.Mark()
+	st.High = d.Mark()
+	st.Shards = shards(&d)
+	for n := d.Uvarint(); n > 0 && d.Err == nil; n-- {
+		st.Done = append(st.Done, Range{From: d.Mark(), To: d.Mark(), High: d.Mark(), Shards: shards(&d)})
+	}
+	if n := len(st.Done); n > 0 {
+		st.Done[n-1].High, st.Done[n-1].Shards = segment.Mark{}, 0 // st.High applies after the last range
+	}
+	st.Outcome.Delivered = d.Uvarint()
+	st.Outcome.Filtered = d.Uvarint()
+	reasons := d.Uvarint()
+	for i := uint64(0); i < reasons && d.Err == nil; i++ {
+		// A reason that a newer build added counts as the last one, so that the ledger
+		// still adds up.
+		st.Outcome.Dropped[min(i, uint64(NumReasons)-1)] += d.Uvarint()
+	}
+	st.Orphan = int64(min(d.Uvarint(), maxOrphan))
+	st.Paused = d.Varint()
+	st.Control = []byte(d.Text())
+	if len(st.Control) == 0 {
+		st.Control = nil
+	}
+	if err := d.End(); err != nil {
+		return Stored{}, err
+	}
+	at := st.Start
+	for _, r := range st.Done {
+		if r.From.Commit < at.Commit || r.To.Commit < r.From.Commit || r.From.Total < at.Total || r.To.Total < r.From.Total {
+			return Stored{}, errors.New("ranges out of order")
+		}
+		at = r.To
+	}
+	return st, nil
+}
+
+func shards(d *segment.Decoder) int { return int(min(d.Uvarint(), 1<<16)) }
