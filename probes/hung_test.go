@@ -38,3 +38,39 @@ func TestRemovedWhileHung(t *testing.T) {
 		}
 	})
 }
+
+// TestRemovedAfterTheEnd: a reload that ends after the runner closes no probe again, and leaves no goroutine behind that
+// waits for a hanging round which was waited for already.
+func TestRemovedAfterTheEnd(t *testing.T) {
+	for name, hangs := range map[string]bool{"hanging": true, "idle": false} {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				release := make(chan struct{})
+				p := &probeFunc{f: func(context.Context, int, *Round) error {
+					if hangs {
+						<-release
+					}
+					return nil
+				}}
+				r := NewRunner(&recorder{}, slog.New(slog.DiscardHandler))
+				r.Apply([]Spec{spec("p", p)})
+				ctx, cancel := context.WithCancel(t.Context())
+				done := make(chan error, 1)
+				go func() { done <- r.Run(ctx) }()
+				for want := map[bool]string{true: "hung", false: "ok"}[hangs]; r.Status()[0].State != want; {
+					time.Sleep(time.Second)
+				}
+				cancel()
+				if err := <-done; err != nil {
+					t.Error(err)
+				}
+				r.Apply(nil)
+				close(release)
+				synctest.Wait()
+				if p.closed != 1 {
+					t.Errorf("it was closed %d times", p.closed)
+				}
+			})
+		})
+	}
+}

@@ -59,7 +59,7 @@ type loop struct {
 
 	hung <-chan result // result of a round that outlived its deadline; nil if none
 
-	cancel context.CancelFunc
+	cancel context.CancelFunc // nil before the loop is started and after it is stopped
 	done   chan struct{} // closed when run has returned
 
 	mu     sync.Mutex
@@ -225,12 +225,14 @@ func (l *loop) finish(ctx context.Context, start time.Time, res result) {
 // part returns the probe's name in the list of the program's parts.
 func (l *loop) part() string { return fmt.Sprintf("probe %q", l.spec.Name) }
 
-// stop ends the loop and waits for it; it leaves a hanging round behind, and closes the probe when that returns.
+// stop ends the loop and waits for it; it leaves a hanging round behind, and closes the probe when that returns. It does
+// nothing if the loop never began or is stopped already: a reload may end after the runner.
 func (l *loop) stop() {
 	if l.cancel == nil {
-		return // never started
+		return
 	}
 	l.cancel()
+	l.cancel = nil
 	<-l.done
 	if l.hung == nil {
 		watchdog.Do(context.Background(), l.part(), func(context.Context) { l.closeProbe() })
