@@ -35,8 +35,8 @@ run: build ## the demo: mutual TLS, bearer token, an outage, nothing lost
 # -p 3: on two cores, one of three packages waits for something.
 test: build ## everything that needs no other program; what is skipped says why
 	@mkdir -p .cache
-	$(GO) test -vet=all -coverpkg ./wal,./wal/queue,./wal/internal/disk,./wal/internal/savefile,./wal/internal/segment -coverprofile .cache/wal.cover ./wal ./wal/queue ./wal/internal/disk ./wal/internal/savefile ./wal/internal/segment & wal=$$!; others=0; \
-		$(GO) test -vet=all -p 3 ./remotewrite $$($(GO) list ./... | grep -vx hwsagent/wal) || others=$$?; \
+	$(GO) test -vet=all -timeout 20m -coverpkg ./wal,./wal/queue,./wal/internal/disk,./wal/internal/savefile,./wal/internal/segment -coverprofile .cache/wal.cover ./wal ./wal/queue ./wal/internal/disk ./wal/internal/savefile ./wal/internal/segment & wal=$$!; others=0; \
+		$(GO) test -vet=all -timeout 20m -p 3 ./remotewrite $$($(GO) list ./... | grep -vx hwsagent/wal) || others=$$?; \
 		wait $$wal && exit $$others
 
 WAL_SOURCES := $(wildcard wal/*.go wal/queue/*.go wal/internal/*/*.go)

@@ -120,6 +120,9 @@ func TestEncodings(t *testing.T) {
 // A body that decompresses to far more than it is costs no more memory than the bound, and
 // nothing of it is stored.
 func TestBombs(t *testing.T) {
+	if testing.Short() {
+		t.Skip("left out with -short: one goroutine, of which the race detector has nothing to say")
+	}
 	zeros := make([]byte, 256<<20)
 	claims := func(n uint64, rest ...byte) []byte { // a block of snappy that claims n bytes
 		var b []byte

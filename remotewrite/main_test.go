@@ -18,6 +18,18 @@ func TestMain(m *testing.M) {
 	goleak.VerifyTestMain(m)
 }
 
+// sparse reports whether a test of a cross product leaves out its nth cell. Under the race detector, which sees the same
+// goroutines in each cell, one of seven runs: no dimension has seven values, so each value is among these cells.
+func sparse(n int) bool { return testing.Short() && n%7 != 0 }
+
+// seedsOf returns how many seeds of n a test runs: under the race detector one.
+func seedsOf(n uint64) uint64 {
+	if testing.Short() {
+		return 1
+	}
+	return n
+}
+
 // memoryDir returns an empty directory, in memory where the system has such a file system: only the disk's time is not
 // virtual.
 func memoryDir(t *testing.T) string {

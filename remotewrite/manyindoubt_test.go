@@ -13,7 +13,11 @@ import (
 // limited number of requests resolves them, and soon, at a receiver like Prometheus, with and without an out-of-order
 // window.
 func TestLongLogInDoubt(t *testing.T) {
-	const series, rounds, shards = 2000, 260, config.MaxShards
+	const series, shards = 2000, config.MaxShards
+	rounds := 260
+	if testing.Short() {
+		rounds = 60 // the race detector sees the same goroutines
+	}
 	for _, window := range []bool{false, true} {
 		for _, stored := range []int{0, rounds / 2, rounds} {
 			if testing.Short() && (window || stored != 0) {

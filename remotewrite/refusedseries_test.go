@@ -32,10 +32,14 @@ func (c seriesLimit) bad(series string) bool {
 // TestSeriesRefusedForEver: a receiver that always refuses some series soon gets every sample of the others, whatever
 // its words are and whatever it does with the good part of a request, at the cost of few requests.
 func TestSeriesRefusedForEver(t *testing.T) {
+	cells := 0
 	for _, percent := range []uint32{1, 5, 30} {
 		for _, words := range []string{"bad request", "per-user series limit of 1400 exceeded", "label name too long"} {
 			for _, keeps := range []bool{false, true} {
 				for _, backlog := range []int{0, 10} {
+					if cells++; sparse(cells) {
+						continue
+					}
 					c := seriesLimit{percent, words, keeps, backlog}
 					t.Run(c.String(), func(t *testing.T) { synctest.Test(t, c.run) })
 				}

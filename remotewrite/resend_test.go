@@ -32,7 +32,7 @@ func TestCrashAtReceiverWithoutOutOfOrderWindow(t *testing.T) {
 		{name: "takes any order", series: 500, backlog: 200, any: true},
 	} {
 		t.Run(c.name, func(t *testing.T) {
-			for seed := range uint64(6) {
+			for seed := range seedsOf(6) {
 				synctest.Test(t, func(t *testing.T) {
 					rnd := rand.New(rand.NewPCG(seed, 7))
 					r := newRig(t, &fakeReceiver{keepsGood: c.keeps, anyOrder: c.any, latency: 7 * time.Millisecond})

@@ -95,6 +95,10 @@ func TestStartAtReceiverThatRefusesEmptyAndLate(t *testing.T) {
 // beginning and the end of the samples sent again at once, and between. No good sample counts as stored.
 func TestBadSamplesDoNotMakeOthersPassForStored(t *testing.T) {
 	const series, rounds = 60, 12
+	step := 7
+	if testing.Short() {
+		step = 49
+	}
 	for name, bad := range map[string]func(i, j int) bool{ // in round i, of series j
 		"the last of a round":           func(i, j int) bool { return i == 4 && j == series-1 },
 		"the last three":                func(i, j int) bool { return i == 4 && j >= series-3 },
@@ -103,7 +107,7 @@ func TestBadSamplesDoNotMakeOthersPassForStored(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			missed := 0
-			for stored := 0; stored <= rounds*series; stored += 7 {
+			for stored := 0; stored <= rounds*series; stored += step {
 				synctest.Test(t, func(t *testing.T) {
 					to := &fakeReceiver{latency: time.Millisecond, stored: map[string][]smp{}, has: map[smp]bool{}}
 					r := newRig(t, to)

@@ -67,7 +67,7 @@ func dropped(t *testing.T, code int) {
 func TestRetryGapsNeverShrink(t *testing.T) {
 	for _, a := range []client.Answer{{Err: errDown}, {Status: 500}, {Status: 502, Text: "bad gateway"}, {Status: 503}, {Status: 504}, {Status: 599}} {
 		for shards := 1; shards <= 8; shards *= 8 {
-			for seed := range uint64(5) {
+			for seed := range seedsOf(5) {
 				t.Run(fmt.Sprintf("%s/%d shards/seed=%d", a, shards, seed), func(t *testing.T) {
 					synctest.Test(t, func(t *testing.T) { gaps(t, a, shards, seed) })
 				})

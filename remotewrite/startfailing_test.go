@@ -17,7 +17,7 @@ func TestStartWhereRequestsFailAndEmptyWritesAreRefused(t *testing.T) {
 	for _, status := range []int{0, 500, 503} {
 		for _, message := range []string{config.MessageV1, config.MessageV2} {
 			for _, anyOrder := range []bool{false, true} {
-				for seed := range uint64(6) {
+				for seed := range seedsOf(6) {
 					t.Run(fmt.Sprintf("%d %s anyOrder=%t seed=%d", status, message, anyOrder, seed), func(t *testing.T) {
 						synctest.Test(t, func(t *testing.T) {
 							dice, failed, fails := rand.New(rand.NewPCG(seed, 107)), 0, false

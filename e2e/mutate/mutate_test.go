@@ -61,6 +61,9 @@ func kinds() map[string][]Kind {
 // The same numbers make the same script, other numbers mostly another one, and no script takes
 // much memory.
 func TestKindsAreRepeatable(t *testing.T) {
+	if testing.Short() {
+		t.Skip("left out with -short: one goroutine, of which the race detector has nothing to say")
+	}
 	const most = 8 << 20
 	for class, all := range kinds() {
 		names := map[string]bool{}

@@ -39,10 +39,13 @@ func TestReplant(t *testing.T) {
 	}
 	all := mistakes(t)
 	began := time.Now()
-	if !t.Run("without", func(t *testing.T) { withoutMistakes(t, all, tier == "all") }) {
-		t.Fatal("the tests must be green before a mistake can turn them red")
+	// HWSAGENT_REPLANT_GREEN says that make test has just shown it of the same tree.
+	if os.Getenv("HWSAGENT_REPLANT_GREEN") == "" {
+		if !t.Run("without", func(t *testing.T) { withoutMistakes(t, all, tier == "all") }) {
+			t.Fatal("the tests must be green before a mistake can turn them red")
+		}
+		fmt.Printf("green without any mistake: %.0f s\n\n", time.Since(began).Seconds())
 	}
-	fmt.Printf("green without any mistake: %.0f s\n\n", time.Since(began).Seconds())
 
 	var mu sync.Mutex
 	var table []row

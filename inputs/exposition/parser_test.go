@@ -125,6 +125,9 @@ func within(t *testing.T, most time.Duration, f func()) {
 
 // Most of these bodies end Prometheus' parser: it never returns, or it panics.
 func TestHostileBodiesEndWithAnError(t *testing.T) {
+	if testing.Short() {
+		t.Skip("left out with -short: one goroutine, of which the race detector has nothing to say")
+	}
 	long := strings.Repeat("y", 17<<20)
 	for _, tc := range []struct {
 		name, contentType string
@@ -170,6 +173,9 @@ func TestHostileBodiesEndWithAnError(t *testing.T) {
 // Families without metrics have no entries. Prometheus' parser calls itself for each of those that follow
 // each other: the stack of the process overflows, which nothing can recover from.
 func TestManyFamiliesWithoutMetrics(t *testing.T) {
+	if testing.Short() {
+		t.Skip("left out with -short: one goroutine, of which the race detector has nothing to say")
+	}
 	one := family(t, "a", 1, 1, "x")
 	body := slices.Concat(one, make([]byte, 32<<20), one, make([]byte, 1000))
 	within(t, 20*time.Second, func() {

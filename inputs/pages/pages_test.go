@@ -11,6 +11,9 @@ import (
 
 // Whatever a buffer had room for, and in whatever pieces a page comes, it is read as it is, up to the limit.
 func TestPagesRead(t *testing.T) {
+	if testing.Short() {
+		t.Skip("left out with -short: one goroutine, of which the race detector has nothing to say")
+	}
 	broken := errors.New("broken")
 	text := func(n int) []byte {
 		b := make([]byte, n)
