@@ -60,7 +60,7 @@ type loop struct {
 	hung <-chan result // result of a round that outlived its deadline; nil if none
 
 	cancel context.CancelFunc // nil before the loop is started and after it is stopped
-	done   chan struct{} // closed when run has returned
+	done   chan struct{}      // closed when run has returned
 
 	mu     sync.Mutex
 	status Status

@@ -59,6 +59,9 @@ func TestSegmentEndsWhereSeriesComeAndGo(t *testing.T) {
 		{stay: 0, turn: 50, most: 300_000},
 		{stay: 2000, turn: 0, most: math.MaxInt64},
 	} {
+		if testing.Short() && c.stay > 0 {
+			continue // two million samples of the same for the race detector
+		}
 		synctest.Test(t, func(t *testing.T) {
 			o := memOptions(t, newMemDir(), newMemDir())
 			o.SegmentBytes = 100_000

@@ -109,6 +109,9 @@ const axePage = `<!DOCTYPE html><html lang="en"><head><title>axe</title></head><
 
 // Axe finds nothing on the page in any of the statuses, in both widths, light and dark.
 func TestAxe(t *testing.T) {
+	if testing.Short() {
+		t.Skip("left out with -short: the other tests of Chromium load the same pages")
+	}
 	browser, axe := chromium(t), axeScript(t)
 	h := map[string]http.Handler{}
 	for _, name := range statuses {

@@ -316,6 +316,9 @@ func hostileValues() []string {
 
 // TestHostileLabels: a label's value, whatever is in it, does not change what a text is read as.
 func TestHostileLabels(t *testing.T) {
+	if testing.Short() {
+		t.Skip("left out with -short: one goroutine, of which the race detector has nothing to say")
+	}
 	values, texts := hostileValues(), realTexts()
 	for name, table := range tables() {
 		for _, r := range table {

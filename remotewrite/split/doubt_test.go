@@ -11,6 +11,9 @@ import (
 // bounded by the number of full-size requests, and work and memory are proportional to the samples, whatever the number of
 // samples per series.
 func TestManySamplesInDoubt(t *testing.T) {
+	if testing.Short() {
+		t.Skip("left out with -short: one goroutine, of which the race detector has nothing to say")
+	}
 	const series, limit = 1000, 2000
 	for _, partitions := range []int{1, 16} {
 		for _, window := range []bool{false, true} {

@@ -13,6 +13,9 @@ import (
 // If each process was killed in the first round, after it delivered the good samples of that round, it is at most one of 2,000: the late samples left of it are no evidence for the
 // other series.
 func TestSeriesOfAnotherSender(t *testing.T) {
+	if testing.Short() {
+		t.Skip("left out with -short: one goroutine, of which the race detector has nothing to say")
+	}
 	for _, c := range []struct {
 		series, partitions, late, beside, runs, most int
 		killed                                       bool // in the first round

@@ -242,6 +242,9 @@ func randomSamples(r *rand.Rand, all []*testSeries, n int) []sample {
 }
 
 func TestEncodeEqualsLibrary(t *testing.T) {
+	if testing.Short() {
+		t.Skip("left out with -short: one goroutine, of which the race detector has nothing to say")
+	}
 	seed := rand.Uint64()
 	t.Logf("seed %d", seed)
 	r := rand.New(rand.NewPCG(seed, 0))
