@@ -2,7 +2,6 @@ package agent
 
 import (
 	"context"
-	"errors"
 	"path/filepath"
 	"time"
 
@@ -23,34 +22,32 @@ func (a *Agent) openHistory() {
 
 // watchHistory adds a point a minute until ctx ends.
 func (a *Agent) watchHistory(ctx context.Context) {
-	tick := time.NewTicker(history.Every)
-	defer tick.Stop()
 	failing := false
-	for {
-		select {
-		case <-ctx.Done():
-			return
-		case <-tick.C:
-		}
-		err := a.notePoints()
+	a.history.Run(ctx, a.points, func(err error) {
 		if err != nil && !failing {
 			a.logger.Warn("Cannot save the figures for the page's plots; retrying each minute, and a stop of the process loses them", "err", err)
 		}
 		failing = err != nil
-	}
+	})
 }
 
-// notePoints adds a point for each target.
-func (a *Agent) notePoints() error {
+// points returns the present point of each target.
+func (a *Agent) points() map[string]history.Point {
 	s := a.Status()
-	var errs []error
+	points := make(map[string]history.Point)
 	for _, t := range s.Targets {
-		if t.State == web.StateOrphan {
-			continue
+		if t.State != web.StateOrphan {
+			points[t.Name] = history.Point{Time: s.Now, In: s.WAL.SamplesPerSec, Out: t.SentPerSec, Lag: t.LagSeconds, Backlog: float64(t.PendingBytes)}
 		}
-		errs = append(errs, a.history.Add(t.Name, history.Point{Time: s.Now, In: s.WAL.SamplesPerSec, Out: t.SentPerSec, Lag: t.LagSeconds, Backlog: float64(t.PendingBytes)}))
 	}
-	return errors.Join(append(errs, a.history.Prune(s.Now))...)
+	return points
+}
+
+// saveHistory writes the last points, after the log is closed, which matters more.
+func (a *Agent) saveHistory() {
+	if err := a.history.Write(); err != nil {
+		a.logger.Error("Cannot save the last figures for the page's plots", "err", err)
+	}
 }
 
 // figures returns a target's figures for the page.

@@ -139,6 +139,7 @@ func (a *Agent) run(ctx context.Context, stopping chan<- struct{}) error {
 	a.endEvents()
 	watchdog.Do(context.WithoutCancel(ctx), "closing the log", func(context.Context) { err = errors.Join(err, a.closeLog()) })
 	watchdog.Do(context.WithoutCancel(ctx), "saving the events", func(context.Context) { a.saveEvents() })
+	watchdog.Do(context.WithoutCancel(ctx), "saving the figures for plots", func(context.Context) { a.saveHistory() })
 	return err
 }
 

@@ -1,8 +1,10 @@
 // Package history keeps the figures of targets for a day, one point a minute, in files of a fixed size. The figures
-// serve plots only, so a power cut may take the last points, and damage costs the points that it hits.
+// serve plots only. So points are written each ten minutes: a kill or a power cut may take the last ones, and damage
+// costs the points that it hits.
 package history
 
 import (
+	"context"
 	"crypto/sha256"
 	"encoding/binary"
 	"encoding/hex"
@@ -20,10 +22,12 @@ import (
 	"time"
 )
 
-// Every is the distance between points; For is how long they are kept.
+// Every is the distance between points; For is how long they are kept. WriteEvery is the distance between writes: the
+// kernel writes whole pages, so each write of a point costs some 12 KiB of disk, whether it has one point or ten.
 const (
-	Every = time.Minute
-	For   = 24 * time.Hour
+	Every      = time.Minute
+	For        = 24 * time.Hour
+	WriteEvery = 10 * time.Minute
 )
 
 // A file is a ring of slots, one for each minute of a day. The slot of a point follows from its time, so
@@ -59,20 +63,26 @@ type slot struct {
 	in, out, lag, backlog float32
 }
 
-// Store holds the points of all targets. Safe for concurrent use; only Add and Prune wait for the disk.
+// ring holds the points of one target.
+type ring struct {
+	slots     [slots]slot
+	unwritten []int // places of the points that are in memory only
+}
+
+// Store holds the points of all targets. Safe for concurrent use; only Write and Prune wait for the disk.
 type Store struct {
 	dir string
 
 	disk sync.Mutex // held while a file is written or removed
 
-	mu      sync.Mutex // guards the fields below
-	targets map[string]*[slots]slot
+	mu      sync.Mutex       // guards the fields below
+	targets map[string]*ring // by the name of the file
 }
 
 // Open reads the points below dir, which need not exist. The error says which parts cannot be read; the store can be
 // used all the same.
 func Open(dir string) (*Store, error) {
-	s := &Store{dir: dir, targets: map[string]*[slots]slot{}}
+	s := &Store{dir: dir, targets: map[string]*ring{}}
 	entries, err := os.ReadDir(dir)
 	if errors.Is(err, fs.ErrNotExist) {
 		return s, nil
@@ -82,12 +92,12 @@ func Open(dir string) (*Store, error) {
 		if !ours(e.Name()) {
 			continue
 		}
-		ring, err := readRing(filepath.Join(dir, e.Name()))
+		r, err := readRing(filepath.Join(dir, e.Name()))
 		if err != nil {
 			errs = append(errs, err)
 			continue
 		}
-		s.targets[e.Name()] = ring
+		s.targets[e.Name()] = r
 	}
 	if err := errors.Join(errs...); err != nil {
 		return s, fmt.Errorf("read the history of targets: %w", err)
@@ -106,7 +116,7 @@ func nameOf(target string) string {
 
 func ours(name string) bool { return len(name) == 32+len(suffix) && strings.HasSuffix(name, suffix) }
 
-func readRing(path string) (ring *[slots]slot, err error) {
+func readRing(path string) (r *ring, err error) {
 	f, err := openFile(path, os.O_RDONLY)
 	if err != nil {
 		return nil, err
@@ -116,16 +126,16 @@ func readRing(path string) (ring *[slots]slot, err error) {
 	if err != nil {
 		return nil, err
 	}
-	ring = new([slots]slot)
+	r = new(ring)
 	for i := range slots {
 		if len(text) < (i+1)*slotSize {
 			break
 		}
 		if p, ok := decode(text[i*slotSize : (i+1)*slotSize]); ok && place(p.minute) == i {
-			ring[i] = p
+			r.slots[i] = p
 		}
 	}
-	return ring, nil
+	return r, nil
 }
 
 // openFile opens a regular file. It does not follow a symbolic link.
@@ -161,42 +171,107 @@ func decode(b []byte) (slot, bool) {
 	return slot{int64(minute), float(8), float(12), float(16), float(20)}, true
 }
 
-// Add stores a point of a target, replacing one of the same minute. After a disk error the point stays in memory until
-// the process ends.
-func (s *Store) Add(target string, p Point) error {
-	name, minute := nameOf(target), p.Time.Unix()/int64(Every/time.Second)
+// Run adds the points that note returns, by target, each minute until ctx ends. It writes them each ten minutes; after an
+// error, which failed gets, each minute. The caller writes the last ones, after everything that matters more than plots.
+func (s *Store) Run(ctx context.Context, note func() map[string]Point, failed func(error)) {
+	tick := time.NewTicker(Every)
+	defer tick.Stop()
+	written := time.Now()
+	for {
+		select {
+		case <-ctx.Done():
+			return
+		case <-tick.C:
+		}
+		for target, p := range note() {
+			s.Add(target, p)
+		}
+		now := time.Now()
+		err := s.Prune(now)
+		if now.Sub(written) >= WriteEvery {
+			if err = errors.Join(err, s.Write()); err == nil {
+				written = now
+			}
+		}
+		failed(err)
+	}
+}
+
+// Add stores a point of a target in memory, replacing one of the same minute.
+func (s *Store) Add(target string, p Point) {
+	minute := p.Time.Unix() / int64(Every/time.Second)
 	if minute <= 0 {
-		return nil // the clock is not set yet
+		return // the clock is not set yet
 	}
-	one := slot{minute, float32(p.In), float32(p.Out), float32(p.Lag), float32(p.Backlog)}
-	if !s.keep(name, one) {
-		return nil
+	name := nameOf(target)
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	r := s.targets[name]
+	if r == nil {
+		if len(s.targets) >= maxTargets {
+			return
+		}
+		r = new(ring)
+		s.targets[name] = r
 	}
+	i := place(minute)
+	r.slots[i] = slot{minute, float32(p.In), float32(p.Out), float32(p.Lag), float32(p.Backlog)}
+	r.owes(i)
+}
+
+// owes records that the points at these places must be written.
+func (r *ring) owes(places ...int) {
+	for _, i := range places {
+		if !slices.Contains(r.unwritten, i) {
+			r.unwritten = append(r.unwritten, i)
+		}
+	}
+}
+
+// Write writes the points that are in memory only. After an error they remain to be written, and are in memory until the
+// process ends.
+func (s *Store) Write() error {
 	s.disk.Lock()
 	defer s.disk.Unlock()
-	if err := s.write(name, one); err != nil {
-		return fmt.Errorf("write the history of target %q: %w", target, err)
+	var errs []error
+	for name, points := range s.take() {
+		if err := s.write(name, points); err != nil {
+			errs = append(errs, err)
+			s.giveBack(name, points)
+		}
+	}
+	if err := errors.Join(errs...); err != nil {
+		return fmt.Errorf("write the history of targets: %w", err)
 	}
 	return nil
 }
 
-// keep stores a point in memory, unless there are too many targets.
-func (s *Store) keep(name string, p slot) bool {
+// take returns the unwritten points by file, and counts them as written.
+func (s *Store) take() map[string][]slot {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	ring := s.targets[name]
-	if ring == nil {
-		if len(s.targets) >= maxTargets {
-			return false
+	all := make(map[string][]slot)
+	for name, r := range s.targets {
+		for _, i := range r.unwritten {
+			all[name] = append(all[name], r.slots[i])
 		}
-		ring = new([slots]slot)
-		s.targets[name] = ring
+		r.unwritten = r.unwritten[:0]
 	}
-	ring[place(p.minute)] = p
-	return true
+	return all
 }
 
-func (s *Store) write(name string, p slot) (err error) {
+// giveBack makes points count as unwritten again.
+func (s *Store) giveBack(name string, points []slot) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if r := s.targets[name]; r != nil {
+		for _, p := range points {
+			r.owes(place(p.minute))
+		}
+	}
+}
+
+func (s *Store) write(name string, points []slot) (err error) {
 	if err := os.MkdirAll(s.dir, 0o700); err != nil {
 		return err
 	}
@@ -205,8 +280,12 @@ func (s *Store) write(name string, p slot) (err error) {
 		return err
 	}
 	defer func() { err = errors.Join(err, f.Close()) }()
-	_, err = f.WriteAt(encode(p), int64(place(p.minute)*slotSize))
-	return err
+	for _, p := range points {
+		if _, err := f.WriteAt(encode(p), int64(place(p.minute)*slotSize)); err != nil {
+			return err
+		}
+	}
+	return nil
 }
 
 // Points returns a target's points of the last day before now, oldest first.
@@ -214,12 +293,12 @@ func (s *Store) Points(target string, now time.Time) []Point {
 	last := now.Unix() / int64(Every/time.Second)
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	ring := s.targets[nameOf(target)]
-	if ring == nil {
+	r := s.targets[nameOf(target)]
+	if r == nil {
 		return nil
 	}
 	var points []Point
-	for _, p := range ring {
+	for _, p := range r.slots {
 		if p.minute > max(0, last-int64(slots)) && p.minute <= last {
 			points = append(points, Point{time.Unix(p.minute*int64(Every/time.Second), 0), float64(p.in), float64(p.out), float64(p.lag), float64(p.backlog)})
 		}
@@ -235,8 +314,8 @@ func (s *Store) Prune(now time.Time) error {
 	defer s.disk.Unlock()
 	s.mu.Lock()
 	var old []string
-	for name, ring := range s.targets {
-		if !slices.ContainsFunc(ring[:], func(p slot) bool { return p.minute >= oldest }) {
+	for name, r := range s.targets {
+		if !slices.ContainsFunc(r.slots[:], func(p slot) bool { return p.minute >= oldest }) {
 			old = append(old, name)
 			delete(s.targets, name)
 		}

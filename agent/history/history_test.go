@@ -1,11 +1,14 @@
 package history
 
 import (
+	"context"
+	"errors"
 	"fmt"
 	"math/rand/v2"
 	"os"
 	"path/filepath"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"github.com/google/go-cmp/cmp"
@@ -27,9 +30,10 @@ func opened(t *testing.T, dir string) *Store {
 func add(t *testing.T, s *Store, target string, minutes ...int) {
 	t.Helper()
 	for _, m := range minutes {
-		if err := s.Add(target, Point{Time: at(m).Add(30 * time.Second), In: float64(m), Out: 0.5, Lag: 2, Backlog: 1 << 30}); err != nil {
-			t.Fatal(err)
-		}
+		s.Add(target, Point{Time: at(m).Add(30 * time.Second), In: float64(m), Out: 0.5, Lag: 2, Backlog: 1 << 30})
+	}
+	if err := s.Write(); err != nil {
+		t.Fatal(err)
 	}
 }
 
@@ -154,7 +158,8 @@ func TestClockSetBack(t *testing.T) {
 	if got := minutes(s.Points("t", at(8))); !cmp.Equal(got, []int{7, 8}) {
 		t.Errorf("points %v", got)
 	}
-	if err := s.Add("t", Point{Time: time.Unix(10, 0), In: 9}); err != nil || len(s.Points("t", time.Unix(20, 0))) > 0 {
+	s.Add("t", Point{Time: time.Unix(10, 0), In: 9})
+	if err := s.Write(); err != nil || len(s.Points("t", time.Unix(20, 0))) > 0 {
 		t.Errorf("a clock that is not set: %v, %v", err, s.Points("t", time.Unix(20, 0)))
 	}
 }
@@ -189,9 +194,20 @@ func TestDiskFails(t *testing.T) {
 	if err == nil {
 		t.Error("a file is no directory")
 	}
-	if err := s.Add("t", Point{Time: noon, In: 3}); err == nil || len(s.Points("t", noon)) != 1 {
+	s.Add("t", Point{Time: noon, In: 3})
+	if err := s.Write(); err == nil || len(s.Points("t", noon)) != 1 {
 		t.Errorf("the error is %v", err)
 	}
+	if err := os.Remove(file); err != nil {
+		t.Fatal(err)
+	}
+	if err := s.Write(); err != nil || len(opened(t, file).Points("t", noon)) != 1 {
+		t.Errorf("with the disk again: %v, %v", err, opened(t, file).Points("t", noon))
+	}
+	if err := os.WriteFile(file+"2", []byte("x"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	file += "2"
 	dir := t.TempDir()
 	if err := os.Symlink(file, filepath.Join(dir, nameOf("t"))); err != nil {
 		t.Skip(err)
@@ -200,10 +216,70 @@ func TestDiskFails(t *testing.T) {
 	if err == nil {
 		t.Error("a symbolic link was read")
 	}
-	if err := s.Add("t", Point{Time: noon}); err == nil {
+	s.Add("t", Point{Time: noon})
+	if err := s.Write(); err == nil {
 		t.Error("a symbolic link was written")
 	}
 	if text, err := os.ReadFile(file); err != nil || string(text) != "x" {
 		t.Errorf("the link's file has %q, %v", text, err)
 	}
+}
+
+// TestWritesEachTenMinutes: a minute's point costs no write, a kill takes those of ten minutes at most, and after an
+// error the next minute tries again.
+func TestWritesEachTenMinutes(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		dir := filepath.Join(t.TempDir(), "history")
+		s := opened(t, dir)
+		ctx, end := context.WithCancel(t.Context())
+		ended := make(chan struct{})
+		fails := 0
+		go func() {
+			defer close(ended)
+			s.Run(ctx, func() map[string]Point { return map[string]Point{"t": {Time: time.Now(), In: 1}} }, func(err error) {
+				if err != nil {
+					fails++
+				}
+			})
+		}()
+		onDisk := func(after time.Duration) int {
+			t.Helper()
+			time.Sleep(after)
+			synctest.Wait()
+			return len(opened(t, dir).Points("t", time.Now()))
+		}
+		for _, step := range []struct {
+			after time.Duration
+			want  int
+		}{{9*time.Minute + time.Second, 0}, {time.Minute, 10}, {9 * time.Minute, 10}, {time.Minute, 20}} {
+			if got := onDisk(step.after); got != step.want {
+				t.Errorf("%s later %d points are in the file, want %d", step.after, got, step.want)
+			}
+		}
+		if err := os.Rename(dir, dir+".away"); err != nil {
+			t.Fatal(err)
+		}
+		if err := os.WriteFile(dir, nil, 0o600); err != nil {
+			t.Fatal(err)
+		}
+		time.Sleep(12 * time.Minute)
+		synctest.Wait()
+		if fails != 3 || len(s.Points("t", time.Now())) != 32 {
+			t.Errorf("without a disk %d errors, %d points", fails, len(s.Points("t", time.Now())))
+		}
+		if err := errors.Join(os.Remove(dir), os.Rename(dir+".away", dir)); err != nil {
+			t.Fatal(err)
+		}
+		if got := onDisk(time.Minute); got != 33 {
+			t.Errorf("with the disk again %d points are in the file, want 33", got)
+		}
+		if got := onDisk(4 * time.Minute); got != 33 {
+			t.Errorf("four minutes later %d points are in the file, want 33", got)
+		}
+		end()
+		<-ended
+		if err := s.Write(); err != nil || onDisk(0) != 37 {
+			t.Errorf("at a stop: %v, %d points", err, onDisk(0))
+		}
+	})
 }
