@@ -57,8 +57,16 @@ scrapediff: ## what the agent stores of a page and of OTLP, compared with Promet
 
 # -vet=off, here and below: vet would read all that is linked once more for each way of building it,
 # and make lint runs it on the same files.
+# The race detector of Go 1.26 itself crashes now and then in a bubble of synctest (go.dev/issue/78156). Such a run says
+# nothing of this code, so the packages without a result run once more; all others are in the cache. A data race, and
+# each other failure, ends the step.
 race: ## -short leaves out the exhaustive loops of one goroutine, which make test runs
-	CGO_ENABLED=1 $(GO) test -race -short -vet=off -p 3 -timeout 20m ./wal ./remotewrite ./...
+	@mkdir -p .cache
+	@run() { CGO_ENABLED=1 $(GO) test -race -short -vet=off -p 3 -timeout 30m ./wal ./remotewrite ./... >.cache/race.log 2>&1; code=$$?; cat .cache/race.log; return $$code; }; \
+		run && exit 0; \
+		if grep -qE '^(--- FAIL|WARNING: DATA RACE|panic:|goleak:)|build failed' .cache/race.log || ! grep -qE '^goroutine 0 .*synctest bubble|ThreadSanitizer: CHECK failed' .cache/race.log; then exit 1; fi; \
+		echo 'ci-warning: the race detector itself crashed (go.dev/issue/78156); what has no result runs again'; \
+		run
 
 .PHONY: rigs
 rigs: $(BIN)/prometheus3 $(BIN)/otelsdk ## the programs that make e2e needs and Debian does not have

@@ -337,8 +337,12 @@ func TestShardsFollowBacklog(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		r := newRig(t, &fakeReceiver{latency: 300 * time.Millisecond})
 		r.cfg.Queue.MaxShards = 8
+		series := 1000
+		if testing.Short() { // as many requests for the race detector, of fewer samples
+			series, r.cfg.Queue.MaxSamplesPerSend = 200, r.cfg.Queue.MaxSamplesPerSend/5
+		}
 		for range 500 {
-			r.round(1000)
+			r.round(series)
 		}
 		r.start()
 		most := 0
@@ -350,7 +354,7 @@ func TestShardsFollowBacklog(t *testing.T) {
 			t.Errorf("at most %d shards and %d requests at a time, want 8", most, r.to.maxFly)
 		}
 		for range 300 {
-			r.round(1000)
+			r.round(series)
 			time.Sleep(time.Second)
 		}
 		if n := r.q.Status().Shards; n != 1 {

@@ -95,9 +95,13 @@ func TestStopIsBounded(t *testing.T) {
 // TestStopWithBacklog: a backlog does not delay the stop of the queue: as many samples are sent as time allows.
 func TestStopWithBacklog(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		r := newRig(t, &fakeReceiver{latency: 50 * time.Millisecond})
+		series, latency := 1000, 50*time.Millisecond
+		if testing.Short() {
+			series, latency = 200, 250*time.Millisecond // as many goroutines for the race detector, and as much time
+		}
+		r := newRig(t, &fakeReceiver{latency: latency})
 		for range 1000 {
-			r.round(1000)
+			r.round(series)
 		}
 		r.start()
 		time.Sleep(2 * time.Second)
