@@ -7,23 +7,9 @@ import (
 	"testing/synctest"
 	"time"
 
-	"github.com/prometheus/prometheus/model/labels"
-
 	"hwsagent/remotewrite/client"
 	"hwsagent/remotewrite/config"
-	"hwsagent/wal"
 )
-
-// exemplarRound commits a sample of each of n series, each with an exemplar of the same time and value.
-func (r *rig) exemplarRound(n int) {
-	r.round(n)
-	r.log.mu.Lock()
-	defer r.log.mu.Unlock()
-	e := r.log.entries[len(r.log.entries)-1]
-	for _, s := range e.Samples {
-		e.Exemplars = append(e.Exemplars, wal.Exemplar{Series: s.Series, T: s.T, V: s.V, Labels: labels.FromStrings("trace_id", "x")})
-	}
-}
 
 // TestExemplarsAreSentAgain: after a kill while samples with exemplars are in flight, all samples that are sent again
 // have their exemplars, whether or not they had arrived. An exemplar is never a control: in 2.0 it would be an empty
@@ -37,8 +23,9 @@ func TestExemplarsAreSentAgain(t *testing.T) {
 					to := &fakeReceiver{anyOrder: anyOrder, latency: time.Millisecond}
 					r := newRig(t, to)
 					r.cfg.SendExemplars, r.cfg.ProtobufMessage = true, message
+					r.log.exemplars = true
 					r.start()
-					r.exemplarRound(20)
+					r.round(20)
 					r.drained(time.Minute)
 					if r.q.live.window.Load().shards[0].good.kind == exemplarPoint {
 						t.Error("the control is an exemplar")
@@ -49,8 +36,8 @@ func TestExemplarsAreSentAgain(t *testing.T) {
 						return client.Answer{Err: errDown}, !arrives
 					}
 					to.loseAnswer = func(fakeRequest) bool { return lost.Load() }
-					if r.exemplarRound(20); several {
-						r.exemplarRound(20)
+					if r.round(20); several {
+						r.round(20)
 					}
 					r.until("a request", time.Minute, lost.Load)
 					time.Sleep(100 * time.Millisecond)

@@ -50,6 +50,8 @@ type memLog struct {
 	failing error                // of Reserve
 	slow    func() time.Duration // how long an entry takes to be read; nil: no time
 	meta    metadata.Metadata
+
+	exemplars bool // each sample of an entry has one, of its time and value
 }
 
 func newMemLog(t testing.TB) *memLog {
@@ -87,6 +89,11 @@ func (m *memLog) append(samples ...smp) wal.Mark {
 			e.Samples = append(e.Samples, wal.Sample{Series: ws, T: s.t, V: s.v})
 		}
 		e.MinT, e.MaxT = min(e.MinT, s.t), max(e.MaxT, s.t)
+	}
+	if m.exemplars {
+		for _, s := range e.Samples {
+			e.Exemplars = append(e.Exemplars, wal.Exemplar{Series: s.Series, T: s.T, V: s.V, Labels: labels.FromStrings("trace_id", "x")})
+		}
 	}
 	head := m.head()
 	e.End = markAt(head.Commit+1, head.Total+uint64(len(samples)))
