@@ -82,10 +82,10 @@ func standings(points []point) []split.Standing {
 		switch {
 		case has == noneTakenOneRefused && p.series.isRefused() && (p.series.speaksForAll() || !many[p.series.hash]):
 			is[i] = split.Refused
-		case p.t <= max(has, before), has == noneTakenOneRefused && !many[p.series.hash]:
+		case p.t <= max(has, before):
 			is[i] = split.Stale
 		case has <= noneTakenOneRefused:
-			// The batch has several samples of a series that had one refused: look for the first one that is accepted.
+			// A late sample of the series says nothing about a newer one.
 			is[i] = split.Unproven
 		}
 		sent[p.series.hash] = max(before, p.t)

@@ -80,6 +80,7 @@ type Machine struct {
 	partition   uint16 // of the previous round
 	run         int    // most samples of a refused piece to send together; 0: any number
 	apart       bool   // send each partition by itself: a request with samples of several was refused
+	acquainted  bool   // the target is known to have samples of some of the series
 	batch       int    // most samples to give up together
 	renewals    int    // budget renewals left
 	giving      bool   // the budget is spent
@@ -92,6 +93,7 @@ type Machine struct {
 	withhold    bool // some of these may be accepted when sent again, and still not be stored
 	contradicts bool // the same, whether or not the samples were sent before
 	why         int  // Ref of the refusal behind missing
+	proves      bool // a sample was refused for a reason that needs a proof
 	full        bool // a full proof was completed
 	random      bool // a refused sample was accepted later: the receiver refuses at random
 	rounds      int  // rounds found stored although their request was refused
@@ -110,6 +112,7 @@ func New(cfg Config, samples []Sample) *Machine {
 	m.samples = make([]sample, 0, len(samples))
 	all := make([]int, len(samples))
 	for i, s := range samples {
+		m.acquainted = m.acquainted || s.Standing == Fresh || s.Standing == Stale
 		x := sample{Sample: s, prev: -1, next: -1}
 		if j, ok := last[s.Series]; ok {
 			x.prev, m.samples[j].next = j, int32(i)

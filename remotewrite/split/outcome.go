@@ -187,6 +187,7 @@ func (m *Machine) settle(o Outcome, ref int, at ...int) {
 // refused decides how to go on with a refused piece.
 func (m *Machine) refused(p piece, r Reply) {
 	m.window = m.window || r.Kind == TooOld
+	m.proves = m.proves || r.Kind != Late && r.Kind != Duplicate
 	p.kind, p.ref, p.refused = r.Kind, r.Ref, true
 	p.once = p.once || r.Kind == Failed
 	if p.once {

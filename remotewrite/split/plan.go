@@ -20,7 +20,10 @@ func (m *Machine) unique(at []int) []int {
 // sample is delivered or found stored; after that only those beyond the cost of one proof per rejected sample.
 func (m *Machine) overBudget(n int) bool {
 	proofs, cost := m.proofs, fullCost
-	if m.cfg.Turns == QuickTurns {
+	switch {
+	case !m.proves:
+		cost = 0
+	case m.cfg.Turns == QuickTurns:
 		cost = quickCost
 	}
 	if m.found > 0 {

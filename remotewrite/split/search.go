@@ -230,7 +230,12 @@ func (m *Machine) concluded() {
 			m.samples[i].state, m.samples[i].ref = inferred, int32(s.ref)
 		}
 	}
-	if m.expect = lo > 0 && lo == len(s.order) && !m.window; m.expect && m.isExposed(s.order[0]) {
+	// A late sample of a series of which the target has something newer than this agent knows looks the same at a receiver
+	// that stored nothing. So where some series are known, those count.
+	certain := func(i int) bool {
+		return m.samples[i].state == late && (m.samples[i].Standing == Fresh || !m.acquainted)
+	}
+	if m.expect = lo > 0 && lo == len(s.order) && !m.window; m.expect && m.isExposed(s.order[0]) && slices.ContainsFunc(s.order, certain) {
 		if m.rounds++; m.rounds > 1 {
 			m.cfg.Receiver = KeepsGood
 		}
