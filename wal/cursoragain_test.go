@@ -94,3 +94,33 @@ func TestUnreadableRepetitionIsTriedAgain(t *testing.T) {
 		t.Fatalf("%+v, %v", e, err)
 	}
 }
+
+// The announcement of a series is lost in the open segment, and while its repetition cannot be opened, a commit with samples of
+// that series is not returned: a later try returns all of it.
+func TestPoorCommitWaitsForItsRepetition(t *testing.T) {
+	a := segmenttest.New(0, ID{9}, 0, 0)
+	b := segmenttest.New(1, ID{9}, 0, 0)
+	b.Header.Relogged = 4
+	for _, s := range []*segmenttest.Builder{a, b} {
+		s.Commit(1, 1, 1, segmenttest.Series(1), segmenttest.Samples(1, 1))
+		s.Commit(1, 2, 2, segmenttest.Series(2), segmenttest.Samples(2, 2))
+		s.Commit(1, 3, 3, segmenttest.Samples(3, 1))
+		s.Commit(2, 4, 4, segmenttest.Samples(4, 1, 2))
+	}
+	b.Commit(1, 5, 5, segmenttest.Samples(5, 1))
+	a.B[a.Ends[0]+9] ^= 0xff // in the announcement of series 2
+	l := newFakeLog(a, b)
+	c := newSilentCursor(l)
+	c.place(a.Mark(1), Mark{}) // of the commit that announces series 2, so that nothing is missing before the third
+	c.last.Commit, c.last.Total = 2, 2
+	if e, err := c.next(l.head()); err != nil || e.End.Commit != 3 || e.Missing != (queue.Outcome{}) {
+		t.Fatalf("%+v, %v", e, err)
+	}
+	l.openErr = errDisk
+	if e, err := c.next(l.head()); e != nil || !errors.Is(err, errDisk) || c.want != 0 {
+		t.Fatalf("%+v, %v in segment %d", e, err, c.want)
+	}
+	if e, err := c.next(l.head()); err != nil || e.End.Commit != 4 || e.Count() != 2 || e.Missing != (queue.Outcome{}) {
+		t.Fatalf("%+v, %v", e, err)
+	}
+}
