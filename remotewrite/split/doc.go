@@ -24,8 +24,10 @@
 //     dropped silently (see withholds). It gets its outcome at the end.
 //   - Samples that may be stored go in full-size requests until one is refused, and then partition by partition.
 //   - The samples stored before a crash are a prefix, in each partition, of those sent. So a few late samples of a round,
-//     those with the last successors and others drawn at random, stand for the rest of it (see search).
+//     those with the last successors and others drawn at random, stand for the rest of it (see search). Where the target is
+//     known to have samples of some series, late samples of the others do not show which kind of receiver it is.
 //   - Before the last of 64 requests, plus two for each delivered sample, each part of the request that was not sent by itself yet is sent once, which may
 //     deliver samples and so pay for more requests. If it does not, the samples being searched are sent together,
-//     and are unconfirmed if refused with the same proof. Samples not searched yet get a budget of their own.
+//     and are unconfirmed if refused with the same proof. Samples not searched yet get a budget of their own. While all refusals
+//     are for late samples, the budget has no part for proofs.
 package split
