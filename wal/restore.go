@@ -131,15 +131,27 @@ func (l *Log) lastCommit(told Mark) (last Mark, err error) {
 }
 
 // unbegun reports whether the i-th segment, the last one, may be removed: the process ended before it
-// had logged all commits again that were not durable after an error. The previous segment has all
-// of them. It returns false if a part of either segment could not be read.
+// had logged all commits again that were not durable after an error. An earlier segment has all
+// of them: the previous one, or, if a power cut destroyed the headers of segments between, the one before those.
+// It returns false if a part of either segment could not be read.
 func (l *Log) unbegun(i int, info segment.Contents) bool {
 	list := l.index.list
-	if i == 0 || i < len(list)-1 || info.Refused != nil || info.Last.Commit >= list[i].Header.Relogged || !list[i-1].Known() {
+	if i < len(list)-1 || info.Refused != nil {
 		return false
 	}
-	before, err := scan(l, &list[i-1])
-	return err == nil && before.Refused == nil && before.Last.Commit > info.Last.Commit
+	if list[i].Known() && info.Last.Commit >= list[i].Header.Relogged || !list[i].Known() && info.Last.Commit == 0 {
+		return false
+	}
+	for _, s := range slices.Backward(list[:i]) {
+		before, err := scan(l, &s)
+		if err != nil || before.Refused != nil {
+			return false
+		}
+		if s.Known() {
+			return before.Last.Commit > info.Last.Commit
+		}
+	}
+	return false
 }
 
 // scanPatiently reads a whole segment, and retries while its end is unreadable. A segment

@@ -52,8 +52,8 @@ type Header struct {
 	// Relogged is the number of the last commit that this segment repeats, if it was begun after
 	// an error: the commits after Commit up to Relogged had been published in earlier segments
 	// and were not durable. It is 0 if there are none. The segment counts only after its first
-	// sync: if it does not hold the commit Relogged, a start continues with the previous
-	// segment, which has all of them.
+	// sync: if it does not hold the commit Relogged, a start continues with the last earlier
+	// segment whose header is readable, which has all of them.
 	Relogged uint64
 
 	// DurableCommit and DurableTotal are those of the last commit known to be durable when the
