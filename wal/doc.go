@@ -92,9 +92,10 @@
 //
 // A record counts as soon as it is written, because it survives a kill. It is synced with the
 // next reservation or after at most a second; nothing relies on it before. The durable end of
-// the log is written each second, and synced with the next record of a target. This assumes
-// that the disk writes a 512-byte sector completely or not at all, and that writing one sector
-// does not change its neighbours.
+// the log is written each second, and synced with the next record of a target. A record that is
+// alone is written past the page cache, on Linux where the file system can do that: one sector
+// instead of a page. All this assumes that the disk writes a 512-byte sector completely or not at
+// all, and that writing one sector does not change its neighbours.
 //
 // Under `sync: 1s` this costs at most two fsyncs a second, one of the log and one of all savepoints,
 // regardless of how many targets there are and whether they are up; a snapshot replaces one of
@@ -180,7 +181,8 @@
 //	                                                     lost samples as durable
 //	savepoint    WriteAt behind the last record; fsync   each cell has its own sector, so no write
 //	             each second and with a reservation      touches durable cells; a torn record does not
-//	                                                     count
+//	                                                     count. No two ways of writing are in use at a
+//	                                                     time (savefile's alone)
 //	snapshot of  (if the file must grow: zeros, fsync;)  the active file is complete, and meanwhile is
 //	savepoints   write and fsync the inactive file,      written only behind its durable records. A
 //	             which then becomes active               snapshot with missing cells does not count

@@ -411,6 +411,7 @@ func TestLogIsNotedWithOthers(t *testing.T) {
 		}
 		check := func(when string, wantSyncs int, killed, cut uint64) {
 			t.Helper()
+			synctest.Wait() // for the write of a record
 			afterKill, afterCut := loadSavepoints(t, dir.kill()).log.Durable.Commit, loadSavepoints(t, dir.crash()).log.Durable.Commit
 			if syncs != wantSyncs || afterKill != killed || afterCut != cut {
 				t.Errorf("%s: %d fsyncs, durable up to commit %d after a kill and %d after a power cut; want %d, %d and %d",

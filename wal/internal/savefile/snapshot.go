@@ -37,6 +37,7 @@ func (s *Store) rewriteLocked() (grew bool, err error) {
 	s.active, s.generation, s.synced, s.compact, s.blank[to] = to, begins.generation, through, false, false
 	s.traces[to] = trace{file: s.files[to], first: begins, last: begins}
 	s.used, s.durable = int64(len(snapshot)), int64(len(snapshot))
+	s.alone.dirty = false // of the file that is active now
 	for _, c := range credits {
 		c.t.RelyOn(c.Credit)
 	}
@@ -89,6 +90,7 @@ func (s *Store) replace(to int, size int64, snapshot []byte) (int64, error) {
 			return size, err
 		}
 		s.files[to] = f
+		s.alone.open(s.dir, to, f)
 	}
 	f := s.files[to]
 	size, err := growFile(f, size, capacity(int64(len(snapshot))))
@@ -103,6 +105,7 @@ func (s *Store) replace(to int, size int64, snapshot []byte) (int64, error) {
 	}
 	if err != nil {
 		err = errors.Join(err, f.Close())
+		s.alone.close(to)
 		s.files[to] = nil // use a new descriptor next time
 	}
 	return size, err

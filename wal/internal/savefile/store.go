@@ -35,6 +35,7 @@ type Store struct {
 	mu         sync.Mutex // guards the following fields; taken before a target's mutex; never held during an fsync
 	cond       sync.Cond  // signals the end of a sync
 	buf, cells []byte     // buffers for the record being written
+	alone      alone
 
 	active     int          // index of the active file
 	unsure     bool         // the active file is from an earlier process, and may not be durable
@@ -120,7 +121,7 @@ func (s *Store) Write(t Target) (ticket uint64) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.changed = true
-	s.putLocked(t)
+	s.putLocked(t, true)
 	return s.ticketLocked()
 }
 
@@ -132,8 +133,8 @@ func (s *Store) ticketLocked() uint64 {
 	return s.began + 1
 }
 
-// putLocked implements Write.
-func (s *Store) putLocked(t Target) {
+// putLocked implements Write. The record may be written alone if may is true.
+func (s *Store) putLocked(t Target, may bool) {
 	if s.compact || s.closed {
 		return
 	}
@@ -142,7 +143,7 @@ func (s *Store) putLocked(t Target) {
 	if !ok {
 		return
 	}
-	if !s.appendLocked(kindTarget, t.Name(), payload) {
+	if !s.appendLocked(kindTarget, t.Name(), payload, may) {
 		t.Unwritten()
 		return
 	}
@@ -151,8 +152,8 @@ func (s *Store) putLocked(t Target) {
 	s.single = s.single || c.First
 }
 
-// appendLocked appends a record to the active file. If it cannot, all records wait for the next snapshot.
-func (s *Store) appendLocked(kind recordKind, name string, payload []byte) bool {
+// appendLocked appends a record to the active file, alone if it may and can be. If it cannot, all records wait for the next snapshot.
+func (s *Store) appendLocked(kind recordKind, name string, payload []byte, may bool) bool {
 	s.sequence++
 	id := identity{kind: kind, generation: s.generation, sequence: s.sequence}
 	if kind != kindLog {
@@ -163,7 +164,7 @@ func (s *Store) appendLocked(kind recordKind, name string, payload []byte) bool 
 		s.compact = true
 		return false
 	}
-	if _, err := s.files[s.active].WriteAt(s.cells, s.used); err != nil {
+	if err := s.writeLocked(s.used, may); err != nil {
 		s.distrustLocked(fmt.Errorf("write: %w", err))
 		return false
 	}
@@ -195,10 +196,10 @@ func (s *Store) End(name string, to Target, change func()) error {
 	if s.compact || s.closed {
 		// The next snapshot records the change.
 	} else if payload := appendText(nil, name); to == nil {
-		s.appendLocked(kindDrop, name, payload)
+		s.appendLocked(kindDrop, name, payload, false)
 	} else {
 		payload, c, _ := to.Encode(appendText(payload, to.Name()), true)
-		if s.appendLocked(kindRename, to.Name(), payload) {
+		if s.appendLocked(kindRename, to.Name(), payload, false) {
 			s.unsynced = append(s.unsynced, credit{to, c})
 		} else {
 			to.Unwritten()
@@ -209,11 +210,11 @@ func (s *Store) End(name string, to Target, change func()) error {
 	return s.Sync(ticket)
 }
 
-// settledLocked waits until no round runs, and none can begin before the caller releases mu. The next round waits for
+// settledLocked waits until no round and no direct write runs, and none can begin before the caller releases mu. The next round waits for
 // the callers of settledLocked, so that continuous reservations cannot starve them.
 func (s *Store) settledLocked() {
 	s.settling++
-	for s.began > s.ended {
+	for s.began > s.ended || s.alone.busy {
 		s.cond.Wait()
 	}
 	s.settling--
@@ -284,6 +285,7 @@ func (s *Store) Flush(patient bool) error {
 	s.mu.Lock()
 	s.changed = true
 	s.putAllLocked(patient)
+	s.alone.records = 0
 	s.due = s.due || s.single || compactionDue(s.used, s.sizes[s.active])
 	ticket := s.ticketLocked()
 	s.mu.Unlock()
@@ -293,10 +295,10 @@ func (s *Store) Flush(patient bool) error {
 // putAllLocked writes the records of all changed targets, and that of the log; patient is as for Flush.
 func (s *Store) putAllLocked(patient bool) {
 	for t := range s.all {
-		s.putLocked(t)
+		s.putLocked(t, false)
 	}
 	must := s.logOld || !patient
-	if (s.logOld || s.grown) && !s.compact && !s.closed && s.appendLocked(kindLog, "", appendLog(nil, s.log)) {
+	if (s.logOld || s.grown) && !s.compact && !s.closed && s.appendLocked(kindLog, "", appendLog(nil, s.log), true) {
 		s.logOld, s.grown = false, false
 	}
 	if must {
@@ -312,7 +314,7 @@ func (s *Store) Sync(ticket uint64) error {
 		switch {
 		case s.closed:
 			return ErrClosed
-		case s.began > s.ended, s.settling > 0:
+		case s.began > s.ended, s.settling > 0, s.alone.busy:
 			s.cond.Wait()
 		default:
 			s.roundLocked()
@@ -351,7 +353,7 @@ func (s *Store) roundLocked() {
 // syncActiveLocked makes the appended records durable. It releases mu during the fsync.
 func (s *Store) syncActiveLocked() {
 	f, through, used, credits := s.files[s.active], s.sequence, s.used, s.unsynced
-	s.unsynced = nil
+	s.unsynced, s.alone.dirty = nil, false
 	s.mu.Unlock()
 	err := f.Sync()
 	s.mu.Lock()
@@ -388,6 +390,7 @@ func (s *Store) Close() (err error) {
 	s.settledLocked()
 	s.closed = true
 	for i, f := range s.files {
+		s.alone.close(i)
 		if f != nil {
 			err = errors.Join(err, f.Close())
 			s.files[i] = nil

@@ -51,6 +51,15 @@ func openNumbers(t *testing.T, dir Directory, list *[]Target) *Store {
 	return s
 }
 
+// written returns when no direct write is under way.
+func written(s *Store) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	for s.alone.busy {
+		s.cond.Wait()
+	}
+}
+
 func readNumbers(t *testing.T, dir Directory) Saved[uint64] {
 	t.Helper()
 	saved, err := Read(dir, slog.New(slog.DiscardHandler), decodeNumber)
@@ -72,6 +81,7 @@ func TestWhatIsWrittenIsFound(t *testing.T) {
 	for n := range uint64(2000) {
 		a.set(n + 1)
 		ticket = s.Write(a)
+		written(s)
 		if got := readNumbers(t, dir).Targets["a"]; n%100 == 0 && (got == nil || got.Value != n+1) {
 			t.Fatalf("record %d: found %+v", n+1, got)
 		}
@@ -270,6 +280,7 @@ func TestLogRecordWaitsForASync(t *testing.T) {
 		if commit%50 > 0 {
 			continue
 		}
+		written(s)
 		if found := readNumbers(t, dir); found.Log.Durable.Commit != commit {
 			t.Fatalf("a kill leaves %d for %d", found.Log.Durable.Commit, commit)
 		}
