@@ -112,12 +112,19 @@ func (l *Log) lastCommit(told Mark) (last Mark, err error) {
 			continue
 		}
 		if info.Last.Commit > 0 && (s.Known() || info.Last.Commit > told.Commit) {
-			l.refresh(l.index.list[max(0, i-1):], l.targets.durable(told.Log))
+			last, from := info.Last, max(0, i-1)
+			last.SegmentID = s.Header.Segment
+			if l.isTorn(i, info) {
+				// An earlier segment may have more of the commits that this one repeats. They count, and the next one comes behind them:
+				// with the same numbers, each would hide the other from readers.
+				if j, before, _ := l.earlier(i); before.Last.Commit > last.Commit {
+					last.Commit, last.Total, from = before.Last.Commit, before.Last.Total, min(from, j)
+				}
+			}
+			l.refresh(l.index.list[from:], l.targets.durable(told.Log))
 			for _, name := range unbegun { // the process had begun them to log again the commits that refresh has synced
 				l.budget.note("remove a segment that was being begun", errors.Join(l.dir.Remove(name), l.dir.Sync()))
 			}
-			last = info.Last
-			last.SegmentID = s.Header.Segment
 			return last, nil
 		}
 	}
@@ -132,26 +139,33 @@ func (l *Log) lastCommit(told Mark) (last Mark, err error) {
 
 // unbegun reports whether the i-th segment, the last one, may be removed: the process ended before it
 // had logged all commits again that were not durable after an error. An earlier segment has all
-// of them: the previous one, or, if a power cut destroyed the headers of segments between, the one before those.
-// It returns false if a part of either segment could not be read.
+// of them. It returns false if a part of a segment could not be read.
 func (l *Log) unbegun(i int, info segment.Contents) bool {
-	list := l.index.list
-	if i < len(list)-1 || info.Refused != nil {
+	if i < len(l.index.list)-1 || info.Refused != nil || info.Last.Commit == 0 && !l.index.list[i].Known() || !l.isTorn(i, info) {
 		return false
 	}
-	if list[i].Known() && info.Last.Commit >= list[i].Header.Relogged || !list[i].Known() && info.Last.Commit == 0 {
-		return false
-	}
-	for _, s := range slices.Backward(list[:i]) {
-		before, err := scan(l, &s)
-		if err != nil || before.Refused != nil {
-			return false
-		}
+	_, before, whole := l.earlier(i)
+	return whole && before.Last.Commit > info.Last.Commit
+}
+
+// isTorn reports whether the i-th segment may lack commits that it was to repeat after an error.
+func (l *Log) isTorn(i int, info segment.Contents) bool {
+	s := &l.index.list[i]
+	return !s.Known() || info.Last.Commit < s.Header.Relogged
+}
+
+// earlier reads the nearest segment before the i-th whose header is readable: a power cut may have destroyed the headers of
+// others between. whole is false if there is none, or if the disk refused a part of it or of those between.
+func (l *Log) earlier(i int) (j int, c segment.Contents, whole bool) {
+	whole = true
+	for j, s := range slices.Backward(l.index.list[:i]) {
+		c, err := scan(l, &s)
+		whole = whole && err == nil && c.Refused == nil
 		if s.Known() {
-			return before.Last.Commit > info.Last.Commit
+			return j, c, whole
 		}
 	}
-	return false
+	return i, segment.Contents{}, false
 }
 
 // scanPatiently reads a whole segment, and retries while its end is unreadable. A segment

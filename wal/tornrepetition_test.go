@@ -68,3 +68,50 @@ func TestStartBehindATornRepetition(t *testing.T) {
 		})
 	}
 }
+
+// The same, with a page of the torn repetition that the disk refuses to read: the segment is kept, because the page may have more
+// commits. Those after the start get numbers behind those of the first segment, and readers get both.
+func TestStartBehindATornRepetitionThatTheDiskRefuses(t *testing.T) {
+	const commits, samples = 12, 2000
+	for left := 2; left < commits; left++ {
+		for page := range int64(3) {
+			t.Run(fmt.Sprintf("%d commits are left, page %d is refused", left, page), func(t *testing.T) {
+				synctest.Test(t, func(t *testing.T) {
+					r := newRepeated(commits, samples)
+					d := newMemDir()
+					first, again := r.segments[0], r.segments[1]
+					d.entries[segment.Name(0)] = &inode{data: imageOf(first.B)}
+					d.entries[segment.Name(1)] = &inode{data: imageOf(again.B[:again.Ends[left-1]])}
+					if page*segment.PageSize >= again.Ends[left-1] {
+						t.Skip("it has no such page")
+					}
+					fired := 0
+					d.unreadable = func(name string, off int64) error {
+						if name == segment.Name(1) && off/segment.PageSize == page {
+							fired++
+							return errDisk
+						}
+						return nil
+					}
+					l := openLog(t, memOptions(t, d, newMemDir()))
+					want := []int64{1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12}
+					for i := range int64(20) {
+						want = append(want, 1000+i)
+						if err := commitFloats(l, 3, 1000+i, 1); err != nil {
+							t.Fatal(err)
+						}
+					}
+					if times, missing := readFirsts(t, l); !slices.Equal(times, want) {
+						t.Errorf("read %v, missing %+v", times, missing)
+					}
+					if fired == 0 {
+						t.Error("nothing was refused")
+					}
+					if err := l.Close(); err != nil {
+						t.Error(err)
+					}
+				})
+			})
+		}
+	}
+}
