@@ -81,6 +81,8 @@ func TestCrashesThatFoundFaults(t *testing.T) {
 		7096035, // a power cut took the end of a segment that repeats commits, and Prometheus' reader missed those of the earlier one
 		9112101, // behind commits that a power cut took, a target skipped good ones for their repetition, which another cut had damaged
 		9176665, // the header and the beginning of the oldest segment were damaged, and a new target skipped those commits in the next segment
+		9200158, // a start continued behind a torn repetition, though a segment before a destroyed header had more
+		9436094, // what a power cut took counted as damage, when another one took the segment that said so and not the next
 		9305784, // a commit read from a repetition: what the header of that segment called lost to a power cut counted as damage
 	} {
 		if c := liveCrashes(t, seed, dir); c.broken != nil {

@@ -58,6 +58,7 @@ type memDir struct {
 
 	freeBytes int64
 	handles   int // files that are open
+	direct    int // writes past the page cache so far
 }
 
 // entryChange is one change of a directory's entries.
@@ -215,7 +216,7 @@ func (d *memDir) Open(name string, flag int) (disk.File, error) {
 	d.mu.Lock()
 	d.handles++
 	d.mu.Unlock()
-	return &memFile{d: d, i: i, name: name}, nil
+	return &memFile{d: d, i: i, name: name, direct: disk.Direct != 0 && flag&disk.Direct != 0}, nil
 }
 
 func (d *memDir) find(name string, flag int) (i *inode, created bool, err error) {
@@ -308,6 +309,8 @@ type memFile struct {
 	i    *inode
 	name string
 	shut bool
+
+	direct bool // writes go past the page cache: whole sectors, and no page that the cache still has to write
 }
 
 func (f *memFile) ReadAt(p []byte, off int64) (int, error) {
@@ -330,11 +333,18 @@ func (f *memFile) WriteAt(p []byte, off int64) (int, error) {
 	f.d.mu.Lock()
 	f.d.growing = int(off)+len(p) > f.i.data.size
 	n, err := f.d.fails("write")
+	if f.direct {
+		f.d.direct++
+		if f.i.dirty(int(off), int(off)+len(p)) || off%sectorSize != 0 || len(p)%sectorSize != 0 {
+			panic("a direct write meets the page cache, or is no whole sectors")
+		}
+		n = n / sectorSize * sectorSize
+	}
 	if err != nil {
 		p = p[:min(n, len(p))]
 	}
 	if len(p) > 0 {
-		f.i.write(p, int(off))
+		f.i.write(p, int(off), f.direct)
 	}
 	f.d.mu.Unlock()
 	return len(p), f.d.strike("write", f.name, err)

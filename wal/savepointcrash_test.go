@@ -74,6 +74,9 @@ func TestPowerCutIsNoDamage(t *testing.T) {
 		if dir.struck = nil; dir.entries[savepointNames[0]].data.size <= minSavepointFile {
 			t.Fatal("the files have not grown")
 		}
+		if disk.Direct != 0 && dir.direct == 0 {
+			t.Error("no direct write")
+		}
 		if moments < 200 {
 			t.Errorf("only %d cuts", moments)
 		}

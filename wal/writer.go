@@ -367,6 +367,9 @@ func (w *writer) nextHeader(recovering bool) (h segment.Header, again []*batch) 
 	if w.before != nil && !recovering {
 		last := w.before.end
 		h.Commit, h.Total, h.Found = last.Commit, last.Total, last.Total
+		if last.Total == w.durable.Total { // another power cut may take the header before, which is the only one with the loss
+			h.Found -= w.lost
+		}
 		return h, nil
 	}
 	h.Commit, h.Total, h.Found = w.durable.Commit, w.durable.Total, w.durable.Total-w.lost

@@ -33,7 +33,8 @@ type Header struct {
 	Total  uint64
 
 	// Found is the total without samples lost to a power cut, if this is the first segment
-	// after the log was opened; otherwise Found = Total. Total - Found samples had been
+	// after the log was opened, or one that was begun before such a header was durable and
+	// before more samples came; otherwise Found = Total. Total - Found samples had been
 	// acknowledged and did not survive a power cut (savepoints or headers count them, but
 	// the files do not have them).
 	//
