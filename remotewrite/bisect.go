@@ -9,6 +9,7 @@ import (
 
 	"hwsagent/remotewrite/client"
 	"hwsagent/remotewrite/givenup"
+	"hwsagent/remotewrite/metrics"
 	"hwsagent/remotewrite/reply"
 	"hwsagent/remotewrite/split"
 	"hwsagent/wal/queue"
@@ -41,10 +42,15 @@ type bisection struct {
 // together, and first was made from the answer a. Samples that stay in the parcel have no outcome, because nothing
 // shows that they are at fault. The error is ctx's, errAhead or errAllLate.
 func (s *shard) bisect(ctx context.Context, l *parcel, a client.Answer, first *split.Reply) error {
+	all := count(l.points)[metrics.Exemplars]
 	points, exemplars := apart(l.points)
 	if first != nil {
 		exemplars = nil // one of them may be the reason
 	}
+	for _, xs := range exemplars {
+		all -= len(xs)
+	}
+	s.q.lostExemplars(all)
 	if l.stored {
 		points = s.settleTaken(points)
 	}
@@ -161,7 +167,7 @@ func (b *bisection) send(ctx context.Context, r split.Request) (split.Reply, err
 		part.points = append(append(part.points, b.points[i]), b.with[key]...)
 		delete(b.with, key)
 	}
-	all := len(part.points)
+	all, exemplars := len(part.points), count(part.points)[metrics.Exemplars]
 	m := parts
 	if r.Once {
 		m = once
@@ -176,6 +182,7 @@ func (b *bisection) send(ctx context.Context, r split.Request) (split.Reply, err
 	if err != nil {
 		return split.Reply{}, err
 	}
+	b.s.q.lostExemplars(exemplars) // the samples are sent again without them
 	if f == refused && b.s.q.guardsLate() && a.SaysLate() {
 		// Samples of a backlog that is too old for the receiver are not given up: they wait, whatever is wrong with
 		// other samples of their batch.

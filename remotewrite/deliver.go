@@ -164,8 +164,12 @@ func (s *shard) halve(ctx context.Context, l *parcel) error {
 	if l.unsure && !s.q.behind {
 		return s.deliver(ctx, &parcel{points: l.points, stored: true})
 	}
-	s.putBack(l.points[n/2:])
-	return s.deliver(ctx, &parcel{points: l.points[:n/2]})
+	half := withExemplars(l.points, n/2)
+	if half == n { // a sample with many exemplars: some of them go alone
+		half = n / 2
+	}
+	s.putBack(l.points[half:])
+	return s.deliver(ctx, &parcel{points: l.points[:half]})
 }
 
 // try sends the parcel until something is known about its samples. If the fate is settled, they have their outcomes;
@@ -178,6 +182,10 @@ func (s *shard) try(ctx context.Context, l *parcel, m mode) (fate, client.Answer
 		lim, known := s.q.limits()
 		if s.expire(l, c.Version, lim) {
 			return 0, client.Answer{}, errAhead
+		}
+		if c.Version == wire.V2 && onlyExemplars(l.points) { // it would be an empty write, which proves nothing
+			s.q.lostExemplars(len(l.points))
+			l.points = nil
 		}
 		if len(l.points) == 0 {
 			return settled, client.Answer{}, nil
@@ -237,6 +245,7 @@ func (s *shard) post(p gate.Pass, l *parcel, m mode, c protocol.Choice) (_ clien
 	n, by := count(l.points), s.compression(l, m, c)
 	var exemplars int
 	s.body, exemplars = s.q.encoders.body(s.body[:0], c.Version, by, l.points, s.q.order())
+	leftOut := n[metrics.Exemplars] - exemplars
 	n[metrics.Exemplars] = exemplars
 	s.q.metrics.Sending(n, len(s.body), l.attempts > 0)
 	if l.attempts > 0 {
@@ -258,6 +267,7 @@ func (s *shard) post(p gate.Pass, l *parcel, m mode, c protocol.Choice) (_ clien
 	}
 	if v == client.Delivered && a.Version == wire.V2 {
 		s.q.sawWritten(a, exemplars)
+		s.q.lostExemplars(leftOut)
 	}
 	if s.sending.Err() != nil && a.Status == 0 {
 		s.q.gate.Release(p)
@@ -283,22 +293,35 @@ func (s *shard) expire(l *parcel, version wire.Version, lim clock.Limits) (ahead
 	if bad == 0 || ahead {
 		return ahead
 	}
-	kept := l.points[:0]
-	for i := range l.points {
-		p := l.points[i]
-		switch {
-		case p.kind == exemplarPoint:
-			kept = append(kept, p)
-		case p.t < lim.Oldest:
-			s.w.settle(p.seq, one(queue.TooOld))
-		case p.t > lim.Future:
-			s.w.settle(p.seq, one(queue.Future))
-		case !carries(&s.q.cfg, version, &p):
-			s.w.settle(p.seq, one(queue.Unsupported))
-		default:
-			kept = append(kept, p)
+	kept, lost := l.points[:0], 0
+	var gone *series // of a sample that was settled just before: its exemplars follow
+	for _, p := range l.points {
+		if p.kind == exemplarPoint && p.series == gone {
+			lost++
+			continue
 		}
+		if p.kind != exemplarPoint {
+			if why, out := s.q.unsendable(&p, version, lim); out {
+				s.w.settle(p.seq, one(why))
+				gone = p.series
+				continue
+			}
+			gone = nil
+		}
+		kept = append(kept, p)
 	}
+	s.q.lostExemplars(lost)
 	l.points = kept
 	return false
+}
+
+// unsendable returns the reason, if there is one, why a sample cannot be sent: its time, or its kind.
+func (q *Queue) unsendable(p *point, version wire.Version, lim clock.Limits) (why queue.Reason, is bool) {
+	switch {
+	case p.t < lim.Oldest:
+		return queue.TooOld, true
+	case p.t > lim.Future:
+		return queue.Future, true
+	}
+	return queue.Unsupported, !carries(&q.cfg, version, p)
 }

@@ -2,13 +2,19 @@ package remotewrite
 
 import (
 	"fmt"
+	"net/http"
 	"sync/atomic"
 	"testing"
 	"testing/synctest"
 	"time"
 
+	"github.com/prometheus/client_golang/prometheus"
+	"github.com/prometheus/common/model"
+
 	"hwsagent/remotewrite/client"
 	"hwsagent/remotewrite/config"
+	"hwsagent/remotewrite/metrics"
+	"hwsagent/remotewrite/pace"
 )
 
 // TestExemplarsAreSentAgain: after a kill while samples with exemplars are in flight, all samples that are sent again
@@ -76,5 +82,123 @@ func checkExemplars(t *testing.T, r *rig, arrives bool) {
 	}
 	if missing > 0 {
 		t.Errorf("the exemplars of %d samples are missing\n%s", missing, r.to.dump())
+	}
+}
+
+// exemplarsHTTP delivers a log of 2.0 with an exemplar for each sample over HTTP. It returns how many exemplars came in
+// accepted requests. answer gets the requests with samples; empty writes are accepted.
+func exemplarsHTTP(t *testing.T, entry string, commits, series int, answer func(r *wired) int) (accepted int) {
+	t.Helper()
+	overHTTP(t, "protobuf_message: io.prometheus.write.v2.Request\n"+entry, func(m *memLog) {
+		m.exemplars = true
+		now := time.Now().UnixMilli()
+		for n := range commits {
+			var round []smp
+			for i := range series {
+				round = append(round, smp{fmt.Sprintf("m%02d", i+n*series), now + int64(n), 1})
+			}
+			m.append(round...)
+		}
+	}, func(_ int, r *wired, h http.Header) int {
+		if len(r.series) > 0 {
+			if status := answer(r); status != http.StatusNoContent {
+				return status
+			}
+		}
+		for i := range r.series {
+			accepted += r.series[i].exemplars
+		}
+		r.confirm(h)
+		return http.StatusNoContent
+	})
+	return accepted
+}
+
+// TestHalvesKeepExemplars: where a request is too large, its halves have the exemplars of their samples.
+func TestHalvesKeepExemplars(t *testing.T) {
+	got := exemplarsHTTP(t, "", 1, 15, func(r *wired) int {
+		if len(r.series) > 2 {
+			return http.StatusRequestEntityTooLarge
+		}
+		return http.StatusNoContent
+	})
+	if got != 15 {
+		t.Errorf("%d exemplars came, want 15", got)
+	}
+}
+
+// TestToppedUpBatchesKeepExemplars: further points for a batch that fails end behind the exemplars of a sample.
+func TestToppedUpBatchesKeepExemplars(t *testing.T) {
+	s := &shard{q: &lane{Queue: &Queue{limit: pace.NewBatchLimit(4)}}}
+	a, b, c := &series{hash: 1}, &series{hash: 2}, &series{hash: 3}
+	s.queue.push([]point{{series: b}, {series: b, kind: exemplarPoint}, {series: c}, {series: c, kind: exemplarPoint}, {series: a}})
+	got := s.topUp([]point{{series: a}})
+	if n := count(got)[metrics.Exemplars]; len(got) != 5 || n != 2 {
+		t.Errorf("%d points with %d exemplars, want 5 with 2", len(got), n)
+	}
+}
+
+// TestExemplarsAddUp: each exemplar comes in an accepted request with a sample of its series, or counts as failed.
+func TestExemplarsAddUp(t *testing.T) {
+	cases := map[string]func(r *rig){
+		"a bad sample": func(r *rig) { r.to.poison = func(s smp) bool { return s.series == "m0003" } },
+		"drop": func(r *rig) {
+			r.cfg.Target.OnRefusal = config.RefusalDrop
+			r.to.poison = func(s smp) bool { return s.series == "m0003" }
+		},
+		"held": func(r *rig) {
+			r.to.refuseEmpty = true
+			r.to.script = func(q fakeRequest) (client.Answer, bool) { return client.Answer{Status: 403, Text: "no"}, q.n < 6 }
+		},
+		"too old": func(r *rig) {
+			r.cfg.Queue.SampleAgeLimit = model.Duration(time.Minute)
+			begin := time.Now()
+			r.to.script = func(fakeRequest) (client.Answer, bool) {
+				return client.Answer{Status: 503}, time.Since(begin) < 5*time.Minute
+			}
+		},
+	}
+	for name, with := range cases {
+		for _, message := range []string{config.MessageV1, config.MessageV2} {
+			t.Run(name+" "+message, func(t *testing.T) {
+				synctest.Test(t, func(t *testing.T) {
+					r := newRig(t, &fakeReceiver{})
+					reg := prometheus.NewRegistry()
+					var err error
+					if r.metrics, err = metrics.New(reg, "test", "http://h/"); err != nil {
+						t.Fatal(err)
+					}
+					r.cfg.SendExemplars, r.cfg.ProtobufMessage = true, message
+					r.log.exemplars = true
+					with(r)
+					r.round(20)
+					r.start()
+					r.drained(time.Hour)
+					r.end()
+					came := 0
+					for _, q := range r.to.log() {
+						if q.status/100 == 2 {
+							came += len(q.exemplars)
+							if message == config.MessageV2 && len(q.samples) == 0 && q.series > 0 {
+								t.Error("exemplars came without a sample")
+							}
+						}
+					}
+					failed := 0
+					families, err := reg.Gather()
+					if err != nil {
+						t.Fatal(err)
+					}
+					for _, f := range families {
+						if f.GetName() == "prometheus_remote_storage_exemplars_failed_total" {
+							failed = int(f.GetMetric()[0].GetCounter().GetValue())
+						}
+					}
+					if came+failed != 20 {
+						t.Errorf("%d exemplars came and %d failed, of 20\n%s", came, failed, r.to.dump())
+					}
+				})
+			})
+		}
 	}
 }

@@ -167,12 +167,15 @@ func (m *memLog) Release() {
 	}
 	for i, e := range m.entries {
 		e := *e
-		e.Samples, e.Histograms = slices.Clone(e.Samples), slices.Clone(e.Histograms)
+		e.Samples, e.Histograms, e.Exemplars = slices.Clone(e.Samples), slices.Clone(e.Histograms), slices.Clone(e.Exemplars)
 		for j := range e.Samples {
 			e.Samples[j].Series = now[e.Samples[j].Series]
 		}
 		for j := range e.Histograms {
 			e.Histograms[j].Series = now[e.Histograms[j].Series]
+		}
+		for j := range e.Exemplars {
+			e.Exemplars[j].Series = now[e.Exemplars[j].Series]
 		}
 		m.entries[i] = &e
 	}

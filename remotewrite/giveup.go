@@ -11,18 +11,35 @@ import (
 	"hwsagent/wal/queue"
 )
 
-// withoutExemplars returns the samples without the exemplars, which have no outcome.
+// withExemplars returns where to cut points so that the first n, and the exemplars of the last of them, come before the
+// cut: remote write 2.0 does not accept exemplars without a sample of their series.
+func withExemplars(points []point, n int) int {
+	for n > 0 && n < len(points) && points[n].kind == exemplarPoint && points[n].series == points[n-1].series {
+		n++
+	}
+	return n
+}
+
+// withoutExemplars returns the samples without the exemplars, which have no outcome and are not sent again.
 func (s *shard) withoutExemplars(points []point) []point {
-	if !slices.ContainsFunc(points, func(p point) bool { return p.kind == exemplarPoint }) {
+	n := count(points)[metrics.Exemplars]
+	if n == 0 {
 		return points
 	}
-	kept := make([]point, 0, len(points))
-	for _, p := range points {
-		if p.kind != exemplarPoint {
-			kept = append(kept, p)
-		}
-	}
-	return kept
+	s.q.lostExemplars(n)
+	return slices.DeleteFunc(slices.Clone(points), func(p point) bool { return p.kind == exemplarPoint })
+}
+
+// onlyExemplars reports whether no point is a sample.
+func onlyExemplars(points []point) bool {
+	return !slices.ContainsFunc(points, func(p point) bool { return p.kind != exemplarPoint })
+}
+
+// lostExemplars counts exemplars that no request will have.
+func (q *Queue) lostExemplars(n int) {
+	var c metrics.Counts
+	c[metrics.Exemplars] = n
+	q.metrics.Failed(c)
 }
 
 // apart divides points, in place, into samples and the exemplars that follow them.

@@ -74,6 +74,7 @@ func (s *shard) leaveOut(points []point, stored bool) (others, probes []point) {
 				continue
 			}
 			if p.kind == exemplarPoint {
+				drop = append(drop, p) // it is counted; it has no outcome
 				continue
 			}
 			mark, what := quarantine.Mark(p.series.known.in), quarantine.Drop

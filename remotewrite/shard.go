@@ -185,10 +185,7 @@ func (s *shard) take(limit int) (unsure bool) {
 		s.wouldGroup = u < n
 		n = u
 	}
-	// Exemplars go with their sample: remote write 2.0 does not accept them alone.
-	for n < len(ps) && ps[n].kind == exemplarPoint && ps[n].series == ps[n-1].series {
-		n++
-	}
+	n = withExemplars(ps, n)
 	if unsure && n == len(ps) {
 		s.batch = s.queue.takeAll()
 		return unsure
@@ -238,5 +235,5 @@ func (s *shard) topUp(batch []point) []point {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	n := min(max(s.q.batchLimit()-len(batch), 0), s.queue.len())
-	return s.queue.take(slices.Clip(batch), n)
+	return s.queue.take(slices.Clip(batch), withExemplars(s.queue.points(), n))
 }

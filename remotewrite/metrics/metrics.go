@@ -141,7 +141,11 @@ func (m *Target) addCompatible(set *meter.Set) {
 			level = meter.Sent
 		}
 		m.total[c] = set.Counter(level, name+"_total", "How many "+name+" were sent in requests, each attempt counted.")
-		m.failed[c] = set.Counter(level, name+"_failed_total", "How many "+name+" the receiver refused for good.")
+		refused := "How many " + name + " the receiver refused for good."
+		if Kind(c) == Exemplars {
+			refused = "How many exemplars were not delivered: they were in a refused request, or their sample was not sent with them."
+		}
+		m.failed[c] = set.Counter(level, name+"_failed_total", refused)
 		m.retried[c] = set.Counter(level, name+"_retried_total", "How many "+name+" were sent again, each time counted.")
 	}
 	m.dropped = set.CounterVec(meter.NotZero, "samples_dropped_total",
