@@ -64,6 +64,7 @@ func importRules() []importRule {
 		{dir: "remotewrite/client", ours: []string{"remotewrite/config", "remotewrite/wire", "remotewrite/reply", "redact", "httpbound", "spare"}, tests: testnet},
 		{dir: "remotewrite/metrics", ours: []string{"remotewrite/client", "remotewrite/wire", "meter", "wal/queue"}, tests: []string{"remotewrite/config"}},
 		{dir: "remotewrite/pace"},
+		{dir: "remotewrite/hashset"},
 		{dir: "remotewrite/gate", ours: []string{"remotewrite/pace"}},
 		{dir: "remotewrite/clock"},
 		{dir: "remotewrite/latebook", ours: []string{"wal"}},

@@ -30,7 +30,7 @@ func (w *window) settleAll(points []point, o queue.Outcome) {
 			}
 		}
 		if n > 0 {
-			w.done(seq, times(o, n))
+			w.done(seq, o.Times(n))
 		}
 	}
 	w.advance()
@@ -140,20 +140,4 @@ func (w *window) open() uint64 {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	return w.progress.Open()
-}
-
-// times returns o, the outcome of one sample, for n samples.
-func times(o queue.Outcome, n uint64) queue.Outcome {
-	o.Delivered *= n
-	o.Filtered *= n
-	for r := range o.Dropped {
-		o.Dropped[r] *= n
-	}
-	return o
-}
-
-// one returns the outcome of one sample that was dropped for reason r.
-func one(r queue.Reason) (o queue.Outcome) {
-	o.Dropped[r] = 1
-	return o
 }

@@ -8,6 +8,7 @@ import (
 	"hwsagent/remotewrite/clock"
 	"hwsagent/remotewrite/gate"
 	"hwsagent/remotewrite/givenup"
+	"hwsagent/remotewrite/pace"
 	"hwsagent/wal"
 	"hwsagent/wal/queue"
 )
@@ -23,7 +24,7 @@ func (w *window) read(ctx context.Context) error {
 		}
 		if wait := time.Until(w.q.mayRead); wait > 0 {
 			w.flush()
-			if err := sleep(ctx, wait); err != nil {
+			if err := pace.Sleep(ctx, wait); err != nil {
 				return err
 			}
 		}

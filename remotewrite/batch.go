@@ -2,8 +2,9 @@ package remotewrite
 
 import (
 	"cmp"
-	"math/bits"
 	"slices"
+
+	"hwsagent/remotewrite/hashset"
 )
 
 // fifo holds a shard's points in log order. It reuses its memory.
@@ -124,8 +125,8 @@ func (g *grouper) group(points []point) []point {
 
 // uniquePrefix returns how many leading points, at most limit, belong to different series. Exemplars do not count as a
 // second sample. seen is scratch space.
-func uniquePrefix(points []point, limit int, seen *hashSet) int {
-	seen.clear(min(limit, len(points)))
+func uniquePrefix(points []point, limit int, seen *hashset.Set) int {
+	seen.Clear(min(limit, len(points)))
 	for i := range points {
 		if i == limit {
 			return i
@@ -133,44 +134,9 @@ func uniquePrefix(points []point, limit int, seen *hashSet) int {
 		if points[i].kind == exemplarPoint {
 			continue
 		}
-		if !seen.add(points[i].series.hash) {
+		if !seen.Add(points[i].series.hash) {
 			return i
 		}
 	}
 	return len(points)
-}
-
-// hashSet is a set of hashes, faster than a map: each sample may pass through one. The zero value needs clear before the
-// first add.
-type hashSet struct {
-	slots []hashSlot // the length is a power of two, at least twice what clear made room for
-	turn  uint32     // a slot with another turn is empty
-}
-
-type hashSlot struct {
-	hash uint64
-	turn uint32
-}
-
-// clear empties the set and makes room for n hashes.
-func (s *hashSet) clear(n int) {
-	s.turn++
-	if size := 1 << bits.Len(uint(2*n)); size > len(s.slots) || s.turn == 0 {
-		s.slots, s.turn = make([]hashSlot, size), 1
-	}
-}
-
-// add adds a hash; it returns false if the hash was in the set.
-func (s *hashSet) add(hash uint64) bool {
-	mask := uint64(len(s.slots) - 1)
-	// The low bits picked the shard, so they are equal for all series of a shard.
-	for i := hash >> 32 & mask; ; i = (i + 1) & mask {
-		switch slot := &s.slots[i]; {
-		case slot.turn != s.turn:
-			*slot = hashSlot{hash, s.turn}
-			return true
-		case slot.hash == hash:
-			return false
-		}
-	}
 }

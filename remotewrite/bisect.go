@@ -106,7 +106,13 @@ func (s *shard) bisect(ctx context.Context, l *parcel, a client.Answer, first *s
 // known returns the known facts about points that are about to be sent again.
 func (s *shard) known(points []point, l *parcel) []split.Sample {
 	is := standings(points)
-	within, aged, now := newPartitions(points, s.q.spread), time.Now().Add(-freshFor).UnixMilli(), s.q.sinceBorn()
+	within := split.NewPartitions(s.q.spread)
+	for i := range points {
+		if k := points[i].kind; k == intHistogram || k == floatHistogram {
+			within.Histogram(points[i].series.hash)
+		}
+	}
+	aged, now := time.Now().Add(-freshFor).UnixMilli(), s.q.sinceBorn()
 	samples := make([]split.Sample, len(points))
 	for i := range points {
 		p := &points[i]
@@ -116,7 +122,7 @@ func (s *shard) known(points []point, l *parcel) []split.Sample {
 		case s.q.behind && x.Standing != split.Refused: // the target accepts late samples there, so their order is not why it refuses them
 			x.Standing = split.Fresh
 		case l.stored && x.Standing != split.Refused && !s.w.setBack(*p):
-			x.Sent, x.Partition = true, uint16(within.of(*p))
+			x.Sent, x.Partition = true, within.Of(p.series.hash)
 		case x.Standing == split.Refused:
 			x.Refusals, x.Lately = uint8(min(n, split.RefusalsThatSpeak)), p.series.speaksForAll() && now-int64(n) < int64(refusedFor)
 		case x.Standing == split.Stale:
@@ -248,7 +254,7 @@ func (b *bisection) settle() {
 		switch v.Outcome {
 		case split.Resent:
 			b.s.noteTaken(points)
-			b.s.w.settleAll(points, one(queue.Resent))
+			b.s.w.settleAll(points, queue.One(queue.Resent))
 		case split.Delivered:
 			b.s.settleDelivered(points)
 		case split.Unconfirmed:
@@ -307,35 +313,6 @@ func (s *shard) settleTaken(points []point) []point {
 	if len(taken) == 0 {
 		return points
 	}
-	s.w.settleAll(taken, one(queue.Resent))
+	s.w.settleAll(taken, queue.One(queue.Resent))
 	return others
-}
-
-// partitions divide the samples in doubt, so that the stored samples of each partition are a prefix. Each shard of the
-// previous process has two partitions, because receivers treat floats and histograms differently: Prometheus 2 with an
-// out-of-order window accepts late floats, but no late histograms, so an accepted late float says nothing about the
-// histograms beside it. To keep its order, a series is in one partition: that of histograms, if any of its samples is
-// one.
-type partitions struct {
-	n          uint64
-	histograms map[uint64]bool // by hash
-}
-
-func newPartitions(points []point, n int) partitions {
-	l := partitions{n: uint64(max(n, 1)), histograms: make(map[uint64]bool)}
-	for i := range points {
-		if k := points[i].kind; k == intHistogram || k == floatHistogram {
-			l.histograms[points[i].series.hash] = true
-		}
-	}
-	return l
-}
-
-// of returns the partition of a point.
-func (l partitions) of(p point) uint64 {
-	partition := 2 * (p.series.hash % l.n)
-	if l.histograms[p.series.hash] {
-		partition++
-	}
-	return partition
 }

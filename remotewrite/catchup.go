@@ -8,6 +8,7 @@ import (
 
 	"hwsagent/remotewrite/config"
 	"hwsagent/remotewrite/gate"
+	"hwsagent/remotewrite/pace"
 	"hwsagent/wal"
 )
 
@@ -103,7 +104,7 @@ func (l *lane) runBehind(ctx context.Context) {
 		default:
 			l.note(err.Error())
 			l.log.Error("Reading the backlog failed; trying again", slog.Any("err", err))
-			_ = sleep(ctx, time.Second) // the loop checks ctx
+			_ = pace.Sleep(ctx, time.Second) // the loop checks ctx
 		}
 	}
 }

@@ -9,6 +9,7 @@ import (
 	"hwsagent/remotewrite/clock"
 	"hwsagent/remotewrite/config"
 	"hwsagent/remotewrite/gate"
+	"hwsagent/remotewrite/pace"
 	"hwsagent/remotewrite/protocol"
 	"hwsagent/remotewrite/wire"
 	"hwsagent/wal"
@@ -90,7 +91,7 @@ func (w *window) awaitClock(ctx context.Context, e *wal.Entry) error {
 		} else if wait = min(wait, askClockEvery); w.q.clock.Reading() != known {
 			continue
 		}
-		if err := sleep(ctx, wait); err != nil {
+		if err := pace.Sleep(ctx, wait); err != nil {
 			return err
 		}
 	}

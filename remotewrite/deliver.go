@@ -302,7 +302,7 @@ func (s *shard) expire(l *parcel, version wire.Version, lim clock.Limits) (ahead
 		}
 		if p.kind != exemplarPoint {
 			if why, out := s.q.unsendable(&p, version, lim); out {
-				s.w.settle(p.seq, one(why))
+				s.w.settle(p.seq, queue.One(why))
 				gone = p.series
 				continue
 			}

@@ -25,6 +25,7 @@ import (
 	"hwsagent/remotewrite/client"
 	"hwsagent/remotewrite/config"
 	"hwsagent/remotewrite/metrics"
+	"hwsagent/remotewrite/pace"
 	"hwsagent/remotewrite/wire"
 	"hwsagent/wal"
 	"hwsagent/wal/queue"
@@ -123,7 +124,7 @@ func (m *memLog) Next(ctx context.Context) (*wal.Entry, error) {
 			}
 			m.mu.Unlock()
 			if wait > 0 {
-				if err := sleep(ctx, wait); err != nil {
+				if err := pace.Sleep(ctx, wait); err != nil {
 					m.mu.Lock()
 					m.next--
 					m.mu.Unlock()
@@ -369,7 +370,7 @@ func (r *fakeReceiver) Send(ctx context.Context, req client.Request) client.Answ
 	}
 	r.mu.Unlock()
 	if latency > 0 {
-		if err := sleep(ctx, latency); err != nil {
+		if err := pace.Sleep(ctx, latency); err != nil {
 			r.mu.Lock()
 			r.flying--
 			r.mu.Unlock()

@@ -64,7 +64,7 @@ func (s *shard) named(points []point, n int, a client.Answer) []point {
 	slices.SortStableFunc(points, func(a, b point) int { return cmp.Compare(rank(a), rank(b)) })
 	stored := points[n:]
 	s.noteTaken(stored)
-	s.w.settleAll(stored, one(queue.Resent))
+	s.w.settleAll(stored, queue.One(queue.Resent))
 	return points[:n]
 }
 
@@ -75,6 +75,6 @@ func (s *shard) bury(points []point, a client.Answer, why queue.Reason) {
 		s.q.keep(letterOf(points[0], n, a, why))
 		s.q.metrics.Failed(c)
 		s.w.remember(points, why)
-		s.w.settleAll(points, one(why))
+		s.w.settleAll(points, queue.One(why))
 	}
 }

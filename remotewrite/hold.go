@@ -181,10 +181,10 @@ func (s *shard) oldest(hands [][]point, version wire.Version) (first []point) {
 		all += len(points)
 	}
 	newest := s.q.newest()
-	s.seen.clear(all)
+	s.seen.Clear(all)
 	for _, points := range hands {
 		for _, p := range points {
-			if p.t <= newest && p.kind != exemplarPoint && carries(&s.q.cfg, version, &p) && s.seen.add(p.series.hash) {
+			if p.t <= newest && p.kind != exemplarPoint && carries(&s.q.cfg, version, &p) && s.seen.Add(p.series.hash) {
 				first = append(first, p)
 			}
 		}

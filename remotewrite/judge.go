@@ -7,6 +7,7 @@ import (
 	"hwsagent/remotewrite/client"
 	"hwsagent/remotewrite/config"
 	"hwsagent/remotewrite/gate"
+	"hwsagent/remotewrite/pace"
 	"hwsagent/remotewrite/protocol"
 	"hwsagent/remotewrite/wire"
 	"hwsagent/wal/queue"
@@ -141,7 +142,7 @@ func (s *shard) refusalIsReal(p gate.Pass, l *parcel, a client.Answer, version w
 		return true
 	}
 	if l.hasty > 0 { // the last empty write may have failed because it came too soon
-		if err := sleep(s.sending, g.Pause()); err != nil || !g.Current(p) {
+		if err := pace.Sleep(s.sending, g.Pause()); err != nil || !g.Current(p) {
 			g.Release(p)
 			return false
 		}

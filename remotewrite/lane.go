@@ -142,7 +142,7 @@ func (l *lane) run(ctx context.Context) {
 		default:
 			l.note(err.Error())
 			l.log.Error("Reading the log failed; trying again", slog.Any("err", err))
-			if sleep(ctx, time.Second) != nil {
+			if pace.Sleep(ctx, time.Second) != nil {
 				return
 			}
 		}
@@ -243,7 +243,7 @@ func (l *lane) enter(ctx context.Context) (gate.Pass, error) {
 		if wait <= 0 {
 			return l.gate.EnterBehind(ctx)
 		}
-		if err := sleep(ctx, wait); err != nil {
+		if err := pace.Sleep(ctx, wait); err != nil {
 			return gate.Pass{}, err
 		}
 	}

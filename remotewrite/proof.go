@@ -7,6 +7,7 @@ import (
 
 	"hwsagent/remotewrite/client"
 	"hwsagent/remotewrite/gate"
+	"hwsagent/remotewrite/pace"
 	"hwsagent/remotewrite/split"
 )
 
@@ -70,7 +71,7 @@ func (s *shard) controlSample(ctx context.Context) (p point, delivered bool, err
 	// A sample that another shard delivered is the newest of its series only while that shard delivers nothing.
 	begin := time.Now()
 	for time.Since(begin) < moment && !s.q.deliveredSince(begin) {
-		if err := sleep(ctx, moment/20); err != nil {
+		if err := pace.Sleep(ctx, moment/20); err != nil {
 			return point{}, false, err
 		}
 	}

@@ -114,7 +114,7 @@ func (s *shard) leaveOut(points []point, stored bool) (others, probes []point) {
 // drop settles samples of quarantined series as rejected.
 func (s *shard) drop(points []point) {
 	s.q.metrics.Failed(count(points))
-	s.w.settleAll(points, one(queue.Rejected))
+	s.w.settleAll(points, queue.One(queue.Rejected))
 }
 
 // probe sends a sample of a quarantined series alone. The error is ctx's.

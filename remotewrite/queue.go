@@ -351,15 +351,3 @@ func (q *Queue) noteAnswer(a client.Answer) {
 		q.noteFailure(a.String(), a.Failure)
 	}
 }
-
-// sleep waits for d, or until ctx ends, and then returns its error.
-func sleep(ctx context.Context, d time.Duration) error {
-	t := time.NewTimer(d)
-	defer t.Stop()
-	select {
-	case <-ctx.Done():
-		return ctx.Err()
-	case <-t.C:
-		return nil
-	}
-}

@@ -11,6 +11,7 @@ import (
 	"hwsagent/remotewrite/client"
 	"hwsagent/remotewrite/config"
 	"hwsagent/remotewrite/gate"
+	"hwsagent/remotewrite/hashset"
 )
 
 // shard sends the samples of some of the series, in order, one request at a time.
@@ -35,7 +36,7 @@ type shard struct {
 	body    []byte // of the request in flight
 
 	timer *time.Timer
-	seen  hashSet
+	seen  hashset.Set
 	// wouldGroup: the batch was cut short where a series came again.
 	wouldGroup bool
 	aside      []point // samples of the batch that are sent after the others; see deliverBatch

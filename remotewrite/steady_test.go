@@ -2,7 +2,6 @@ package remotewrite
 
 import (
 	"context"
-	"math"
 	"sync/atomic"
 	"testing"
 
@@ -131,26 +130,5 @@ func steady(t *testing.T, message string) {
 	}
 	if n > series/200 {
 		t.Errorf("delivering a commit of %d samples allocates %.0f times", series, n)
-	}
-}
-
-func TestHashSet(t *testing.T) {
-	var s hashSet
-	for _, n := range []int{1, 10, 2000, 5} {
-		for _, shift := range []int{0, 4, 40} { // alike in the high bits, or in the low ones as in one shard
-			s.clear(n)
-			for _, first := range []bool{true, false} {
-				for i := range n {
-					if hash := uint64(i) << shift; s.add(hash) != first {
-						t.Fatalf("of %d hashes, add(%#x) = %v", n, hash, !first)
-					}
-				}
-			}
-		}
-	}
-	s.turn = math.MaxUint32 // the next turn is one that old slots may have
-	s.clear(1)
-	if !s.add(0) || s.add(0) {
-		t.Error("a set that has turned over does not work")
 	}
 }

@@ -126,10 +126,10 @@ func (s *shard) askLate(ctx context.Context, l *parcel, a client.Answer) (latene
 
 // pickLate picks samples of different series, from the oldest to the newest.
 func (s *shard) pickLate(points []point) (asked []point) {
-	s.seen.clear(lateAsked)
+	s.seen.Clear(lateAsked)
 	for _, i := range []int{0, len(points) / 2, len(points) - 1} {
 		for ; i < len(points); i++ {
-			if p := points[i]; p.kind != exemplarPoint && s.seen.add(p.series.hash) {
+			if p := points[i]; p.kind != exemplarPoint && s.seen.Add(p.series.hash) {
 				asked = append(asked, p)
 				break
 			}

@@ -1,6 +1,7 @@
 package remotewrite
 
 import (
+	"cmp"
 	"context"
 	"log/slog"
 	"net/http"
@@ -187,27 +188,23 @@ func placeExemplars(points []point) {
 	if first < 0 {
 		return
 	}
-	of := make(map[*series][]point)
+	at := make(map[*series]int) // the last sample of each series that has an exemplar
 	for _, p := range points[first:] {
-		of[p.series] = append(of[p.series], p)
+		at[p.series] = first // there may be none
 	}
-	last := make(map[*series]int, len(of))
 	for i, p := range points[:first] {
-		if of[p.series] != nil {
-			last[p.series] = i
+		if _, ok := at[p.series]; ok {
+			at[p.series] = i
 		}
 	}
+	exemplars := slices.Clone(points[first:])
+	slices.SortStableFunc(exemplars, func(a, b point) int { return cmp.Compare(at[a.series], at[b.series]) })
 	placed := make([]point, 0, len(points))
 	for i, p := range points[:first] {
 		placed = append(placed, p)
-		if at, ok := last[p.series]; ok && at == i {
-			placed = append(placed, of[p.series]...)
+		for len(exemplars) > 0 && at[exemplars[0].series] == i {
+			placed, exemplars = append(placed, exemplars[0]), exemplars[1:]
 		}
 	}
-	for _, p := range points[first:] { // those without a sample
-		if _, ok := last[p.series]; !ok {
-			placed = append(placed, p)
-		}
-	}
-	copy(points, placed)
+	copy(points, append(placed, exemplars...))
 }

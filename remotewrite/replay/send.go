@@ -159,7 +159,7 @@ func (r *Replay) send(ctx context.Context, samples []sample) (client.Answer, err
 		if attempt == 0 && r.o.Retrying != nil {
 			r.o.Retrying(a)
 		}
-		if err := sleep(ctx, pause); err != nil {
+		if err := pace.Sleep(ctx, pause); err != nil {
 			return a, err
 		}
 	}
@@ -200,17 +200,5 @@ func (r *Replay) pace(ctx context.Context, n int) error {
 	if wait == 0 {
 		return nil
 	}
-	return sleep(ctx, wait)
-}
-
-// sleep waits for d, or until ctx ends and returns its error.
-func sleep(ctx context.Context, d time.Duration) error {
-	t := time.NewTimer(d)
-	defer t.Stop()
-	select {
-	case <-ctx.Done():
-		return ctx.Err()
-	case <-t.C:
-		return nil
-	}
+	return pace.Sleep(ctx, wait)
 }

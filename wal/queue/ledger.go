@@ -47,6 +47,22 @@ func (o *Outcome) Add(p Outcome) {
 	}
 }
 
+// One returns the outcome of one sample that was dropped for reason r.
+func One(r Reason) (o Outcome) {
+	o.Dropped[r] = 1
+	return o
+}
+
+// Times returns o, the outcome of one sample, for n samples.
+func (o Outcome) Times(n uint64) Outcome {
+	o.Delivered *= n
+	o.Filtered *= n
+	for r := range o.Dropped {
+		o.Dropped[r] *= n
+	}
+	return o
+}
+
 // Sum is the number of samples that o accounts for.
 func (o Outcome) Sum() uint64 {
 	n := o.Delivered + o.Filtered
