@@ -117,8 +117,8 @@ func (l *Log) lastCommit(told Mark) (last Mark, err error) {
 			if l.isTorn(i, info) {
 				// An earlier segment may have more of the commits that this one repeats. They count, and the next one comes behind them:
 				// with the same numbers, each would hide the other from readers.
-				if j, before, _ := l.earlier(i); before.Last.Commit > last.Commit {
-					last.Commit, last.Total, from = before.Last.Commit, before.Last.Total, min(from, j)
+				if before := l.earlier(i); before.newest.Commit > last.Commit {
+					last.Commit, last.Total, from = before.newest.Commit, before.newest.Total, min(from, before.first)
 				}
 			}
 			l.refresh(l.index.list[from:], l.targets.durable(told.Log))
@@ -144,8 +144,8 @@ func (l *Log) unbegun(i int, info segment.Contents) bool {
 	if i < len(l.index.list)-1 || info.Refused != nil || info.Last.Commit == 0 && !l.index.list[i].Known() || !l.isTorn(i, info) {
 		return false
 	}
-	_, before, whole := l.earlier(i)
-	return whole && before.Last.Commit > info.Last.Commit
+	before := l.earlier(i)
+	return before.whole && before.last.Commit > info.Last.Commit
 }
 
 // isTorn reports whether the i-th segment may lack commits that it was to repeat after an error.
@@ -154,18 +154,28 @@ func (l *Log) isTorn(i int, info segment.Contents) bool {
 	return !s.Known() || info.Last.Commit < s.Header.Relogged
 }
 
-// earlier reads the nearest segment before the i-th whose header is readable: a power cut may have destroyed the headers of
-// others between. whole is false if there is none, or if the disk refused a part of it or of those between.
-func (l *Log) earlier(i int) (j int, c segment.Contents, whole bool) {
-	whole = true
+// earlierSegments are the segments before one, back to the nearest that has all that it was to have: those between are torn
+// repetitions, or a power cut destroyed their headers.
+type earlierSegments struct {
+	first  int  // index of the nearest one that is complete
+	last   Mark // its last commit
+	newest Mark // the last commit of all of them
+	whole  bool // there is a complete one, and the disk refused no part of them
+}
+
+// earlier reads the segments before the i-th.
+func (l *Log) earlier(i int) earlierSegments {
+	e := earlierSegments{first: i, whole: true}
 	for j, s := range slices.Backward(l.index.list[:i]) {
 		c, err := scan(l, &s)
-		whole = whole && err == nil && c.Refused == nil
-		if s.Known() {
-			return j, c, whole
+		e.first, e.newest, e.whole = j, segment.Later(e.newest, c.Last), e.whole && err == nil && c.Refused == nil
+		if !l.isTorn(j, c) {
+			e.last = c.Last
+			return e
 		}
 	}
-	return i, segment.Contents{}, false
+	e.whole = false
+	return e
 }
 
 // scanPatiently reads a whole segment, and retries while its end is unreadable. A segment

@@ -10,67 +10,86 @@ import (
 	"hwsagent/wal/internal/segmenttest"
 )
 
-// A process logged its last commits again in a second segment, whose header a power cut destroyed, and in a third one, of which
-// the cut left some commits only. A start continues with the first segment, which has all of them: no reader gets its last
-// commits in place of those that come after the start.
-func TestStartBehindATornRepetition(t *testing.T) {
-	const commits, left = 10, 4
-	for i := range 9 {
-		// The segments between have an unreadable header and nothing, fewer, or more commits than the last one.
-		between, held := i%3, []int{0, left - 2, left + 2}[i/3]
-		t.Run(fmt.Sprintf("%d segments without a header between, of %d commits", between, held), func(t *testing.T) {
-			synctest.Test(t, func(t *testing.T) {
-				d := newMemDir()
-				first := segmenttest.New(0, ID{9}, 0, 0)
-				again := segmenttest.New(1+between, ID{9}, 0, 0)
-				again.Header.Relogged = commits + 2
-				again.Header.PrevID, again.Header.PrevEnd = ID{byte(between), 77}, 395
-				if between == 0 {
-					again.Header.PrevID, again.Header.PrevEnd = first.Header.Segment, 1<<20
-				}
-				for _, s := range []*segmenttest.Builder{first, again} {
-					s.Commit(2, 1, 1, segmenttest.Series(1, 2), segmenttest.Samples(1, 1, 2))
-					for i := int64(2); i <= commits; i++ {
-						s.Commit(2, i, i, segmenttest.Samples(i, 1, 2))
-					}
-				}
-				d.entries[segment.Name(0)] = &inode{data: imageOf(first.B)}
-				for i := range between {
-					b := make([]byte, 395)
-					if held > 0 {
-						s := segmenttest.New(1+i, ID{9}, 0, 0)
-						s.Commit(2, 1, 1, segmenttest.Series(1, 2), segmenttest.Samples(1, 1, 2))
-						for i := int64(2); i <= int64(held); i++ {
-							s.Commit(2, i, i, segmenttest.Samples(i, 1, 2))
-						}
-						b = s.B
-						b[10] ^= 0xff
-					}
-					d.entries[segment.Name(1+i)] = &inode{data: imageOf(b)}
-				}
-				d.entries[segment.Name(1+between)] = &inode{data: imageOf(again.B[:again.Ends[left-1]])}
-				l := openLog(t, memOptions(t, d, newMemDir()))
-				want := []int64{1, 2, 3, 4, 5, 6, 7, 8, 9, 10}
-				for i := range int64(20) {
-					want = append(want, 1000+i)
-					if err := commitFloats(l, 3, 1000+i, 1); err != nil {
-						t.Fatal(err)
-					}
-				}
-				times, missing := readFirsts(t, l)
-				if !slices.Equal(times, want) {
-					t.Errorf("read %v, missing %+v", times, missing)
-				}
-				if err := l.Close(); err != nil {
-					t.Error(err)
-				}
-			})
-		})
+// tornSegment is what a power cut left of a segment that a process began after an error, with the commits that were not durable.
+type tornSegment struct {
+	commits int
+	header  bool // it is readable
+}
+
+// A process logged its last commits again, in one segment after another, and a power cut left some commits of each, of some without
+// the header. Each combination of three or four such segments: a start loses no commit that one of them has up to the newest, and
+// no reader gets a commit in place of one that comes after the start.
+func TestStartBehindTornRepetitions(t *testing.T) {
+	var kinds []tornSegment
+	for _, n := range []int{0, 2, 4, 6} {
+		kinds = append(kinds, tornSegment{n, true}, tornSegment{n, false})
+	}
+	for _, first := range kinds {
+		for _, second := range kinds {
+			for _, third := range kinds {
+				startBehind(t, []tornSegment{first, second, third})
+			}
+		}
+	}
+	for _, between := range kinds {
+		startBehind(t, []tornSegment{{6, true}, between, between, {4, true}})
 	}
 }
 
-// The same, with a page of the torn repetition that the disk refuses to read: the segment is kept, because the page may have more
-// commits. Those after the start get numbers behind those of the first segment, and readers get both.
+// startBehind runs one combination.
+func startBehind(t *testing.T, segments []tornSegment) {
+	t.Helper()
+	t.Run(fmt.Sprint(segments), func(t *testing.T) { synctest.Test(t, func(t *testing.T) { openAppendAndRead(t, segments) }) })
+}
+
+// openAppendAndRead writes the segments, opens the log, appends to it, and reads all.
+func openAppendAndRead(t *testing.T, segments []tornSegment) {
+	d := newMemDir()
+	newest := 0
+	for n, left := range segments {
+		newest = max(newest, left.commits)
+		s := segmenttest.New(n, ID{9}, 0, 0)
+		if n > 0 { // the header before is the one that the cut may have taken: where the segment ended is not known
+			s.Header.Relogged, s.Header.PrevID, s.Header.PrevEnd = 8, ID{byte(n), 77}, 1<<20
+			if segments[n-1].header {
+				s.Header.PrevID = segment.ID(segmenttest.New(n-1, ID{9}, 0, 0).Header.Segment)
+			}
+		}
+		s.Start()
+		for i := int64(1); i <= int64(left.commits); i++ {
+			s.Commit(2, i, i, segmenttest.Series(1, 2), segmenttest.Samples(i, 1, 2))
+		}
+		if !left.header {
+			s.B[10] ^= 0xff
+		}
+		d.entries[segment.Name(n)] = &inode{data: imageOf(s.B)}
+	}
+	l := openLog(t, memOptions(t, d, newMemDir()))
+	var want []int64
+	for i := range int64(20) {
+		want = append(want, 1000+i)
+		if err := commitFloats(l, 3, 1000+i, 1); err != nil {
+			t.Fatal(err)
+		}
+	}
+	times, missing := readFirsts(t, l)
+	old := slices.DeleteFunc(slices.Clone(times), func(at int64) bool { return at >= 1000 })
+	if !slices.Equal(times[len(old):], want) {
+		t.Errorf("%+v: read %v, missing %+v: a commit after the start is lost", segments, times, missing)
+	}
+	for i := range newest {
+		if !slices.Contains(old, int64(i+1)) {
+			t.Errorf("%+v: read %v, missing %+v: commit %d is lost", segments, times, missing, i+1)
+			break
+		}
+	}
+	if err := l.Close(); err != nil {
+		t.Error(err)
+	}
+}
+
+// A page of the torn repetition is one that the disk refuses to read: the segment is kept, because the page may have more commits.
+// Those after the start get numbers behind those of the first segment, and readers get both.
 func TestStartBehindATornRepetitionThatTheDiskRefuses(t *testing.T) {
 	const commits, samples = 12, 2000
 	for left := 2; left < commits; left++ {

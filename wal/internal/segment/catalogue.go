@@ -107,7 +107,7 @@ func Find(list []Info, head int, after Mark) int {
 		switch h := &s.Header; {
 		case s.Number > head: // it could not be begun, so its header may be from before an error
 		case !h.of(after.Log) || h.Commit > after.Commit:
-		case !again && i > 0 && h.PrevID != (ID{}):
+		case i > 0 && h.PrevID != (ID{}) && (!again || h.Relogged > after.Commit):
 			// This segment may have been begun after an error, with the commits that were not durable. If a power
 			// cut has torn it, an earlier segment still has them.
 			again = true
