@@ -12,10 +12,10 @@ import (
 const maxAlone = 8
 
 // alone writes single records past the page cache. A record takes a sector of 512 bytes, but from the page cache the kernel
-// writes pages of 4 KiB, so an agent with few records would write eight times as much as it has to say.
+// writes pages of 4 KiB, which is eight times the bytes of a single record.
 //
-// A direct write is in its own goroutine, because it waits for the disk, and callers of Write must not. A record that is put
-// meanwhile is queued. So a kill loses a record only if it comes within the time of one write.
+// A direct write runs in its own goroutine, because it waits for the disk, and the callers of Write must not wait. Records that are
+// written meanwhile are queued. So a kill loses a record only if it comes during a direct write.
 //
 // Invariant: no direct write begins while the active file has a dirty page, and no other write to that file begins before
 // the direct one has ended. File systems differ in how they treat both kinds of writes to one page at a time.
@@ -63,8 +63,8 @@ func (a *alone) close(i int) {
 	}
 }
 
-// writeLocked writes the cells of a record to the active file at an offset, alone if it may and can be. The record is in the
-// file when writeLocked returns, or, if it is written alone or behind such a one, soon. The error is that of the page cache.
+// writeLocked writes the cells of a record to the active file at an offset, alone if it may and can be. If it is written alone, or
+// queued behind such a record, it reaches the file after writeLocked has returned. The error is that of the page cache.
 func (s *Store) writeLocked(at int64, may bool) error {
 	a := &s.alone
 	a.records++
@@ -86,7 +86,7 @@ func (s *Store) writeLocked(at int64, may bool) error {
 // writeAlone writes the sector directly to the i-th file, and then what was queued meanwhile.
 func (s *Store) writeAlone(i int, at int64) {
 	a := &s.alone
-	_, err := a.files[i].WriteAt(a.sector, at) // alone is left alone while busy is true
+	_, err := a.files[i].WriteAt(a.sector, at) // nothing changes files[i] and sector while busy is true
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	rest, from := a.queue, at+cellSize
