@@ -9,6 +9,7 @@ import (
 	"os"
 	"slices"
 	"sync"
+	"syscall"
 	"time"
 
 	"hwsagent/wal/internal/disk"
@@ -57,8 +58,9 @@ type memDir struct {
 	journals bool
 
 	freeBytes int64
-	handles   int // files that are open
-	direct    int // writes past the page cache so far
+	handles   int  // files that are open
+	sectors   bool // it takes writes past the page cache, which savepoints do in a goroutine
+	direct    int  // such writes so far
 }
 
 // entryChange is one change of a directory's entries.
@@ -106,6 +108,7 @@ func (d *memDir) crash() *memDir {
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	c := newMemDir()
+	c.sectors = d.sectors
 	for name, i := range d.durable {
 		c.entries[name] = durableInode(i.durable.copy())
 	}
@@ -135,6 +138,7 @@ func (d *memDir) cut(rng *rand.Rand) *memDir {
 		}
 	}
 	c := newMemDir()
+	c.sectors = d.sectors
 	for _, name := range slices.Sorted(maps.Keys(left)) {
 		b, torn := left[name].cut(rng)
 		c.entries[name] = durableInode(b)
@@ -151,6 +155,7 @@ func (d *memDir) kill() *memDir {
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	c := newMemDir()
+	c.sectors = d.sectors
 	copies := map[*inode]*inode{}
 	twin := func(i *inode) *inode {
 		if copies[i] == nil {
@@ -204,6 +209,10 @@ func (d *memDir) strike(op, name string, err error) error {
 }
 
 func (d *memDir) Open(name string, flag int) (disk.File, error) {
+	past := disk.Direct != 0 && flag&disk.Direct != 0
+	if past && !d.sectors {
+		return nil, &fs.PathError{Op: "open", Path: name, Err: syscall.EINVAL}
+	}
 	i, created, err := d.find(name, flag)
 	if err != nil {
 		return nil, err
@@ -216,7 +225,7 @@ func (d *memDir) Open(name string, flag int) (disk.File, error) {
 	d.mu.Lock()
 	d.handles++
 	d.mu.Unlock()
-	return &memFile{d: d, i: i, name: name, direct: disk.Direct != 0 && flag&disk.Direct != 0}, nil
+	return &memFile{d: d, i: i, name: name, direct: past}, nil
 }
 
 func (d *memDir) find(name string, flag int) (i *inode, created bool, err error) {

@@ -1,6 +1,7 @@
 package disk
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 	"os"
@@ -26,10 +27,7 @@ func takesSectors(f *os.File) error {
 	err = raw.Control(func(fd uintptr) {
 		failed = unix.Statx(int(fd), "", unix.AT_EMPTY_PATH, unix.STATX_DIOALIGN, &st)
 	})
-	if err := errors.Join(err, failed); err != nil {
-		return err
-	}
-	return suits(st.Mask&unix.STATX_DIOALIGN != 0, st.Dio_mem_align, st.Dio_offset_align)
+	return cmp.Or(err, failed, suits(st.Mask&unix.STATX_DIOALIGN != 0, st.Dio_mem_align, st.Dio_offset_align))
 }
 
 // suits implements takesSectors. told says that the file system names the alignments, in bytes; 0 is one that writes through the

@@ -6,6 +6,7 @@ import (
 	"os"
 	"path/filepath"
 	"slices"
+	"sync"
 	"syscall"
 	"testing"
 
@@ -128,14 +129,49 @@ func TestRecordIsWrittenAlone(t *testing.T) {
 	w.found(t, 1<<40, 4)
 }
 
+// The record of the log goes through the page cache, and is not synced: so does the next record, although it is alone between two
+// flushes.
+func TestRecordBesideADirtyPage(t *testing.T) {
+	w := newWatched(t)
+	var ticket uint64
+	var want []string
+	for n := range uint64(maxAlone) {
+		w.a.set(1 + n)
+		ticket = w.Write(w.a)
+		written(w.Store)
+		want = append(want, "direct")
+	}
+	if err := w.Sync(ticket); err != nil {
+		t.Fatal(err)
+	}
+	w.want(t, append(want, "sync")...)
+	w.Learn(segment.Mark{Log: segment.ID{1}, Commit: 1})
+	if err := w.Flush(true); err != nil {
+		t.Fatal(err)
+	}
+	w.want(t, "write")
+	w.b.set(5)
+	ticket = w.Write(w.b)
+	w.want(t, "write")
+	if err := w.Sync(ticket); err != nil {
+		t.Fatal(err)
+	}
+	w.b.set(6)
+	w.Write(w.b)
+	w.want(t, "sync", "direct")
+	w.found(t, maxAlone, 6)
+}
+
 // While a direct write waits for the disk, Write returns, and a round waits. What is written meanwhile follows.
 func TestDirectWriteHangs(t *testing.T) {
 	w := newWatched(t)
-	began, release := make(chan struct{}), make(chan struct{})
+	began, held := make(chan struct{}), make(chan struct{})
+	begin, release := sync.OnceFunc(func() { close(began) }), sync.OnceFunc(func() { close(held) })
+	t.Cleanup(release)
 	w.dir.refuse = func(op string) error {
 		if op == "direct" {
-			close(began)
-			<-release
+			begin()
+			<-held
 		}
 		return w.note(op)
 	}
@@ -158,7 +194,7 @@ func TestDirectWriteHangs(t *testing.T) {
 		t.Fatalf("%s beside the direct write", op)
 	default:
 	}
-	close(release)
+	release()
 	if err := <-done; err != nil || w.a.relied != 3 || w.b.relied != 2 {
 		t.Errorf("%v, relied on %d and %d", err, w.a.relied, w.b.relied)
 	}
