@@ -231,7 +231,7 @@ func (c *crashLife) live(t testing.TB, l *Log, n int, last bool) {
 // end closes the log, or throws away what a crash has left of the process.
 func (c *crashLife) end(t testing.TB, l *Log) {
 	clean := !c.off
-	c.brokenUntil = time.Time{}
+	c.brokenUntil, c.ending = time.Time{}, true
 	for c.saving {
 		time.Sleep(time.Millisecond)
 	}

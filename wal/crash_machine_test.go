@@ -40,6 +40,7 @@ type machine struct {
 	committing int // how many commits have begun and not returned
 
 	faulty      bool          // the disk fails now and then
+	ending      bool          // the log is being closed, on a disk that is good
 	brokenUntil time.Time     // until then operations may fail
 	brokenErr   syscall.Errno // with that
 	full        bool          // only what needs space fails then, and always
@@ -68,7 +69,7 @@ func newMachine(rng *rand.Rand) *machine {
 func (m *machine) boot(f fuse) {
 	m.log, m.off, m.fuse, m.crashed, m.lingering = nil, false, f, make(chan struct{}), false
 	m.saving, m.callers, m.committing = false, 0, 0
-	m.brokenUntil, m.uncut = time.Time{}, false
+	m.brokenUntil, m.uncut, m.ending = time.Time{}, false, false
 	for name, d := range map[string]*memDir{segmentDir: m.segments, savepointDir: m.saves} {
 		d.chance = m.rng
 		d.fault = func(op string) (int, error) { return m.breaks(name, op) }
@@ -149,7 +150,7 @@ func (m *machine) linger(dir, op string) {
 		m.saving = false
 	case l.writer.syncing && !m.lingering:
 		// This is the one fsync without the writer's mutex.
-		if m.faulty && l.writer.before != nil && m.rng.IntN(8) == 0 {
+		if m.faulty && l.writer.before != nil && m.rng.IntN(8) == 0 && !m.ending {
 			m.full, m.brokenErr, m.brokenUntil = true, syscall.ENOSPC, time.Now().Add(500*time.Millisecond)
 			if m.rng.IntN(2) == 0 {
 				m.full, m.brokenErr = false, syscall.EIO
