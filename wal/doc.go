@@ -90,7 +90,7 @@
 //	44           payload (up to 436 bytes)
 //	480 identity, once more
 //
-// A record counts as soon as it is written, because it survives a kill. It is synced with the
+// A record counts as soon as it is in the file, because it survives a kill. It is synced with the
 // next reservation or after at most a second; nothing relies on it before. The durable end of
 // the log is written each second, and synced with the next record of a target. A record that is
 // alone is written past the page cache, on Linux where the file system can do that: one sector
@@ -181,8 +181,8 @@
 //	                                                     lost samples as durable
 //	savepoint    WriteAt behind the last record; fsync   each cell has its own sector, so no write
 //	             each second and with a reservation      touches durable cells; a torn record does not
-//	                                                     count. No two ways of writing are in use at a
-//	                                                     time (savefile's alone)
+//	                                                     count. Direct writes and those through the page
+//	                                                     cache are never under way together
 //	snapshot of  (if the file must grow: zeros, fsync;)  the active file is complete, and meanwhile is
 //	savepoints   write and fsync the inactive file,      written only behind its durable records. A
 //	             which then becomes active               snapshot with missing cells does not count

@@ -17,8 +17,9 @@ import (
 //
 //   - Savepoints record a commit up to which the log was durable. A start rewrites only the bytes after that commit, which are those
 //     of a few seconds. Without that record, it rewrites the two segments that may have waited for an fsync: the newest one
-//     with a commit, and the one before. It syncs newer segments without a commit too: their header may record the end of the
-//     previous segment, and failed commits that were cut off them must not reappear, because new commits get their numbers.
+//     with a commit, and the one before; behind a torn repetition, all back to the segment that has all that it was to have.
+//     It syncs newer segments without a commit too: their header may record the end of the previous segment, and failed commits
+//     that were cut off them must not reappear, because new commits get their numbers.
 //   - The bytes do not change, so durable sectors stay as they are even if the power fails meanwhile.
 //   - If the disk refuses the writes, the log opens anyway, and retries each second. Until a try succeeds, savepoints
 //     record no further commits as durable, so the next start retries too.

@@ -63,16 +63,16 @@ func (a *alone) close(i int) {
 	}
 }
 
-// writeLocked writes the cells of a record to the active file at an offset, alone if it may and can be. If it is written alone, or
+// writeLocked writes the cells of a record to the active file at an offset, alone if mayAlone is true and that is possible. If it is written alone, or
 // queued behind such a record, it reaches the file after writeLocked has returned. The error is that of the page cache.
-func (s *Store) writeLocked(at int64, may bool) error {
+func (s *Store) writeLocked(at int64, mayAlone bool) error {
 	a := &s.alone
 	a.records++
 	switch {
 	case a.busy:
 		a.queue = append(a.queue, s.cells...)
 		return nil
-	case may && a.files[s.active] != nil && !a.dirty && a.records <= maxAlone && len(s.cells) == cellSize && s.began == s.ended && s.settling == 0:
+	case mayAlone && a.files[s.active] != nil && !a.dirty && a.records <= maxAlone && len(s.cells) == cellSize && s.began == s.ended && s.settling == 0:
 		copy(a.sector, s.cells)
 		a.busy = true
 		go s.writeAlone(s.active, at)

@@ -278,7 +278,7 @@ func TestNoDirectWriteToAnotherFile(t *testing.T) {
 }
 
 // On a file system with direct writes, what is written directly is what the page cache shows afterwards, also where it had the page
-// before, and the kernel counts one sector for it.
+// before.
 func TestDirectWriteOfTheSystem(t *testing.T) {
 	root, err := disk.Open(filepath.Join(t.TempDir(), "savepoints"), func(string) error { return nil })
 	if err != nil {

@@ -23,7 +23,9 @@ var names = [2]string{"records.0", "records.1"}
 // then becomes the active one. So there is always one file with a durable snapshot, to which writes only append behind
 // the durable records.
 //
-// Written records survive a kill; they are durable when Sync returns. All methods are safe for concurrent use.
+// Records are durable when Sync returns. They survive a kill as soon as they are in the file: when Write returns, or, for a record
+// that is written alone and those queued behind it, when the direct write has ended (see alone). All methods are safe for
+// concurrent use.
 //
 // Invariant: records are appended to a file only after its snapshot is durable.
 // Invariant: after an error, a file is neither appended to nor synced until it has a new snapshot.
@@ -133,8 +135,8 @@ func (s *Store) ticketLocked() uint64 {
 	return s.began + 1
 }
 
-// putLocked implements Write. The record may be written alone if may is true.
-func (s *Store) putLocked(t Target, may bool) {
+// putLocked implements Write. The record may be written alone if mayAlone is true.
+func (s *Store) putLocked(t Target, mayAlone bool) {
 	if s.compact || s.closed {
 		return
 	}
@@ -143,7 +145,7 @@ func (s *Store) putLocked(t Target, may bool) {
 	if !ok {
 		return
 	}
-	if !s.appendLocked(kindTarget, t.Name(), payload, may) {
+	if !s.appendLocked(kindTarget, t.Name(), payload, mayAlone) {
 		t.Unwritten()
 		return
 	}
@@ -152,8 +154,8 @@ func (s *Store) putLocked(t Target, may bool) {
 	s.single = s.single || c.First
 }
 
-// appendLocked appends a record to the active file, alone if it may and can be. If it cannot, all records wait for the next snapshot.
-func (s *Store) appendLocked(kind recordKind, name string, payload []byte, may bool) bool {
+// appendLocked appends a record to the active file, alone if mayAlone is true and that is possible. If it cannot append it, all records wait for the next snapshot.
+func (s *Store) appendLocked(kind recordKind, name string, payload []byte, mayAlone bool) bool {
 	s.sequence++
 	id := identity{kind: kind, generation: s.generation, sequence: s.sequence}
 	if kind != kindLog {
@@ -164,7 +166,7 @@ func (s *Store) appendLocked(kind recordKind, name string, payload []byte, may b
 		s.compact = true
 		return false
 	}
-	if err := s.writeLocked(s.used, may); err != nil {
+	if err := s.writeLocked(s.used, mayAlone); err != nil {
 		s.distrustLocked(fmt.Errorf("write: %w", err))
 		return false
 	}
