@@ -16,8 +16,7 @@ func (q *Queue) shrinkBatch(n int) {
 	}
 	q.metrics.SetMaxSamples(q.batchLimit())
 	level := slog.LevelDebug
-	if now, last := q.sinceBorn(), q.toldLimit.Load(); was == q.limit.Most() && (last == 0 || now-last >= int64(toldEvery)) {
-		q.toldLimit.Store(now)
+	if was == q.limit.Most() && q.toldLimit.Due(q.sinceBorn()) {
 		level = slog.LevelInfo
 	}
 	q.log.LogAttrs(context.Background(), level, "The receiver finds a request too large; sending smaller ones for a while", slog.Int("max_samples_per_send", q.batchLimit()))

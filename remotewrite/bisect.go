@@ -169,9 +169,7 @@ func (b *bisection) send(ctx context.Context, r split.Request) (split.Reply, err
 	}
 	part := parcel{points: make([]point, 0, len(r.Samples)), withhold: r.Withhold}
 	for _, i := range r.Samples {
-		key := keyOf(b.points[i])
-		part.points = append(append(part.points, b.points[i]), b.with[key]...)
-		delete(b.with, key)
+		part.points = append(append(part.points, b.points[i]), b.with[keyOf(b.points[i])]...)
 	}
 	all, exemplars := len(part.points), count(part.points)[metrics.Exemplars]
 	m := parts
@@ -182,11 +180,17 @@ func (b *bisection) send(ctx context.Context, r split.Request) (split.Reply, err
 	if len(part.points) < all {
 		b.gone(r.Samples, &part)
 	}
-	if err == nil && f == settled {
-		return split.Reply{Kind: split.Took, Receiver: b.s.q.kind()}, nil
-	}
 	if err != nil {
+		if errors.Is(err, errHeld) {
+			b.exemplarsOfTested(&part)
+		}
 		return split.Reply{}, err
+	}
+	for _, i := range r.Samples {
+		delete(b.with, keyOf(b.points[i]))
+	}
+	if f == settled {
+		return split.Reply{Kind: split.Took, Receiver: b.s.q.kind()}, nil
 	}
 	b.s.q.lostExemplars(exemplars) // the samples are sent again without them
 	if f == refused && b.s.q.guardsLate() && a.SaysLate() {
@@ -201,6 +205,14 @@ func (b *bisection) send(ctx context.Context, r split.Request) (split.Reply, err
 	b.failing = f == stuck || f == failed
 	b.last, b.answers[b.sent] = a, a
 	return replyOf(f, a, part.unsure, b.sent, b.s.q.kind()), nil
+}
+
+// exemplarsOfTested counts the exemplars of samples that the target accepted alone, as tests, when the rest of their request was not sent.
+func (b *bisection) exemplarsOfTested(part *parcel) {
+	for _, p := range part.tested {
+		b.s.q.lostExemplars(len(b.with[keyOf(p)]))
+		delete(b.with, keyOf(p))
+	}
 }
 
 // gone reports to the machine which samples of a request the target accepted alone, as tests, and which were dropped.

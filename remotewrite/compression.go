@@ -38,11 +38,10 @@ func (q *Queue) learnCompression(a client.Answer) {
 		q.tookBack(why)
 		return
 	}
-	if a.Compression != wire.Zstd || v != client.Delivered {
-		return
-	}
-	if was := q.toldPlain.Regained(); was != "" {
-		q.log.Info("The target takes zstd again", slog.String("before", was))
+	if a.Compression == wire.Zstd && v == client.Delivered {
+		if was := q.toldPlain.Regained(); was != "" {
+			q.log.Info("The target takes zstd again", slog.String("before", was))
+		}
 	}
 }
 

@@ -626,7 +626,7 @@ func (q fakeRequest) from() string {
 func (r *fakeReceiver) dump() string {
 	var b strings.Builder
 	for _, q := range r.log() {
-		fmt.Fprintf(&b, "%4d %s %v %v attempt %d: %d samples in %d series -> %d%s\n", q.n, q.at.Format("15:04:05.000"), q.version, q.compression, q.attempt, len(q.samples), q.series, q.status, q.from())
+		fmt.Fprintf(&b, "%4d %s %v %v attempt %d: %d samples in %d series (%d exemplars) -> %d%s\n", q.n, q.at.Format("15:04:05.000"), q.version, q.compression, q.attempt, len(q.samples), q.series, len(q.exemplars), q.status, q.from())
 	}
 	return b.String()
 }

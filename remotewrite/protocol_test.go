@@ -245,6 +245,47 @@ func TestHeldTargetWithoutVersion2Recovers(t *testing.T) {
 	}
 }
 
+// TestTrialOfVersion1IsRefused: a receiver that takes only 2.0, as OpenTelemetry's does, fails when the agent starts. The batch is tried as
+// 1.0 after some failures, and refused. That must not be tried again and again without a pause.
+func TestTrialOfVersion1IsRefused(t *testing.T) {
+	fails := map[string]func(fakeRequest) (client.Answer, bool){
+		"503":       answers(503, "starting"),
+		"no answer": func(q fakeRequest) (client.Answer, bool) { return client.Answer{Err: errDown}, len(q.samples) > 0 },
+	}
+	for name, fail := range fails {
+		for _, message := range []string{config.MessageV2, config.MessageAuto} {
+			t.Run(name+" "+message, func(t *testing.T) {
+				synctest.Test(t, func(t *testing.T) {
+					until := time.Now().Add(5 * time.Minute)
+					tried := 0
+					to := &fakeReceiver{speaks: speaksTwo, latency: time.Millisecond}
+					to.script = func(q fakeRequest) (client.Answer, bool) {
+						if q.n > 2000 {
+							panic("a storm of requests")
+						}
+						if q.version == wire.V1 {
+							tried++
+							return client.Answer{}, false
+						}
+						a, ok := fail(q)
+						return a, ok && time.Now().Before(until)
+					}
+					r := newRig(t, to)
+					r.cfg.ProtobufMessage = message
+					r.start()
+					r.round(20)
+					r.drained(10 * time.Minute)
+					r.end()
+					r.verify()
+					if n := to.count(); tried == 0 || n > 200 {
+						t.Errorf("%d requests, %d of them as 1.0\n%s", n, tried, to.dump())
+					}
+				})
+			})
+		}
+	}
+}
+
 // TestHistogramsFollowTheVersion: samples that 1.0 does not carry are sent as 2.0, and count as unsupported once 1.0 is
 // in use.
 func TestHistogramsFollowTheVersion(t *testing.T) {

@@ -94,10 +94,9 @@ type Queue struct {
 	tests         atomic.Int64  // number of held samples sent as tests
 	trust         split.Trust   // in the target's refusals
 
-	toldLimit     atomic.Int64 // when too large requests were last logged, ns since born; 0: never
-	toldUnwritten atomic.Int64 // when it was last logged that the receiver writes less than it accepts, ns since born; 0: never
-
-	refusals pace.OnceAMinute // limits how often refusals are logged
+	toldLimit     pace.Hourly      // limits how often too large requests are logged
+	toldUnwritten pace.Hourly      // the same for a receiver that writes less than it accepts
+	refusals      pace.OnceAMinute // the same for refusals
 
 	down atomic.Int64 // start of the outage logged last, in Unix ns
 

@@ -189,7 +189,7 @@ func (s *shard) take(limit int) (unsure bool) {
 	n = withExemplars(ps, n)
 	if unsure && n == len(ps) {
 		s.batch = s.queue.takeAll()
-		return unsure
+		return true
 	}
 	clear(s.batch)
 	s.batch = s.queue.take(s.batch[:0], n)

@@ -6,7 +6,6 @@ import (
 	"log/slog"
 	"net/http"
 	"slices"
-	"time"
 
 	"hwsagent/remotewrite/client"
 	"hwsagent/remotewrite/config"
@@ -42,7 +41,11 @@ func (q *Queue) choose(l *parcel) protocol.Choice {
 	if !q.proto.Newer() {
 		return protocol.Choice{}
 	}
-	return q.proto.Choose(l.older, q.allCarried(l.points), l.failures)
+	failures := l.failures
+	if l.triedOlder { // it has shown that 1.0 is no way out
+		failures = 0
+	}
+	return q.proto.Choose(l.older, q.allCarried(l.points), failures)
 }
 
 // mayTryOlder reports whether a parcel may have been refused because the target cannot read it. "Senders SHOULD expect
@@ -145,9 +148,6 @@ func (q *Queue) fellBack(why string) {
 		slog.String("why", why), slog.Duration("ask_again_after", protocol.FallbackTime))
 }
 
-// toldEvery is how often a log line repeats that a receiver finds requests too large, or writes less than it accepts.
-const toldEvery = time.Hour
-
 // sawWritten checks how much a target has written of a request that it accepted. "Receivers MUST NOT return a 2xx HTTP
 // status code if any of the pieces of sent data known to the Receiver were NOT written": a target that does so cannot
 // say which samples are missing, and some leave out samples that they have already. So the samples count as delivered,
@@ -158,11 +158,7 @@ func (q *Queue) sawWritten(a client.Answer, exemplars int) {
 		return
 	}
 	q.metrics.Unwritten(samples, x)
-	if samples == 0 {
-		return // exemplars only: many receivers keep none
-	}
-	now := int64(time.Since(q.born)) + 1
-	if last := q.toldUnwritten.Load(); last != 0 && now-last < int64(toldEvery) || !q.toldUnwritten.CompareAndSwap(last, now) {
+	if samples == 0 || !q.toldUnwritten.Due(q.sinceBorn()) { // exemplars only: many receivers keep none
 		return
 	}
 	q.log.Warn("The receiver accepted a request and wrote less than was in it", slog.String("answer", a.String()),
