@@ -58,8 +58,7 @@ func (l *lane) splitIfDue() {
 		l.noSplit = time.Now().Add(time.Minute) // the log refused: the backlog may have too many pieces
 		return
 	}
-	reach, _ := l.source.Reach()
-	l.read.Store(&readTo{mark: reach.Acked})
+	l.rewind() // an entry that waits for the target's clock belongs to the backlog now
 	l.log.Info("The newest samples are sent first; what was missed follows beside them")
 	select {
 	case l.back.wake <- struct{}{}:

@@ -127,11 +127,11 @@ func (w *window) askClock(ctx context.Context) error {
 // askByTaken sends a sample again that the target accepted, to learn its time from the answer, because some targets
 // fail at empty writes. It gives p back. The error is ctx's.
 func (q *Queue) askByTaken(ctx context.Context, p gate.Pass, taken point) error {
-	version := q.proto.Version()
-	body, _ := q.encoders.body(nil, version, wire.Snappy, []point{taken}, inTime)
-	a := q.send(ctx, client.Request{Body: body, Version: version, Samples: 1})
+	c := q.proto.ChooseTest(protocol.ByTaken)
+	body, _ := q.encoders.body(nil, c.Version, wire.Snappy, []point{taken}, inTime)
+	a := q.send(ctx, client.Request{Body: body, Version: c.Version, Samples: 1})
 	v := client.Classify(a, config.Policy{RetryOnRateLimit: true})
-	q.learnVersion(protocol.Choice{Version: version}, a, v)
+	q.learnVersion(c, a, v)
 	if failed, err := q.questionFailed(ctx, p, a); failed {
 		return err
 	}

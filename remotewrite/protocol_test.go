@@ -286,6 +286,38 @@ func TestTrialOfVersion1IsRefused(t *testing.T) {
 	}
 }
 
+// TestFallbackAfterALongOutage: a receiver of 1.0 answers 500 to 2.0, and could not be reached before for longer than a batch is kept. The agent
+// finds out that it takes 1.0.
+func TestFallbackAfterALongOutage(t *testing.T) {
+	for _, message := range []string{config.MessageV2, config.MessageAuto} {
+		for _, refuses := range []bool{false, true} {
+			t.Run(fmt.Sprintf("%s refuses empty writes %t", message, refuses), func(t *testing.T) {
+				synctest.Test(t, func(t *testing.T) {
+					until, down := time.Now().Add(20*time.Minute), 0
+					to := &fakeReceiver{speaks: speaksOne500, refuseEmpty: refuses, latency: time.Millisecond}
+					to.script = func(fakeRequest) (client.Answer, bool) {
+						if time.Now().After(until) {
+							return client.Answer{}, false
+						}
+						down++
+						return client.Answer{Err: errDown}, true
+					}
+					r := newRig(t, to)
+					r.cfg.ProtobufMessage = message
+					r.start()
+					r.round(20)
+					r.drained(40 * time.Minute)
+					r.end()
+					r.verify()
+					if down == 0 {
+						t.Error("it was never down")
+					}
+				})
+			})
+		}
+	}
+}
+
 // TestHistogramsFollowTheVersion: samples that 1.0 does not carry are sent as 2.0, and count as unsupported once 1.0 is
 // in use.
 func TestHistogramsFollowTheVersion(t *testing.T) {

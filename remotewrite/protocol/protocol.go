@@ -34,6 +34,7 @@ type Versions struct {
 	turn     uint64       // grows with each change of the version in use
 	empty    wire.Version // of the last empty write that was accepted
 	emptyOK  bool         // there was one
+	emptyBad bool         // the last empty write was answered with a server error
 	tests    [numTests]int
 }
 
@@ -114,8 +115,12 @@ func (p *Versions) ChooseTest(of Test) Choice {
 	return c
 }
 
-// ForEmpty returns the version for an empty write: one in which the target accepted an empty write before.
+// ForEmpty returns the version for an empty write: one in which the target accepted an empty write before. After a server error both come by
+// turns, because some receivers fail at messages that they cannot decode.
 func (p *Versions) ForEmpty(test bool) wire.Version {
+	p.mu.Lock()
+	test = test || p.emptyBad
+	p.mu.Unlock()
 	if test {
 		return p.ChooseTest(ByEmpty).Version
 	}
@@ -135,6 +140,9 @@ func (p *Versions) Saw(c Choice, a client.Answer, v client.Verdict) (why string,
 	}
 	p.mu.Lock()
 	defer p.mu.Unlock()
+	if a.Samples == 0 && a.Status != 0 {
+		p.emptyBad = a.Status >= 500
+	}
 	switch {
 	case v == client.Older && a.Status/100 == 2:
 		p.silent, p.emptyOK = true, p.emptyOK && p.empty == wire.V1
