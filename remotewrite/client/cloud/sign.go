@@ -1,7 +1,6 @@
 package cloud
 
 import (
-	"bytes"
 	"crypto/hmac"
 	"crypto/sha256"
 	"encoding/hex"
@@ -114,7 +113,7 @@ func canonicalPath(sent string) string {
 	if clean != "/" && strings.HasSuffix(sent, "/") {
 		clean += "/"
 	}
-	return escape(clean, "/")
+	return strings.NewReplacer("%2F", "/", "+", "%20").Replace(url.QueryEscape(clean))
 }
 
 // canonicalQuery returns a query with its parameters sorted by escaped name and value.
@@ -122,43 +121,23 @@ func canonicalQuery(raw string) string {
 	if raw == "" {
 		return ""
 	}
-	type parameter struct{ name, value string }
-	var all []parameter
+	var all [][2]string
 	for part := range strings.SplitSeq(raw, "&") {
 		name, value, _ := strings.Cut(part, "=")
-		all = append(all, parameter{escape(unescape(name), ""), escape(unescape(value), "")})
+		all = append(all, [2]string{escapeAgain(name), escapeAgain(value)})
 	}
-	slices.SortFunc(all, func(a, b parameter) int {
-		if c := strings.Compare(a.name, b.name); c != 0 {
-			return c
-		}
-		return strings.Compare(a.value, b.value)
-	})
+	slices.SortFunc(all, func(a, b [2]string) int { return slices.Compare(a[:], b[:]) })
 	var parts []string
 	for _, p := range all {
-		parts = append(parts, p.name+"="+p.value)
+		parts = append(parts, p[0]+"="+p[1])
 	}
 	return strings.Join(parts, "&")
 }
 
-func unescape(s string) string {
+// escapeAgain returns a part of a query with all characters escaped except the unreserved ones of RFC 3986, 2.3.
+func escapeAgain(s string) string {
 	if plain, err := url.QueryUnescape(s); err == nil {
-		return plain
+		s = plain
 	}
-	return s
-}
-
-// escape escapes all characters except the unreserved ones of RFC 3986, 2.3, and those in keep.
-func escape(s, keep string) string {
-	const digits = "0123456789ABCDEF"
-	var b bytes.Buffer
-	for i := range len(s) {
-		c := s[i]
-		if 'a' <= c && c <= 'z' || 'A' <= c && c <= 'Z' || '0' <= c && c <= '9' || strings.IndexByte("-_.~"+keep, c) >= 0 {
-			b.WriteByte(c)
-			continue
-		}
-		b.Write([]byte{'%', digits[c>>4], digits[c&15]})
-	}
-	return b.String()
+	return strings.ReplaceAll(url.QueryEscape(s), "+", "%20")
 }
