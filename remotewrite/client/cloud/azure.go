@@ -86,23 +86,18 @@ func fromEnvironment(of azureCloud, tenant string, env Environment, files Files)
 	return newManaged(id, of.scope, env), nil
 }
 
-// azureForm asks for tokens with a secret, or with an assertion in place of one (RFC 7521, 4.2).
-type azureForm struct {
-	to     string
-	values url.Values
-	sign   func() (assertion string, err error) // nil: values have the assertion, or none is needed
-}
-
-func newAzureForm(of azureCloud, tenant, id string) *azureForm {
-	return &azureForm{
+func newAzureForm(of azureCloud, tenant, id string) *tokenForm {
+	return &tokenForm{
+		what:   "Azure token",
 		to:     of.login + "/" + tenant + "/oauth2/v2.0/token",
 		values: url.Values{"grant_type": {"client_credentials"}, "client_id": {id}, "scope": {of.scope}},
 	}
 }
 
-func withSecret(of azureCloud, tenant, id, secret string) *azureForm {
+func withSecret(of azureCloud, tenant, id, secret string) *tokenForm {
 	f := newAzureForm(of, tenant, id)
 	f.values.Set("client_secret", secret)
+	f.hidden = []string{secret}
 	return f
 }
 
@@ -117,6 +112,7 @@ func federated(of azureCloud, tenant, id, file string, files Files) (Source, err
 	f := newAzureForm(of, tenant, id)
 	f.values.Set("client_assertion_type", assertionType)
 	f.values.Set("client_assertion", token)
+	f.hidden = []string{token}
 	return f, nil
 }
 
@@ -127,33 +123,9 @@ func withCertificate(of azureCloud, tenant, id, file, keyFile string, chain bool
 	if err != nil {
 		return nil, err
 	}
+	f.assertion = "client_assertion"
 	f.sign = func() (string, error) { return signer.azureAssertion(id, f.to, chain) }
 	return f, nil
-}
-
-func (f *azureForm) What() string { return "Azure token" }
-
-func (f *azureForm) Secrets() []string {
-	return append(append([]string{}, f.values["client_secret"]...), f.values["client_assertion"]...)
-}
-
-func (f *azureForm) Get(ctx context.Context, net Network) (Access, error) {
-	values := f.values
-	if f.sign != nil {
-		assertion, err := f.sign()
-		if err != nil {
-			return Access{}, err
-		}
-		values = url.Values{"client_assertion": {assertion}}
-		for name, v := range f.values {
-			values[name] = v
-		}
-	}
-	req, err := form(ctx, f.to, values)
-	if err != nil {
-		return Access{}, err
-	}
-	return askBearer(net, req, false)
 }
 
 // managed is the identity of the virtual machine (instance metadata service), of the app (App Service), or of

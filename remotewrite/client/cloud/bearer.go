@@ -2,8 +2,11 @@ package cloud
 
 import (
 	"cmp"
+	"context"
 	"encoding/json"
+	"maps"
 	"net/http"
+	"net/url"
 	"strconv"
 	"strings"
 	"time"
@@ -21,6 +24,37 @@ func (n *number) UnmarshalJSON(b []byte) error {
 	f, err := strconv.ParseFloat(text, 64)
 	*n = number(f)
 	return err
+}
+
+// tokenForm asks for tokens with the values of a form, and with an assertion if there is one to sign (RFC 7521, 4.1
+// and 4.2). It implements [Source].
+type tokenForm struct {
+	what      string // see Source.What
+	to        string
+	values    url.Values
+	assertion string                 // the name of the assertion among the values
+	sign      func() (string, error) // makes the assertion; nil: values need none
+	hidden    []string               // see Source.Secrets
+}
+
+func (f *tokenForm) What() string      { return f.what }
+func (f *tokenForm) Secrets() []string { return f.hidden }
+
+func (f *tokenForm) Get(ctx context.Context, net Network) (Access, error) {
+	values := f.values
+	if f.sign != nil {
+		assertion, err := f.sign()
+		if err != nil {
+			return Access{}, err
+		}
+		values = maps.Clone(values)
+		values.Set(f.assertion, assertion)
+	}
+	req, err := form(ctx, f.to, values)
+	if err != nil {
+		return Access{}, err
+	}
+	return askBearer(net, req, false)
 }
 
 // askBearer sends a request whose answer is a token as in RFC 6749, 5.1, or an error as in 5.2.

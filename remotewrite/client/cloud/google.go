@@ -67,7 +67,7 @@ func googleFromFile(text string) (Source, error) {
 	if json.Unmarshal([]byte(text), &f) != nil {
 		return nil, errors.New("it is not JSON as Google's console writes it")
 	}
-	g := &googleForm{to: cmp.Or(f.TokenURI, googleTokens)}
+	g := &tokenForm{what: "Google token", to: cmp.Or(f.TokenURI, googleTokens)}
 	if u, err := url.Parse(g.to); err != nil || u.Scheme != "https" && !(u.Scheme == "http" && nearby(u)) {
 		return nil, errors.New("its token_uri is not an https address")
 	}
@@ -81,7 +81,9 @@ func googleFromFile(text string) (Source, error) {
 			return nil, errors.New("it has no client_email")
 		}
 		g.hidden = []string{f.Key}
-		g.sign = func(now time.Time) (string, error) {
+		g.values, g.assertion = url.Values{"grant_type": {config.GrantJWT}}, "assertion"
+		g.sign = func() (string, error) {
+			now := time.Now()
 			t := jwt.NewWithClaims(jwt.SigningMethodRS256, jwt.MapClaims{
 				"iss": f.Email, "scope": googleScope, "aud": g.to, "iat": now.Unix(), "exp": now.Add(assertionLife).Unix(),
 			})
@@ -95,33 +97,6 @@ func googleFromFile(text string) (Source, error) {
 		return nil, errors.New("its type is neither service_account nor authorized_user, which are those that this build supports")
 	}
 	return g, nil
-}
-
-// googleForm asks for tokens with the credentials of a file.
-type googleForm struct {
-	to     string
-	values url.Values
-	sign   func(now time.Time) (assertion string, err error) // nil: values need no assertion
-	hidden []string
-}
-
-func (g *googleForm) What() string      { return "Google token" }
-func (g *googleForm) Secrets() []string { return g.hidden }
-
-func (g *googleForm) Get(ctx context.Context, net Network) (Access, error) {
-	values := g.values
-	if g.sign != nil {
-		assertion, err := g.sign(time.Now())
-		if err != nil {
-			return Access{}, err
-		}
-		values = url.Values{"grant_type": {config.GrantJWT}, "assertion": {assertion}}
-	}
-	req, err := form(ctx, g.to, values)
-	if err != nil {
-		return Access{}, err
-	}
-	return askBearer(net, req, false)
 }
 
 // googleMachine is the address of the machine's metadata server that issues tokens for its service account.
