@@ -1,10 +1,6 @@
 package config
 
-import (
-	"slices"
-
-	"github.com/prometheus/common/config"
-)
+import "github.com/prometheus/common/config"
 
 // SigV4 is the sigv4 key: requests are signed for Amazon Web Services. Fields that are not set come from the environment,
 // from the files of the AWS command line, or from the machine, in the order of Amazon's SDKs.
@@ -81,20 +77,3 @@ type GoogleIAM struct {
 
 // UsesCloud reports whether the entry has sigv4, azuread or google_iam.
 func (c *Config) UsesCloud() bool { return c.SigV4 != nil || c.AzureAD != nil || c.GoogleIAM != nil }
-
-// cloudFiles returns pointers to the names of the credential files in the entry. Files named by the clouds' environment
-// variables are not among them.
-func (c *Config) cloudFiles() (names []*string) {
-	if a := c.AzureAD; a != nil {
-		if w := a.WorkloadIdentity; w != nil {
-			names = append(names, &w.TokenFilePath)
-		}
-		if p := a.Certificate; p != nil {
-			names = append(names, &p.CertificatePath, &p.CertificateKeyPath)
-		}
-	}
-	if g := c.GoogleIAM; g != nil {
-		names = append(names, &g.CredentialsFile)
-	}
-	return slices.DeleteFunc(names, func(name *string) bool { return *name == "" })
-}

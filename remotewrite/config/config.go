@@ -154,14 +154,10 @@ func (c *Config) Hide(parts ...string) {
 // SetDirectory makes relative file names relative to dir, the directory of the configuration
 // file.
 func (c *Config) SetDirectory(dir string) {
-	c.HTTP.SetDirectory(dir)
 	if t := c.Target.Tenant; t != nil {
 		t.CredentialsDir = config.JoinDir(dir, t.CredentialsDir)
 	}
-	if o := c.HTTP.OAuth2; o != nil { // HTTPClientConfig.SetDirectory leaves it out
-		o.ClientCertificateKeyFile = config.JoinDir(dir, o.ClientCertificateKeyFile)
-	}
-	for _, name := range c.cloudFiles() {
+	for _, name := range c.files() {
 		*name = config.JoinDir(dir, *name)
 	}
 }
@@ -180,27 +176,50 @@ const NameValidation = model.UTF8Validation
 
 // CredentialFiles lists the files that the entry names: tokens, passwords, header
 // values, certificates, keys.
-func (e *Config) CredentialFiles() []string {
-	c := &e.HTTP
-	names := []string{c.TLSConfig.CAFile, c.TLSConfig.CertFile, c.TLSConfig.KeyFile, c.BearerTokenFile}
-	if o := c.OAuth2; o != nil {
-		names = append(names, o.ClientSecretFile, o.ClientCertificateKeyFile, o.TLSConfig.CAFile, o.TLSConfig.CertFile, o.TLSConfig.KeyFile)
-	}
-	if a := c.Authorization; a != nil {
-		names = append(names, a.CredentialsFile)
-	}
-	if b := c.BasicAuth; b != nil {
-		names = append(names, b.UsernameFile, b.PasswordFile)
-	}
-	if c.HTTPHeaders != nil {
-		for _, name := range slices.Sorted(maps.Keys(c.HTTPHeaders.Headers)) {
-			names = append(names, c.HTTPHeaders.Headers[name].Files...)
+func (c *Config) CredentialFiles() []string {
+	names := []string{}
+	for _, name := range c.files() {
+		if *name != "" {
+			names = append(names, *name)
 		}
 	}
-	for _, name := range e.cloudFiles() {
-		names = append(names, *name)
+	return names
+}
+
+// files returns pointers to the names of the entry's credential files, which may be "". Files named by the clouds'
+// environment variables are not among them.
+func (c *Config) files() []*string {
+	h := &c.HTTP
+	names := []*string{&h.TLSConfig.CAFile, &h.TLSConfig.CertFile, &h.TLSConfig.KeyFile, &h.BearerTokenFile}
+	if o := h.OAuth2; o != nil {
+		names = append(names, &o.ClientSecretFile, &o.ClientCertificateKeyFile, &o.TLSConfig.CAFile, &o.TLSConfig.CertFile, &o.TLSConfig.KeyFile)
 	}
-	return slices.DeleteFunc(names, func(name string) bool { return name == "" })
+	if a := h.Authorization; a != nil {
+		names = append(names, &a.CredentialsFile)
+	}
+	if b := h.BasicAuth; b != nil {
+		names = append(names, &b.UsernameFile, &b.PasswordFile)
+	}
+	if h.HTTPHeaders != nil {
+		for _, name := range slices.Sorted(maps.Keys(h.HTTPHeaders.Headers)) {
+			files := h.HTTPHeaders.Headers[name].Files
+			for i := range files {
+				names = append(names, &files[i])
+			}
+		}
+	}
+	if a := c.AzureAD; a != nil {
+		if w := a.WorkloadIdentity; w != nil {
+			names = append(names, &w.TokenFilePath)
+		}
+		if p := a.Certificate; p != nil {
+			names = append(names, &p.CertificatePath, &p.CertificateKeyPath)
+		}
+	}
+	if g := c.GoogleIAM; g != nil {
+		names = append(names, &g.CredentialsFile)
+	}
+	return names
 }
 
 // CarriesHistogram reports whether 1.0 can carry the native histogram h, or fh if h is nil.
