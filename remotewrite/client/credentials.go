@@ -2,6 +2,7 @@ package client
 
 import (
 	"bytes"
+	"cmp"
 	"crypto/sha256"
 	"crypto/tls"
 	"crypto/x509"
@@ -130,12 +131,27 @@ func (l *fileLoader) line(name string) string {
 	return s
 }
 
+// fill replaces the name of a file, if there is one, with the file's content. It returns false if the file cannot be read.
+func fill[T ~string](l *fileLoader, content *T, file *string) bool {
+	if *file == "" {
+		return true
+	}
+	s, ok := l.read(*file)
+	*content, *file = T(s), ""
+	return ok
+}
+
+// fillLine is fill for the value of a header.
+func fillLine[T ~string](l *fileLoader, content *T, file *string) {
+	if *file != "" {
+		*content, *file = T(l.line(*file)), ""
+	}
+}
+
 func (c *credentials) loadAuth(l *fileLoader, from *promconfig.HTTPClientConfig) {
 	if from.Authorization != nil {
 		a := *from.Authorization
-		if a.CredentialsFile != "" {
-			a.Credentials, a.CredentialsFile = promconfig.Secret(l.line(a.CredentialsFile)), ""
-		}
+		fillLine(l, &a.Credentials, &a.CredentialsFile)
 		c.secrets.Add(string(a.Credentials))
 		if e := jwtValidity(string(a.Credentials)); !e.Until.IsZero() {
 			e.What = "token"
@@ -145,12 +161,8 @@ func (c *credentials) loadAuth(l *fileLoader, from *promconfig.HTTPClientConfig)
 	}
 	if from.BasicAuth != nil {
 		b := *from.BasicAuth
-		if b.UsernameFile != "" {
-			b.Username, b.UsernameFile = l.line(b.UsernameFile), ""
-		}
-		if b.PasswordFile != "" {
-			b.Password, b.PasswordFile = promconfig.Secret(l.line(b.PasswordFile)), ""
-		}
+		fillLine(l, &b.Username, &b.UsernameFile)
+		fillLine(l, &b.Password, &b.PasswordFile)
 		c.secrets.AddBasic(b.Username, string(b.Password))
 		c.http.BasicAuth = &b
 	}
@@ -161,17 +173,10 @@ func (c *credentials) loadOAuth2(l *fileLoader, from *promconfig.OAuth2) {
 		return
 	}
 	o := *from
-	if o.ClientSecretFile != "" {
-		o.ClientSecret, o.ClientSecretFile = promconfig.Secret(l.line(o.ClientSecretFile)), ""
-	}
+	fillLine(l, &o.ClientSecret, &o.ClientSecretFile)
 	if o.GrantType == config.GrantJWT {
-		key, ok := "client_certificate_key", true
-		if o.ClientCertificateKeyFile != "" {
-			var s string
-			key = o.ClientCertificateKeyFile
-			s, ok = l.read(key)
-			o.ClientCertificateKey, o.ClientCertificateKeyFile = promconfig.Secret(s), ""
-		}
+		key := cmp.Or(o.ClientCertificateKeyFile, "client_certificate_key")
+		ok := fill(l, &o.ClientCertificateKey, &o.ClientCertificateKeyFile)
 		if err := checkSigningKey(string(o.ClientCertificateKey)); err != nil && ok {
 			l.errs = append(l.errs, fmt.Errorf("use the key %s to sign: %w", key, err))
 		}
@@ -241,14 +246,8 @@ func (c *credentials) loadHeaders(l *fileLoader, from *promconfig.HTTPClientConf
 // loadTLS replaces the file names of a tls_config with the contents. of is the prefix of
 // the expiries' roles: "" or "oauth2_".
 func (c *credentials) loadTLS(l *fileLoader, t *promconfig.TLSConfig, of string) {
-	ca, cert, key := "ca", "cert", "key" // how an error names them
-	ok := true
-	if t.CAFile != "" {
-		ca = t.CAFile
-		t.CA, ok = l.read(t.CAFile)
-		t.CAFile = ""
-	}
-	if ok && t.CA != "" {
+	ca, cert, key := cmp.Or(t.CAFile, "ca"), cmp.Or(t.CertFile, "cert"), cmp.Or(t.KeyFile, "key") // how an error names them
+	if fill(l, &t.CA, &t.CAFile) && t.CA != "" {
 		certs, err := certificates(t.CA)
 		if err != nil {
 			l.errs = append(l.errs, fmt.Errorf("read certificates of %s: %w", ca, err))
@@ -256,18 +255,8 @@ func (c *credentials) loadTLS(l *fileLoader, t *promconfig.TLSConfig, of string)
 			c.noteCA(of, certs)
 		}
 	}
-	certOK, keyOK := true, true
-	if t.CertFile != "" {
-		cert = t.CertFile
-		t.Cert, certOK = l.read(t.CertFile)
-		t.CertFile = ""
-	}
-	if t.KeyFile != "" {
-		var s string
-		key = t.KeyFile
-		s, keyOK = l.read(t.KeyFile)
-		t.Key, t.KeyFile = promconfig.Secret(s), ""
-	}
+	certOK := fill(l, &t.Cert, &t.CertFile)
+	keyOK := fill(l, &t.Key, &t.KeyFile)
 	c.secrets.Add(string(t.Key))
 	if t.Cert == "" || !certOK || !keyOK {
 		return
