@@ -14,16 +14,6 @@ import (
 // segment.MaxCommit for the last sample appended and for maxCommitMetadata.
 const maxBatch = segment.MaxCommit / 2
 
-// batchState is the stage of a batch.
-type batchState uint8
-
-const (
-	batchOpen    batchState = iota // samples are being appended
-	batchWritten                   // in the active segment; survives a process kill
-	batchDurable                   // survives a power cut too
-	batchFailed                    // not in the log; err has the reason
-)
-
 // batch is the content of one commit. The appender owns it while it is open; then the
 // writer's mutex guards it. The writer keeps it until it is durable, to log it again if
 // its segment fails.
@@ -43,9 +33,9 @@ type batch struct {
 	bytes      int // upper bound of the batch's records, without metadata
 
 	// The rest is the writer's.
-	state  batchState
-	always bool // the commit returns, and is published, only after its fsync
-	err    error
+	waits  bool   // it is written, so it survives a process kill, and neither durable nor failed yet
+	always bool   // the commit returns, and is published, only after its fsync
+	err    error  // why the batch is not in the log; nil if it is
 	number uint64 // of the commit
 	total  uint64 // of the log, this commit included
 	refs   int    // references held by the appender and the writer

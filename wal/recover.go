@@ -109,15 +109,12 @@ func (w *writer) salvage(s endedSegment) {
 	w.settle(s.end)
 }
 
-// errPanicked is the reason for abandoning a segment during a panic.
-var errPanicked = errors.New("commit: it panicked")
-
 // panicked keeps the log usable after a panic in the commit of b, since the caller may
 // recover from it. It begins a new segment, because the bytes of b and their series
 // announcements may or may not be in the old one.
 func (w *writer) panicked(b *batch) {
 	w.epoch++
-	_ = w.recover(errPanicked, nil) // failed records the error
+	_ = w.recover(errors.New("commit: it panicked"), nil) // failed records the error
 	w.rollback(b)
 }
 
@@ -143,7 +140,7 @@ func (w *writer) failUnpublished() {
 			kept = append(kept, b)
 			continue
 		}
-		b.state, b.err = batchFailed, w.err
+		b.waits, b.err = false, w.err
 		w.retainedBytes -= b.memory()
 		w.release(b)
 	}

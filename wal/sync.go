@@ -15,7 +15,7 @@ import (
 // runs one, for all commits written so far; the other callers wait for it, and most then
 // find their batch durable.
 func (w *writer) await(b *batch) error {
-	for b.state == batchWritten {
+	for b.waits {
 		switch {
 		case w.syncing:
 			w.cond.Wait()
@@ -108,7 +108,7 @@ func (w *writer) settle(m Mark) bool {
 	n := 0
 	for ; n < len(w.retained) && w.retained[n].number <= m.Commit; n++ {
 		b := w.retained[n]
-		b.state = batchDurable
+		b.waits = false
 		w.retainedBytes -= b.memory()
 		w.release(b)
 	}

@@ -246,7 +246,7 @@ func (w *writer) took(b *batch) {
 
 // retain keeps b until it is durable.
 func (w *writer) retain(b *batch) {
-	b.state = batchWritten
+	b.waits = true
 	b.refs++
 	w.retained = append(w.retained, b)
 	w.retainedBytes += b.memory()
