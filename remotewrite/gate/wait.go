@@ -77,14 +77,7 @@ func (g *Gate) enterWhen(ctx context.Context, admit func(time.Time) (Pass, time.
 func (g *Gate) AwaitOpen(ctx context.Context, d time.Duration) {
 	ctx, stop := context.WithTimeout(ctx, d)
 	defer stop()
-	for {
-		g.mu.Lock()
-		open, changed := g.state == Open, g.changed
-		g.mu.Unlock()
-		if open || waitFor(ctx, changed, 0) != nil {
-			return
-		}
-	}
+	g.awaitState(ctx, func() bool { return g.state == Open })
 }
 
 // AwaitPoke waits until the target is poked, for at most d, or until ctx ends.
@@ -94,14 +87,18 @@ func (g *Gate) AwaitPoke(ctx context.Context, d time.Duration) {
 	g.mu.Lock()
 	before := g.pokes
 	g.mu.Unlock()
-	for {
-		g.mu.Lock()
-		poked, changed := g.pokes != before, g.changed
-		g.mu.Unlock()
-		if poked || waitFor(ctx, changed, 0) != nil {
-			return
-		}
-	}
+	g.awaitState(ctx, func() bool { return g.pokes != before })
+}
+
+// AwaitTrouble waits until the target is paused or held, or until ctx ends.
+func (g *Gate) AwaitTrouble(ctx context.Context) {
+	g.awaitState(ctx, func() bool { return g.state == Paused || g.state == Held })
+}
+
+// awaitState waits until is returns true, or until ctx ends; it calls is with g.mu held.
+func (g *Gate) awaitState(ctx context.Context, is func() bool) {
+	// The error is that ctx ended, which its owner knows.
+	_, _ = g.enterWhen(ctx, func(time.Time) (Pass, time.Duration, bool) { return Pass{}, 0, is() })
 }
 
 // admit admits a request if it may go now. Otherwise wait is the longest time to wait,
@@ -116,18 +113,6 @@ func (g *Gate) admit(now time.Time) (p Pass, wait time.Duration, ok bool) {
 	g.flying++
 	g.inTurn++
 	return Pass{turn: g.turn, pokes: g.pokes, Test: g.state == Held}, 0, true
-}
-
-// AwaitTrouble waits until the target is paused or held, or until ctx ends.
-func (g *Gate) AwaitTrouble(ctx context.Context) {
-	for {
-		g.mu.Lock()
-		troubled, changed := g.state == Paused || g.state == Held, g.changed
-		g.mu.Unlock()
-		if troubled || waitFor(ctx, changed, 0) != nil {
-			return
-		}
-	}
 }
 
 // Try is Enter without waiting.
