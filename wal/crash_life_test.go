@@ -119,8 +119,11 @@ func (c *crashLife) run(t testing.TB) {
 		c.boot(c.drawFuse(n, last))
 		o := c.options
 		o.Sync = min(time.Second, time.Second-time.Duration(1+c.rng.IntN(1e7)))
+		if c.storm != nil && !last && n > 0 && c.storm.rng.IntN(2) == 0 {
+			c.storm.begin(c.machine)
+		}
 		l, err := Open(o)
-		if !c.off && err != nil {
+		if !c.off && err != nil && !c.hit() {
 			t.Fatalf("open the log on a good disk: %v", err)
 		}
 		if err == nil {
@@ -211,7 +214,11 @@ func (c *crashLife) live(t testing.TB, l *Log, n int, last bool) {
 		}
 		if c.faulty {
 			rng := rand.New(rand.NewPCG(c.rng.Uint64(), 5))
-			c.actors.Go(func() { c.trouble(ctx, rng) })
+			if c.storm != nil {
+				c.actors.Go(func() { c.rage(ctx) })
+			} else {
+				c.actors.Go(func() { c.trouble(ctx, rng) })
+			}
 		}
 		timeout := time.NewTimer(time.Duration(100+c.rng.IntN(2500)) * time.Millisecond)
 		select {
@@ -225,13 +232,17 @@ func (c *crashLife) live(t testing.TB, l *Log, n int, last bool) {
 		cancel()
 		c.actors.Wait()
 	}
-	c.end(t, l)
+	c.end(t, l, last)
 }
 
 // end closes the log, or throws away what a crash has left of the process.
-func (c *crashLife) end(t testing.TB, l *Log) {
+func (c *crashLife) end(t testing.TB, l *Log, last bool) {
 	clean := !c.off
 	c.brokenUntil, c.ending = time.Time{}, true
+	closing := c.hits()
+	if c.storm != nil && !last && c.storm.rng.IntN(3) == 0 {
+		c.storm.begin(c.machine)
+	}
 	for c.saving {
 		time.Sleep(time.Millisecond)
 	}
@@ -250,7 +261,7 @@ func (c *crashLife) end(t testing.TB, l *Log) {
 	switch err := l.Close(); {
 	case err == nil && !c.off && clean:
 		c.settled(c.view)
-	case err != nil && !c.off:
+	case err != nil && !c.off && c.hits() == closing:
 		c.fail("close the log on a good disk: %v", err)
 	}
 }

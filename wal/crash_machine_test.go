@@ -47,6 +47,7 @@ type machine struct {
 	fault       time.Time     // when one failed last
 	unsynced    time.Time     // when an fsync of the segments failed last
 	uncut       bool          // a truncation has failed in this process
+	storm       *storm        // decides what fails; nil: the fields above do
 
 	trace uint64    // of all that was noted, in any order
 	out   io.Writer // gets it to read; nil: nobody
@@ -70,6 +71,9 @@ func (m *machine) boot(f fuse) {
 	m.log, m.off, m.fuse, m.crashed, m.lingering = nil, false, f, make(chan struct{}), false
 	m.saving, m.callers, m.committing = false, 0, 0
 	m.brokenUntil, m.uncut, m.ending = time.Time{}, false, false
+	if m.storm != nil {
+		m.storm.hits = 0
+	}
 	for name, d := range map[string]*memDir{segmentDir: m.segments, savepointDir: m.saves} {
 		d.chance = m.rng
 		d.fault = func(op string) (int, error) { return m.breaks(name, op) }
@@ -95,11 +99,24 @@ func (m *machine) breaks(dir, op string) (int, error) {
 	if op == "remove" || !time.Now().Before(m.brokenUntil) {
 		return 0, nil
 	}
+	if m.storm != nil {
+		n, err := m.storm.breaks(m, dir, op)
+		if err != nil {
+			m.failed(dir, op)
+		}
+		return n, err
+	}
 	// Files of savepoints have their space before it is needed.
 	needsSpace := op == "create" || op == "write" && (dir == segmentDir || m.saves.growing)
 	if m.full && !needsSpace || !m.full && m.rng.IntN(3) == 0 {
 		return 0, nil
 	}
+	m.failed(dir, op)
+	return m.rng.IntN(3000), m.brokenErr
+}
+
+// failed notes that the disk fails that operation.
+func (m *machine) failed(dir, op string) {
 	m.fault = time.Now()
 	if dir == segmentDir && (op == "sync" || op == "syncdir") {
 		m.unsynced = m.fault
@@ -115,7 +132,6 @@ func (m *machine) breaks(dir, op string) (int, error) {
 	m.note("fault in", op)
 	m.uncut = m.uncut || op == "truncate"
 	m.tally.Faults++
-	return m.rng.IntN(3000), m.brokenErr
 }
 
 // save runs what makes a savepoint durable and is not the housekeeping.
@@ -150,7 +166,7 @@ func (m *machine) linger(dir, op string) {
 		m.saving = false
 	case l.writer.syncing && !m.lingering:
 		// This is the one fsync without the writer's mutex.
-		if m.faulty && l.writer.before != nil && m.rng.IntN(8) == 0 && !m.ending {
+		if m.faulty && m.storm == nil && l.writer.before != nil && m.rng.IntN(8) == 0 && !m.ending {
 			m.full, m.brokenErr, m.brokenUntil = true, syscall.ENOSPC, time.Now().Add(500*time.Millisecond)
 			if m.rng.IntN(2) == 0 {
 				m.full, m.brokenErr = false, syscall.EIO

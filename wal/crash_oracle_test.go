@@ -182,6 +182,7 @@ func (o *oracle) reopened(l *Log, after crash, t *tally) []seen {
 		there[id] = true
 		if c.fate != acked {
 			t.Survivors++
+			c.at = time.Now()
 		}
 		c.fate = acked
 	}
@@ -255,7 +256,9 @@ func (o *oracle) reopened(l *Log, after crash, t *tally) []seen {
 	if most := o.mostDamage(); damage > most {
 		o.fail("%d samples count as damage, and no more than %d of commits between ones that survived are gone", damage, most)
 	}
-	o.settled(now)
+	if o.view = now; l.refreshAgain == nil {
+		o.settled(now)
+	}
 	o.total(l)
 	return now
 }

@@ -31,6 +31,9 @@ func (c *crashLife) openTargets(l *Log, n int, last bool) {
 		if c.off {
 			return
 		}
+		if err != nil && c.hit() {
+			continue
+		}
 		if err != nil {
 			c.fail("open target %s on a good disk: %v", f.name, err)
 			return
