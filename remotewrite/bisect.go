@@ -86,14 +86,11 @@ func (s *shard) bisect(ctx context.Context, l *parcel, a client.Answer, first *s
 	}
 	l.blamed = blamed
 	l.stored = l.stored || b.m.Doubt()
-	if len(left) == 0 || b.held {
-		return nil
+	if b.divide && !l.stored && len(left) > 0 {
+		s.putBack(l.points)
+		l.points = nil
 	}
-	if b.divide {
-		if !l.stored {
-			s.putBack(l.points)
-			l.points = nil
-		}
+	if len(left) == 0 || b.held || b.divide {
 		return nil
 	}
 	if b.failing {
@@ -156,6 +153,8 @@ func (b *bisection) run(ctx context.Context, stored bool) error {
 		b.learn()
 		b.settle()
 		if b.divide = !b.knew && b.s.q.quarantine.known.Load() && (stored || !b.m.Doubt()); b.divide {
+			b.m.Stop() // outcomes that it withholds are due
+			b.settle()
 			return nil
 		}
 	}
