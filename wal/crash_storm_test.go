@@ -42,7 +42,8 @@ func (s *storm) begin(m *machine) {
 	s.odds, s.dir = stormOdds[s.rng.IntN(len(stormOdds))], pick(s.rng, "", segmentDir, segmentDir, savepointDir)
 	s.left = 1 + s.rng.IntN(pick(s.rng, 2, 4, 12))
 	m.full, m.brokenErr = false, pick(s.rng, syscall.EIO, syscall.ENOSPC, syscall.EROFS)
-	m.brokenUntil = time.Now().Add(time.Duration(s.rng.Int64N(int64(pick[time.Duration](s.rng, 50, 400, 1500) * time.Millisecond))))
+	longest := pick(s.rng, 50*time.Millisecond, 400*time.Millisecond, 1500*time.Millisecond)
+	m.brokenUntil = time.Now().Add(time.Duration(s.rng.Int64N(int64(longest))))
 }
 
 // breaks is machine.breaks.
