@@ -9,6 +9,7 @@ import (
 	"math/rand/v2"
 	"slices"
 	"strings"
+	"sync"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -130,6 +131,7 @@ type features struct {
 	seed  uint64
 	rnd   *rand.Rand
 	dice  *rand.Rand // the receiver's, under to.mu
+	mu    sync.Mutex // of fired
 	fired map[string]int
 
 	histograms int // one series in so many has histograms; 0: none
@@ -215,13 +217,14 @@ func (f *features) enrich() {
 // Send implements [Sender]: the receiver's answer with its time.
 func (f *features) Send(ctx context.Context, r client.Request) client.Answer {
 	a := f.to.Send(ctx, r)
-	if f.to.set(func() {
+	f.to.set(func() {
 		if a.Status != 0 {
 			a.Date = time.Now().Add(f.skew)
 		}
-	}); f.skew < -10*time.Minute && a.Accepted() {
-		f.to.set(func() { f.fired[skewFired]++ })
-	}
+		if f.skew < -10*time.Minute && a.Accepted() {
+			f.count(skewFired, 1)
+		}
+	})
 	return a
 }
 
@@ -241,7 +244,7 @@ func (f *features) failing(err error) {
 	f.log.mu.Lock()
 	defer f.log.mu.Unlock()
 	if f.log.failing = err; err != nil {
-		f.fired[diskFired]++
+		f.count(diskFired, 1)
 	}
 }
 
@@ -254,7 +257,7 @@ func (f *features) receive() {
 		stores := f.rnd.IntN(4)
 		to.victoria = is
 		to.tellsZstd = func(q fakeRequest) (client.Answer, bool) {
-			f.fired[zstdFired]++
+			f.count(zstdFired, 1)
 			return []client.Answer{{Status: 204}, {Status: 400, Text: "snappy: corrupt input"}, {Status: 415}, {Status: 500}}[stores], !is(q)
 		}
 	}
@@ -265,11 +268,18 @@ func (f *features) receive() {
 		}
 		a, ok := featureFaults[f.fault].answer(f.dice, q)
 		if ok {
-			f.fired[featureFaults[f.fault].name]++
+			f.count(featureFaults[f.fault].name, 1)
 			f.balanced = f.balanced || featureFaults[f.fault].name == "one of two answers 400"
 		}
 		return a, ok
 	}
+}
+
+// count counts what fired.
+func (f *features) count(what string, n int) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	f.fired[what] += n
 }
 
 // name returns the name of a series.
@@ -314,7 +324,7 @@ func (f *features) end1(n int) {
 		}
 	}
 	f.generation += n
-	f.fired[endedFired] += n
+	f.count(endedFired, n)
 }
 
 func (f *features) live() {
@@ -338,7 +348,7 @@ func (f *features) live() {
 				time.Sleep(time.Duration(f.rnd.IntN(5000)) * time.Millisecond)
 				f.time = max(f.time, time.Now().UnixMilli())
 				if f.q.Status().Missed > 0 {
-					f.fired[splitFired]++
+					f.count(splitFired, 1)
 				}
 			}
 		}
@@ -349,7 +359,7 @@ func (f *features) live() {
 		case 1:
 			f.end()
 			if f.log.durable.High.Commit > f.log.durable.Acked().Commit {
-				f.fired[killFired]++
+				f.count(killFired, 1)
 			}
 			f.log.crash()
 			f.start()
@@ -403,7 +413,7 @@ func (f *features) check() {
 	}
 	switch {
 	case f.balanced && missing == 1 && o.Lost() == 1: // less than one proof in 8,000 is wrong (split.FullTurns)
-		f.fired[wrongProof]++
+		f.count(wrongProof, 1)
 	case f.refused.percent == 0 && o.Lost() > 0, o.Dropped[queue.Rejected] > bad, o.Dropped[queue.Future] > 0, o.Dropped[queue.TooOld] > 0:
 		f.t.Errorf("samples count as lost: %+v; %d are bad", o, bad)
 	case f.refused.percent == 0 && missing > 0:
@@ -412,8 +422,8 @@ func (f *features) check() {
 		f.t.Errorf("the receiver does not have %d good samples: %+v", missing, o)
 	}
 	if f.refused.percent > 0 {
-		f.fired[seriesRefused]++
-		f.fired[gaveUpGood] += min(missing, 1)
+		f.count(seriesRefused, 1)
+		f.count(gaveUpGood, min(missing, 1))
 	}
 	for name, have := range f.to.stored {
 		for i := 1; i < len(have); i++ {
@@ -439,7 +449,7 @@ func (f *features) checkExemplars() {
 			f.arrived[x] = true
 		}
 	}
-	f.fired[exemplarFired] += len(f.arrived)
+	f.count(exemplarFired, len(f.arrived))
 	lost := map[smp]bool{}
 	for _, e := range f.log.entries {
 		for _, x := range e.Exemplars {
