@@ -116,7 +116,7 @@ type Log struct {
 	budget  *budget
 	metrics *metrics
 
-	refreshAgain func() error // retries refresh; nil once it has succeeded. Only keep uses it
+	refreshAgain func() error // retries refresh; nil once it has succeeded. Only keep uses it, and Close after keep has ended
 
 	cancel context.CancelFunc
 	tasks  sync.WaitGroup
@@ -250,7 +250,7 @@ func (l *Log) keep(ctx context.Context, ticks <-chan time.Time) {
 			l.budget.note("save savepoints", l.targets.store.Flush(false))
 		case <-ticks:
 			l.series.evict(int64(time.Since(began) / time.Second))
-			l.retryRefresh()
+			_ = l.retryRefresh() // which logs the error
 			l.budget.note("save savepoints", l.targets.save())
 			l.targets.enforceBacklog(l)
 			if l.budget.enforce(0) {
@@ -266,7 +266,7 @@ func (l *Log) Close() error {
 	l.once.Do(func() {
 		l.cancel()
 		l.tasks.Wait()
-		err := l.writer.shut()
+		err := errors.Join(l.retryRefresh(), l.writer.shut())
 		l.index.close()
 		l.err = errors.Join(err, l.release())
 	})

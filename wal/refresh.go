@@ -28,19 +28,20 @@ import (
 func (l *Log) refresh(newest []segment.Info, known Mark) {
 	newest = slices.Clone(newest)
 	l.refreshAgain = func() error { return l.tryRefresh(newest, known) }
-	l.retryRefresh()
+	_ = l.retryRefresh() // which logs the error
 }
 
 // retryRefresh tries refresh again if it has not succeeded yet.
-func (l *Log) retryRefresh() {
+func (l *Log) retryRefresh() error {
 	if l.refreshAgain == nil {
-		return
+		return nil
 	}
 	err := l.refreshAgain()
 	l.budget.note("make the newest segments durable", err)
 	if err == nil {
 		l.refreshAgain = nil
 	}
+	return err
 }
 
 // tryRefresh is one try of refresh.
