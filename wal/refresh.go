@@ -18,16 +18,18 @@ import (
 //   - Savepoints record a commit up to which the log was durable. A start rewrites only the bytes after that commit, which are those
 //     of a few seconds. Without that record, it rewrites the two segments that may have waited for an fsync: the newest one
 //     with a commit, and the one before; behind a torn repetition, all back to the segment that has all that it was to have.
+//     It goes further back if neither that record nor a header says that these segments' earlier commits are durable: the disk refused
+//     the start before.
 //     It syncs newer segments without a commit too: their header may record the end of the previous segment, and failed commits
 //     that were cut off them must not reappear, because new commits get their numbers.
 //   - The bytes do not change, so durable sectors stay as they are even if the power fails meanwhile.
 //   - If the disk refuses the writes, the log opens anyway, and retries each second. Until a try succeeds, savepoints
-//     record no further commits as durable, so the next start retries too.
+//     and headers (writer.proven) record no further commits as durable, so the next start retries too.
 
 // refresh makes the newest segments durable. All commits up to the mark known are durable already.
 func (l *Log) refresh(newest []segment.Info, known Mark) {
 	newest = slices.Clone(newest)
-	l.refreshAgain = func() error { return l.tryRefresh(newest, known) }
+	l.refreshAgain = func() error { return l.tryRefresh(&newest, known) }
 	_ = l.retryRefresh() // which logs the error
 }
 
@@ -40,15 +42,19 @@ func (l *Log) retryRefresh() error {
 	l.budget.note("make the newest segments durable", err)
 	if err == nil {
 		l.refreshAgain = nil
+		l.writer.mu.Lock()
+		l.writer.proven = nil
+		l.writer.mu.Unlock()
 	}
 	return err
 }
 
-// tryRefresh is one try of refresh.
-func (l *Log) tryRefresh(newest []segment.Info, known Mark) error {
+// tryRefresh is one try of refresh. It leaves in left the segments that the disk has refused.
+func (l *Log) tryRefresh(left *[]segment.Info, known Mark) error {
 	var errs []error
-	for i := range newest {
-		s := &newest[i]
+	newest := *left
+	*left = newest[:0]
+	for _, s := range newest {
 		from := int64(0)
 		switch {
 		case known.Segment > s.Number:
@@ -64,10 +70,21 @@ func (l *Log) tryRefresh(newest []segment.Info, known Mark) error {
 			err = errors.Join(savefile.Refresh(f, from, s.End), f.Close())
 		}
 		if err != nil {
+			*left = append(*left, s)
 			errs = append(errs, fmt.Errorf("segment %s: %w", segment.Name(s.Number), err))
 		}
 	}
 	return errors.Join(append(errs, l.dir.Sync())...)
+}
+
+// firstBehind returns the index of the first segment, up to the i-th, that may have commits after the durable one.
+func (l *Log) firstBehind(i int, durable Mark) int {
+	for ; i > 0; i-- {
+		if s := &l.index.list[i]; s.Known() && s.Header.Commit <= durable.Commit {
+			break
+		}
+	}
+	return i
 }
 
 // durable returns the last durable commit, which savepoints record. It returns the zero Mark while refresh has not succeeded,

@@ -1,9 +1,11 @@
 package wal
 
 import (
+	"fmt"
 	"slices"
 	"testing"
 	"testing/synctest"
+	"time"
 )
 
 // A process is killed before its fsync, and the disk refuses for a moment to let the next one make these commits durable. If that
@@ -51,5 +53,72 @@ func TestCloseMakesDurableWhatTheStartCouldNot(t *testing.T) {
 				t.Errorf("read %v, missing %+v", got, missing)
 			}
 		})
+	}
+}
+
+// The disk refuses to let a start make commits of a killed process durable, and that process begins further segments and is killed
+// before it tries again. The next start makes those commits durable all the same, though they are not in the newest two segments.
+func TestStartMakesDurableWhatAnEarlierStartCouldNot(t *testing.T) {
+	for _, saved := range []bool{false, true} { // whether savepoints record what is durable
+		for rolls := range 5 {
+			for starts := 1; starts <= 2; starts++ { // that the disk refuses
+				t.Run(fmt.Sprintf("saved=%v,rolls=%d,starts=%d", saved, rolls, starts), func(t *testing.T) {
+					synctest.Test(t, func(t *testing.T) { refreshBehind(t, saved, rolls, starts) })
+				})
+			}
+		}
+	}
+}
+
+func refreshBehind(t *testing.T, saved bool, rolls, starts int) {
+	d, saves := newMemDir(), newMemDir()
+	l := openLog(t, memOptions(t, d, saves))
+	r, err := l.Reader("a", ReaderOptions{StartAt: StartOldest})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer r.Close()
+	var want []float64
+	commit := func() {
+		v := len(want)
+		if err := commitFloats(l, 3, int64(v), float64(v)); err != nil {
+			t.Fatal(err)
+		}
+		want = append(want, float64(v))
+	}
+	commit()
+	if saved {
+		time.Sleep(2100 * time.Millisecond)
+	}
+	commit() // not durable
+	for range starts {
+		d, saves = d.kill(), saves.kill()
+		fired := 0
+		d.fault = func(op string) (int, error) {
+			if op != "sync" {
+				return 0, nil
+			}
+			fired++
+			return 0, errDisk
+		}
+		l = openLog(t, memOptions(t, d, saves))
+		if d.fault = nil; fired == 0 {
+			t.Fatal("nothing was refused")
+		}
+		for range rolls {
+			commit()
+			l.writer.rollNow()
+			l.writer.syncBefore()
+		}
+	}
+	d, saves = d.kill(), saves.kill()
+	_ = openLog(t, memOptions(t, d, saves))
+	l = openLog(t, memOptions(t, d.crash(), saves.crash()))
+	if r, err = l.Reader("a", ReaderOptions{StartAt: StartOldest}); err != nil {
+		t.Fatal(err)
+	}
+	defer r.Close()
+	if got, missing := drain(t, l, r); !slices.Equal(got, want) {
+		t.Errorf("read %v of %v, missing %+v", got, want, missing)
 	}
 }

@@ -54,7 +54,7 @@ func (l *Log) restore() error {
 			l.budget.note("cut off what had failed", l.cutOff(s))
 		}
 	}
-	last, err := l.lastCommit(told)
+	last, err := l.lastCommit(told, segment.Later(durable, l.targets.durable(id)))
 	if err != nil {
 		return err
 	}
@@ -92,9 +92,9 @@ func (l *Log) listSegments() (list []segment.Info, empty []string, err error) {
 var tailPatience = [...]time.Duration{100 * time.Millisecond, 300 * time.Millisecond, time.Second}
 
 // lastCommit returns the mark of the last readable commit, or only a Position if there is none. told
-// is the last commit that headers name. In a segment with a damaged header, only commits after told
-// count, because the segment may hold a page of an older one.
-func (l *Log) lastCommit(told Mark) (last Mark, err error) {
+// is the last commit that headers name, and durable the last that headers or savepoints name as
+// durable. In a segment with a damaged header, only commits after told count, because the segment may hold a page of an older one.
+func (l *Log) lastCommit(told, durable Mark) (last Mark, err error) {
 	var unbegun []string
 	for i, s := range slices.Backward(l.index.list) {
 		info, err := l.scanPatiently(&s)
@@ -112,7 +112,7 @@ func (l *Log) lastCommit(told Mark) (last Mark, err error) {
 			continue
 		}
 		if info.Last.Commit > 0 && (s.Known() || info.Last.Commit > told.Commit) {
-			last, from := info.Last, max(0, i-1)
+			last, from := info.Last, min(max(0, i-1), l.firstBehind(i, durable))
 			last.SegmentID = s.Header.Segment
 			if l.isTorn(i, info) {
 				// An earlier segment may have more of the commits that this one repeats. They count, and the next one comes behind them:
@@ -254,6 +254,10 @@ func (l *Log) resume(told, durable, last Mark) error {
 	}
 	if n := len(l.index.list); n > 0 {
 		w.next = max(w.next, l.index.list[n-1].Number+1)
+	}
+	if l.refreshAgain != nil {
+		proven := segment.Later(durable, l.targets.durable(id))
+		w.proven = &proven
 	}
 	if last.Commit == 0 {
 		// No commit is readable, but a header may name earlier ones.

@@ -69,6 +69,7 @@ type writer struct {
 	// Invariant: durable.Commit <= written.Commit <= number.
 	durable Mark   // of the last durable commit
 	written Mark   // of the last commit in the log
+	proven  *Mark  // the last durable commit while refresh has not succeeded: later ones up to durable may not be durable; else nil
 	number  uint64 // the last commit number assigned
 
 	// retained are the batches that are written but not durable, in order. They are in before
@@ -362,6 +363,9 @@ func (w *writer) nextHeader(recovering bool) (h segment.Header, again []*batch) 
 		PrevID: w.prevID, PrevEnd: w.prevEnd,
 		// No durable header records yet that a power cut lost w.lost samples.
 		DurableCommit: w.durable.Commit, DurableTotal: w.durable.Total - w.lost,
+	}
+	if w.proven != nil {
+		h.DurableCommit, h.DurableTotal = w.proven.Commit, w.proven.Total
 	}
 	_, _ = rand.Read(h.Segment[:]) // it never fails
 	if w.before != nil && !recovering {
