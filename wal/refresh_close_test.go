@@ -6,6 +6,8 @@ import (
 	"testing"
 	"testing/synctest"
 	"time"
+
+	"hwsagent/wal/internal/segment"
 )
 
 // A process is killed before its fsync, and the disk refuses for a moment to let the next one make these commits durable. If that
@@ -121,4 +123,66 @@ func refreshBehind(t *testing.T, saved bool, rolls, starts int) {
 	if got, missing := drain(t, l, r); !slices.Equal(got, want) {
 		t.Errorf("read %v of %v, missing %+v", got, want, missing)
 	}
+}
+
+// An fsync fails although the disk has written the data, the log cuts the refused commit off, and the process is killed. The disk
+// refuses to let the next start make that durable. New commits, which are made durable as they are committed, get the number of the
+// refused one. A power cut that brings the refused one back takes none of them.
+func TestRefusedCommitThatComesBackHidesNone(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		d, saves := newMemDir(), newMemDir()
+		options := memOptions(t, d, saves)
+		options.Sync = SyncAlways
+		l := openLog(t, options)
+		want := []float64{0, 1, 100, 101, 102}
+		for _, v := range want[:2] {
+			if err := commitFloats(l, 3, int64(v), v); err != nil {
+				t.Fatal(err)
+			}
+		}
+		d.fault = func(op string) (int, error) {
+			switch op {
+			case "sync":
+				i := d.entries[segment.Name(0)]
+				i.durable = i.data.copy()
+				return 0, errDisk
+			case "create":
+				return 0, errDisk
+			}
+			return 0, nil
+		}
+		if commitFloats(l, 3, 7, 7) == nil {
+			t.Fatal("no fsync failed")
+		}
+		d, saves = d.kill(), saves.kill()
+		d.fault = func(op string) (int, error) {
+			if op == "sync" {
+				return 0, errDisk
+			}
+			return 0, nil
+		}
+		options = memOptions(t, d, saves)
+		options.Sync = SyncAlways
+		l = openLog(t, options)
+		d.fault = nil
+		for _, v := range want[2:] {
+			if err := commitFloats(l, 3, int64(v), v); err != nil {
+				t.Fatal(err)
+			}
+		}
+		d = d.crash()
+		before := d.entries[segment.Name(0)].data.size
+		l = openLog(t, memOptions(t, d, saves.crash()))
+		r, err := l.Reader("a", ReaderOptions{StartAt: StartOldest})
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer r.Close()
+		if got, missing := drain(t, l, r); !slices.Equal(got, want) {
+			t.Errorf("read %v of %v, missing %+v", got, want, missing)
+		}
+		if after := d.entries[segment.Name(0)].data.size; after == before {
+			t.Errorf("the refused commit did not come back: the file has %d bytes", after)
+		}
+	})
 }

@@ -258,6 +258,10 @@ func (l *Log) resume(told, durable, last Mark) error {
 	if l.refreshAgain != nil {
 		proven := segment.Later(durable, l.targets.durable(id))
 		w.proven = &proven
+		if n := len(l.index.list); n > 0 && w.prevID == (ID{}) {
+			// Commits that were cut off the last segment may come back, with the numbers of the next commits.
+			w.prevID, w.prevEnd = l.index.list[n-1].Header.Segment, l.index.list[n-1].End
+		}
 	}
 	if last.Commit == 0 {
 		// No commit is readable, but a header may name earlier ones.
