@@ -159,6 +159,15 @@ type crash struct {
 	uncut    bool      // a failed commit could not be cut off
 }
 
+// age is for how long a commit could have been made durable.
+func (after crash) age(c *asked) time.Duration {
+	// After a failed fsync only logging again helps, and that takes a disk that works.
+	if after.unsynced.After(c.at) && after.fault.After(c.at) {
+		return after.at.Sub(after.fault)
+	}
+	return after.at.Sub(c.at)
+}
+
 // reopened judges what a log holds that was opened after a crash, and returns that.
 func (o *oracle) reopened(l *Log, after crash, t *tally) []seen {
 	now, damage, hollow := o.read(l)
@@ -205,13 +214,8 @@ func (o *oracle) reopened(l *Log, after crash, t *tally) []seen {
 		if c.fate != acked {
 			continue
 		}
-		// After a failed fsync only logging again helps, and that takes a disk that works.
-		since := c.at
-		if after.unsynced.After(since) && after.fault.After(since) {
-			since = after.fault
-		}
 		t.Lost++
-		switch age := after.at.Sub(since); {
+		switch age := after.age(c); {
 		case !after.power:
 			t.Unforgiven++
 			o.fail("commit %d was acknowledged and is lost to a kill", id)
@@ -239,7 +243,8 @@ func (o *oracle) reopened(l *Log, after crash, t *tally) []seen {
 		if c.fate == acked {
 			continue
 		}
-		o.commits[i].over = true // of an earlier process, and not there
+		// It is of an earlier process, and not there; a power cut may bring back what the start could not cut off durably.
+		o.commits[i].over = c.over || l.refreshAgain == nil
 		if survived && !c.over {
 			o.holeSamples += uint64(c.samples)
 		}
@@ -289,7 +294,7 @@ func (o *oracle) undone(there []bool) {
 // mayBeCut reports whether a power cut may have taken a commit together with all that its
 // segment had: that was not durable when the next segment began, and some of that survived.
 func (o *oracle) mayBeCut(c *asked, after crash) bool {
-	return after.power && c.fate == acked && !c.safe && after.at.Sub(c.at) <= acceptableLoss
+	return after.power && c.fate == acked && !c.safe && after.age(c) <= acceptableLoss
 }
 
 // mostDamage is how many samples may count as damage: none if no commit was lost before
