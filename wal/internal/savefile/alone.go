@@ -99,6 +99,8 @@ func (s *Store) writeAlone(i int, at int64) {
 		a.dirty = true
 		if _, err := s.files[i].WriteAt(rest, from); err != nil {
 			s.distrustLocked(fmt.Errorf("write: %w", err))
+			t := &s.traces[i]
+			t.last, t.at = t.first, 0 // the last record is not there
 		}
 	}
 	a.queue = a.queue[:0]

@@ -234,6 +234,44 @@ func TestDirectWriteIsRefused(t *testing.T) {
 	}
 }
 
+// The disk refuses a record both ways, and each snapshot, for longer than a look at the files is due. The file that has the records is
+// not taken for one that another process has overwritten: it is the only one that a start could read.
+func TestRefusedRecordIsNotTakenForAnother(t *testing.T) {
+	w := newWatched(t)
+	w.a.set(1)
+	if err := w.Sync(w.Write(w.a)); err != nil {
+		t.Fatal(err)
+	}
+	refused := 0
+	w.dir.refuse = func(op string) error {
+		if op == "direct" || op == "write" {
+			refused++
+			return syscall.EIO
+		}
+		return w.note(op)
+	}
+	w.a.set(2)
+	w.Write(w.a)
+	for range 3 {
+		written(w.Store)
+		if err := w.Check(); err != nil {
+			t.Error(err)
+		}
+		if err := w.Flush(false); err == nil {
+			t.Error("the disk refuses writes, and records count as durable")
+		}
+	}
+	if refused < 3 {
+		t.Errorf("%d writes were refused", refused)
+	}
+	w.found(t, 1, 0)
+	w.dir.refuse = w.note
+	if err := w.Flush(false); err != nil {
+		t.Error(err)
+	}
+	w.found(t, 2, 0)
+}
+
 // Another file that has the name by now gets no record.
 func TestNoDirectWriteToAnotherFile(t *testing.T) {
 	if disk.Direct == 0 {
