@@ -1,6 +1,7 @@
 package wal
 
 import (
+	"cmp"
 	"context"
 	"math/rand/v2"
 	"runtime"
@@ -84,17 +85,18 @@ func newStormyLife(seed uint64, dir string) *crashLife {
 	return c
 }
 
-// TestCrashesInAStorm lives lives as TestCrashes does, in which the disk fails far more often: in a start, too, and several times in a row. About one
-// life in 5,000 still fails, so it is no part of a build: go test ./wal -run InAStorm -crash.storms=5000 -crash.first=30001001. What
-// is left: samples that a power cut took count as damage (31721, 42744), and a refused commit is back where a power cut destroyed the
-// header that disowns it (11863).
+// TestCrashesInAStorm lives lives as TestCrashes does, in which the disk fails far more often: in a start, too, and several times in a row.
+//
+// Known failures among other seeds, about one in 3,000: samples that a power cut took count as damage (31721, 42744, 30003885). A refused
+// commit is back where a power cut destroyed the header that disowns it (11863). Savepoints count as lost although each target has one
+// (30004813).
 func TestCrashesInAStorm(t *testing.T) {
-	first, n := max(crashFlag("crash.first"), 1), crashFlag("crash.storms")
-	if one := crashFlag("crash.seed"); one > 0 && n > 0 {
-		first, n = one, 1
+	if testing.Short() {
+		t.Skip("left out with -short, as TestCrashes is")
 	}
-	if n == 0 {
-		t.Skip("some lives fail: run with -crash.storms=N")
+	first, n := max(crashFlag("crash.first"), 1), cmp.Or(crashFlag("crash.storms"), 300)
+	if one := crashFlag("crash.seed"); one > 0 {
+		first, n = one, 1
 	}
 	defer runtime.GOMAXPROCS(runtime.GOMAXPROCS(1))
 	began, failures, sum, dir := time.Now(), 0, newTally(), memTempDir(t)
@@ -119,6 +121,7 @@ func TestStormsThatFoundFaults(t *testing.T) {
 	defer runtime.GOMAXPROCS(runtime.GOMAXPROCS(1))
 	dir := memTempDir(t)
 	for _, seed := range []uint64{
+		30001523,            // a savepoint record that the disk refused counted as overwritten by another process
 		12686, 13662, 19554, // a start did not make durable what the start before could not: it was not in the newest two segments
 		42680, // a refused commit that a power cut brought back hid one that was durable
 	} {

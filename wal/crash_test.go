@@ -25,7 +25,7 @@ import (
 func crashFlags() {
 	flag.Uint64("crash.first", 0, "the first of the lives of TestCrashes; 0: as the tier has it")
 	flag.Uint64("crash.seeds", 0, "how many lives TestCrashes lives; 0: as many as the tier has")
-	flag.Uint64("crash.storms", 0, "how many lives TestCrashesInAStorm lives; 0: it is skipped")
+	flag.Uint64("crash.storms", 0, "how many lives TestCrashesInAStorm lives; 0: as many as it has")
 	flag.Uint64("crash.seed", 0, "the one life that TestCrashes repeats, operation by operation with -v; 0: all")
 }
 
