@@ -153,7 +153,7 @@ func (b *bisection) run(ctx context.Context, stored bool) error {
 		b.learn()
 		b.settle()
 		if b.divide = !b.knew && b.s.q.quarantine.known.Load() && (stored || !b.m.Doubt()); b.divide {
-			b.m.Stop() // outcomes that it withholds are due
+			b.m.Stop() // it gives samples their outcome that it had withheld
 			b.settle()
 			return nil
 		}

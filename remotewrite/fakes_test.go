@@ -52,7 +52,8 @@ type memLog struct {
 	slow    func() time.Duration // how long an entry takes to be read; nil: no time
 	meta    metadata.Metadata
 
-	exemplars bool // each sample of an entry has one, of its time and value
+	exemplars bool          // each sample of an entry has one, of its time and value
+	ended     []*wal.Series // of the next entry: the log does not use them any more
 }
 
 func newMemLog(t testing.TB) *memLog {
@@ -96,6 +97,7 @@ func (m *memLog) append(samples ...smp) wal.Mark {
 			e.Exemplars = append(e.Exemplars, wal.Exemplar{Series: s.Series, T: s.T, V: s.V, Labels: labels.FromStrings("trace_id", "x")})
 		}
 	}
+	e.Ended, m.ended = m.ended, nil
 	head := m.head()
 	e.End = markAt(head.Commit+1, head.Total+uint64(len(samples)))
 	m.entries = append(m.entries, e)

@@ -42,7 +42,7 @@ func (q *Queue) choose(l *parcel) protocol.Choice {
 		return protocol.Choice{}
 	}
 	failures := l.failures
-	if l.triedOlder { // it has shown that 1.0 is no way out
+	if l.triedOlder { // the target refused 1.0: further failures are no reason to try that again
 		failures = 0
 	}
 	return q.proto.Choose(l.older, q.allCarried(l.points), failures)

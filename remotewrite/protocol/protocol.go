@@ -104,6 +104,11 @@ func (p *Versions) Choose(older, carried bool, failures int) Choice {
 func (p *Versions) ChooseTest(of Test) Choice {
 	p.mu.Lock()
 	defer p.mu.Unlock()
+	return p.chooseTest(of)
+}
+
+// chooseTest is ChooseTest; p.mu is held.
+func (p *Versions) chooseTest(of Test) Choice {
 	c := Choice{Version: p.inUse(), turn: p.turn}
 	if !p.newer || p.proven || c.Version == wire.V1 && (p.olderToo || p.silent) {
 		return c
@@ -119,13 +124,10 @@ func (p *Versions) ChooseTest(of Test) Choice {
 // turns, because some receivers fail at messages that they cannot decode.
 func (p *Versions) ForEmpty(test bool) wire.Version {
 	p.mu.Lock()
-	test = test || p.emptyBad
-	p.mu.Unlock()
-	if test {
-		return p.ChooseTest(ByEmpty).Version
-	}
-	p.mu.Lock()
 	defer p.mu.Unlock()
+	if test || p.emptyBad {
+		return p.chooseTest(ByEmpty).Version
+	}
 	if p.newer && p.emptyOK && !p.proven {
 		return p.empty
 	}
