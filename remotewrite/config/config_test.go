@@ -3,11 +3,14 @@ package config
 import (
 	"errors"
 	"fmt"
+	"path/filepath"
+	"reflect"
 	"strings"
 	"testing"
 	"time"
 
 	"github.com/google/go-cmp/cmp"
+	promconfig "github.com/prometheus/common/config"
 	"github.com/prometheus/common/model"
 	"go.yaml.in/yaml/v4"
 )
@@ -410,5 +413,47 @@ func TestCredentialFiles(t *testing.T) {
 	}
 	if got := mustParse(t, `{url: http://h/, bearer_token: x}`).CredentialFiles(); len(got) > 0 {
 		t.Error(got)
+	}
+}
+
+// TestSetDirectoryOfEachFile: every key that names a file is relative to the directory, also one that a new version of Prometheus' library
+// brings.
+func TestSetDirectoryOfEachFile(t *testing.T) {
+	var c Config
+	var names []*string
+	fill(reflect.ValueOf(&c).Elem(), &names)
+	c.HTTP.HTTPHeaders = &promconfig.Headers{Headers: map[string]promconfig.Header{"X": {Files: []string{"file"}}}}
+	names = append(names, &c.HTTP.HTTPHeaders.Headers["X"].Files[0])
+	if len(names) < 15 {
+		t.Errorf("only %d names of files were found", len(names))
+	}
+	c.SetDirectory("dir")
+	for i, name := range names {
+		if *name != filepath.Join("dir", "file") {
+			t.Errorf("the name of file %d of %d is %q", i, len(names), *name)
+		}
+	}
+	if got := c.CredentialFiles(); len(got) != len(names) {
+		t.Errorf("%d of %d files are listed: %q", len(got), len(names), got)
+	}
+}
+
+// fill makes all parts of a configuration exist, names a file in each field for one, and returns pointers to these names.
+func fill(v reflect.Value, names *[]*string) {
+	for i := range v.NumField() {
+		f, name := v.Field(i), v.Type().Field(i).Name
+		if !f.CanSet() {
+			continue
+		}
+		switch {
+		case f.Kind() == reflect.String && (strings.HasSuffix(name, "File") || strings.HasSuffix(name, "Path")):
+			f.SetString("file")
+			*names = append(*names, f.Addr().Interface().(*string))
+		case f.Kind() == reflect.Struct:
+			fill(f, names)
+		case f.Kind() == reflect.Pointer && f.Type().Elem().Kind() == reflect.Struct && f.Type().Elem().PkgPath() != "net/url":
+			f.Set(reflect.New(f.Type().Elem()))
+			fill(f.Elem(), names)
+		}
 	}
 }
