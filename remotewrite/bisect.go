@@ -90,11 +90,15 @@ func (s *shard) bisect(ctx context.Context, l *parcel, a client.Answer, first *s
 		s.putBack(l.points)
 		l.points = nil
 	}
-	if len(left) == 0 || b.held || b.divide {
+	switch {
+	case len(left) == 0, b.held, b.divide:
 		return nil
-	}
-	if b.failing {
+	case b.failing:
 		s.q.gate.DoubtEmpty() // the last accepted empty write was some time ago
+		return nil
+	case s.q.drops(): // samples in doubt: others never get here
+		s.bury(s.withoutExemplars(l.points), b.last, queue.Rejected)
+		l.points = nil
 		return nil
 	}
 	return s.holdForData(ctx, b.last)
@@ -232,7 +236,7 @@ func (b *bisection) gone(samples []int, part *parcel) {
 // control sends a sample that the target accepted before.
 func (b *bisection) control(ctx context.Context) (split.Reply, error) {
 	k, clean, err := b.s.control(ctx)
-	b.held = k == split.Opaque
+	b.held = k == split.Opaque && !b.s.q.drops()
 	if k == split.Took && !clean && b.failing {
 		k = split.Opaque
 	}

@@ -71,7 +71,7 @@ func TestChaosOfFeatures(t *testing.T) {
 			t.Errorf("fault %q never fired", f.name)
 		}
 	}
-	for _, name := range []string{killFired, splitFired, zstdFired, exemplarFired, endedFired, skewFired, diskFired, seriesRefused} {
+	for _, name := range []string{killFired, splitFired, zstdFired, exemplarFired, endedFired, skewFired, diskFired, seriesRefused, reloadFired, policyFired} {
 		if fired[name] == 0 {
 			t.Errorf("%s: never", name)
 		}
@@ -87,6 +87,8 @@ const (
 	wrongProof    = "good samples rejected because one of two backends refuses all"
 	skewFired     = "requests accepted while the clock was wrong"
 	diskFired     = "times in which the disk failed"
+	reloadFired   = "starts with another configuration"
+	policyFired   = "samples dropped because the entry says so"
 )
 
 // featureFault is an answer instead of the receiver's.
@@ -145,6 +147,7 @@ type features struct {
 	diskFails  bool
 	balanced   bool       // one of two backends refused everything at times
 	more       *rand.Rand // of the features that only one life in two has
+	reload     *rand.Rand // of the entry that each start has; nil: it stays the same
 	fault      int        // under to.mu; -1: none
 	loses      int        // one answer in so many is lost; 0: none
 	arrived    map[smp]bool
@@ -192,6 +195,7 @@ func newFeatures(t *testing.T, seed uint64, fired map[string]int) *features {
 	if f.more = rand.New(rand.NewPCG(seed, 203)); f.more.IntN(2) == 0 {
 		f.enrich()
 	}
+	f.configure(rand.New(rand.NewPCG(seed, 204)))
 	return f
 }
 
@@ -211,6 +215,41 @@ func (f *features) enrich() {
 		f.to.says = []string{"", limitWords}[f.more.IntN(2)]
 	}
 	f.diskFails = f.more.IntN(3) == 0
+}
+
+// configure makes one life in three change its entry at each start, and one in eight drop what a receiver refuses. With a backlog of its
+// own such an entry keeps that where the receiver refuses all of it: it may be too late.
+func (f *features) configure(rnd *rand.Rand) {
+	if rnd.IntN(8) == 0 && !f.liveFirst {
+		f.cfg.Target.OnRefusal = config.RefusalDrop
+	}
+	if rnd.IntN(3) == 0 {
+		f.reload = rnd
+	}
+}
+
+// drops reports whether the entry says to drop refused samples.
+func (f *features) drops() bool { return f.cfg.Target.OnRefusal == config.RefusalDrop }
+
+// restart starts the queue again, with another entry in lives that change it.
+func (f *features) restart() {
+	if f.reload != nil {
+		f.count(reloadFired, 1)
+		c, r := &f.cfg, f.reload
+		if r.IntN(2) == 0 && (f.to.speaks == speaksBoth || c.AsksForV2()) {
+			c.ProtobufMessage = []string{config.MessageV2, config.MessageAuto}[r.IntN(2)]
+			if f.to.speaks == speaksBoth && r.IntN(2) == 0 {
+				c.ProtobufMessage = config.MessageV1
+			}
+		}
+		c.Target.Compression = []config.Compression{config.CompressionAuto, config.CompressionSnappy, config.CompressionZstd}[r.IntN(3)]
+		c.Queue.MinShards = 1 << r.IntN(3)
+		c.Queue.MaxSamplesPerSend, c.Queue.Capacity = 20+r.IntN(300), 100+r.IntN(3000)
+		if f.to.anyOrder && !f.drops() {
+			c.Target.CatchUp = []config.CatchUp{config.LiveFirst, config.InOrder}[r.IntN(2)]
+		}
+	}
+	f.start()
 }
 
 // Send implements [Sender]: the receiver's answer with its time.
@@ -326,7 +365,6 @@ func (f *features) endSeries(n int) {
 }
 
 func (f *features) live() {
-	t := f.t.(*testing.T)
 	for range f.rnd.IntN(2) * f.rnd.IntN(60) {
 		f.commit()
 	}
@@ -353,14 +391,14 @@ func (f *features) live() {
 		switch f.rnd.IntN(6) {
 		case 0:
 			f.end()
-			f.start()
+			f.restart()
 		case 1:
 			f.end()
 			if f.log.durable.High.Commit > f.log.durable.Acked().Commit {
 				f.count(killFired, 1)
 			}
 			f.log.crash()
-			f.start()
+			f.restart()
 		case 2:
 			f.q.CredentialsChanged()
 		case 3:
@@ -369,17 +407,22 @@ func (f *features) live() {
 	}
 	f.to.set(func() { f.fault, f.loses, f.skew = -1, 0, 0 })
 	f.failing(nil)
+	defer f.explain()
 	f.drained(2 * time.Hour)
 	f.end()
 	f.check()
-	if t.Failed() {
+}
+
+// explain logs what a failed life was.
+func (f *features) explain() {
+	if t := f.t.(*testing.T); t.Failed() {
 		c := f.cfg
 		for _, l := range f.letters.all() {
 			t.Logf("letter %s %+v", time.UnixMilli(l.Timestamp).UTC().Format("04:05"), l)
 		}
 		t.Log(f.to.dump())
-		t.Logf("keeps %t %t, anyOrder %t, oneValue %t, refuseEmpty %t, hides %t, max %d, speaks %d; message %s, compression %v, exemplars %t %t, histograms %d, churn %t, several %t, late %t, live %t, series %d, shards %d, batch %d, capacity %d",
-			f.to.keepsGood, f.to.keepsGood2, f.to.anyOrder, f.to.oneValue, f.to.refuseEmpty, f.to.hidesWritten, f.to.maxSamples, f.to.speaks, c.ProtobufMessage, c.Target.Compression, c.SendExemplars, f.log.exemplars, f.histograms, f.churn, f.several, f.late, f.liveFirst, f.series, c.Queue.MinShards, c.Queue.MaxSamplesPerSend, c.Queue.Capacity)
+		t.Logf("drops %t, reloads %t, keeps %t %t, anyOrder %t, oneValue %t, refuseEmpty %t, hides %t, max %d, speaks %d; message %s, compression %v, exemplars %t %t, histograms %d, churn %t, several %t, late %t, live %t, series %d, shards %d, batch %d, capacity %d",
+			f.drops(), f.reload != nil, f.to.keepsGood, f.to.keepsGood2, f.to.anyOrder, f.to.oneValue, f.to.refuseEmpty, f.to.hidesWritten, f.to.maxSamples, f.to.speaks, c.ProtobufMessage, c.Target.Compression, c.SendExemplars, f.log.exemplars, f.histograms, f.churn, f.several, f.late, f.liveFirst, f.series, c.Queue.MinShards, c.Queue.MaxSamplesPerSend, c.Queue.Capacity)
 	}
 }
 
@@ -393,7 +436,7 @@ func (f *features) check() {
 			bad++
 			return
 		}
-		if missing++; missing < 4 && f.refused.percent == 0 && !f.balanced {
+		if missing++; missing < 4 && f.refused.percent == 0 && !f.balanced && !f.drops() {
 			f.t.Errorf("the receiver does not have %+v", x)
 		}
 	}
@@ -410,6 +453,11 @@ func (f *features) check() {
 		}
 	}
 	switch {
+	case f.drops():
+		f.count(policyFired, int(o.Lost()))
+		if crashed := o.Sum() < f.log.Head().Total; uint64(missing)+bad > o.Lost() && !crashed {
+			f.t.Errorf("%d samples are missing: %+v", uint64(missing)+bad, o)
+		}
 	case f.balanced && missing == 1 && o.Lost() == 1 && o.Dropped[queue.Rejected] == 1: // less than one proof in 8,000 is wrong (split.FullTurns)
 		f.count(wrongProof, 1)
 	case f.refused.percent == 0 && o.Lost() > 0, o.Dropped[queue.Rejected] > bad, o.Dropped[queue.Future] > 0, o.Dropped[queue.TooOld] > 0:

@@ -135,7 +135,7 @@ func (q *Queue) questionFailed(ctx context.Context, p gate.Pass, a client.Answer
 		q.gate.Failed(p, a.String(), a.RetryAfter, a.Status != 0)
 		return true, nil
 	case client.Hold:
-		if a.Status == client.StatusUnsupported || a.Status/100 == 4 && q.cfg.Target.OnRefusal == config.RefusalDrop {
+		if a.Status == client.StatusUnsupported || a.Status/100 == 4 && q.drops() {
 			return false, nil // the version is refused, or the policy does not hold the target for a 4xx
 		}
 		q.noteAnswer(a)

@@ -46,6 +46,8 @@ func (s *shard) test(p gate.Pass, l *parcel, m mode) error {
 	case verdict == client.Older && a.Status/100 == 2:
 		l.unsure = true
 		g.Resume(p) // it accepts requests; 1.0 is tried next
+	case verdict == client.Discard: // on_refusal: drop holds a target for no refusal
+		g.Resume(p)
 	case verdict == client.Suspect && (m != patient || a.FromDatabase()):
 		// Either the receiver's database answered. Or the batch is being divided, which had shown that the way to the
 		// receiver works: then the hold had another reason, which is gone. In both cases only this sample is refused.
@@ -116,7 +118,7 @@ func (s *shard) testTaken(p gate.Pass, taken point, c protocol.Choice) error {
 		s.q.restoreBatch()
 		s.q.gate.Delivered(p)
 		return nil
-	case v == client.Older && a.Status/100 == 2, v == client.Suspect && a.FromDatabase():
+	case v == client.Older && a.Status/100 == 2, v == client.Suspect && a.FromDatabase(), v == client.Discard:
 		s.q.gate.Resume(p)
 		return nil
 	}

@@ -2,10 +2,10 @@ package remotewrite
 
 import (
 	"context"
-	"errors"
 	"time"
 
 	"hwsagent/remotewrite/client"
+	"hwsagent/remotewrite/config"
 	"hwsagent/remotewrite/gate"
 	"hwsagent/remotewrite/pace"
 	"hwsagent/remotewrite/split"
@@ -30,10 +30,13 @@ func (q *Queue) distrust() { q.trust.Distrust(q.sinceBorn()) }
 // sinceBorn returns the age of the queue in ns, never 0.
 func (q *Queue) sinceBorn() int64 { return max(1, int64(time.Since(q.born))) }
 
+// drops reports whether the entry says to give up all refused samples: then no refusal holds the target.
+func (q *Queue) drops() bool { return q.cfg.Target.OnRefusal == config.RefusalDrop }
+
 // control sends a sample that the target accepted before, or that its database refused. The kind is split.Took if the
 // target answers the same way again; clean says that no request failed meanwhile. It is split.None if the target is not
-// known to have accepted any sample, and split.Opaque otherwise: a target that refuses the sample is held. The error is
-// ctx's.
+// known to have accepted any sample, and split.Opaque otherwise: a target that refuses the sample is held, unless the
+// entry drops what is refused. The error is ctx's, or errHeld.
 func (s *shard) control(ctx context.Context) (k split.Kind, clean bool, err error) {
 	sample, delivered, err := s.controlSample(ctx)
 	switch {
@@ -48,17 +51,17 @@ func (s *shard) control(ctx context.Context) (k split.Kind, clean bool, err erro
 	before := g.View().Troubles
 	f, answer, err := s.try(ctx, &parcel{points: []point{sample}, again: true}, parts)
 	switch {
-	case errors.Is(err, errHeld):
-		return split.Opaque, false, nil
 	case err != nil:
 		return split.Opaque, false, err
 	case f == settled, answer.FromDatabase():
 		return split.Took, g.View().Troubles == before, nil
 	case f == refused, f == tooLarge:
 		s.q.distrust()
-		return split.Opaque, false, s.holdForData(ctx, answer)
+		if !s.q.drops() {
+			err = s.holdForData(ctx, answer)
+		}
 	}
-	return split.Opaque, false, nil
+	return split.Opaque, false, err
 }
 
 // controlSample picks the sample for control, if there is one; delivered says that another shard has just delivered

@@ -253,7 +253,7 @@ func (q *Queue) sendEmpty(ctx context.Context, v wire.Version) client.Answer {
 // the newest samples are late by then, and where no empty write can show whether the refusal was about the samples. With
 // on_refusal: drop a refusal ends all samples of the request anyway.
 func (q *Queue) mayGroup() bool {
-	return q.kind() != split.KeepsGood && (q.gate.TakesEmpty() || q.cfg.Target.OnRefusal == config.RefusalDrop)
+	return q.kind() != split.KeepsGood && (q.gate.TakesEmpty() || q.drops())
 }
 
 // kind returns what the target does with the good part of a refused request: Prometheus stores it in 2.0, and stores

@@ -35,7 +35,7 @@ func (s *shard) refusedBehind(ctx context.Context, l *parcel, a client.Answer) e
 		return err
 	case late && s.q.cfg.Target.CatchUp == config.LiveFirst:
 		return errAllLate
-	case s.q.cfg.Target.OnRefusal == config.RefusalDrop:
+	case s.q.drops():
 		s.discard(l.points, a)
 		return nil
 	}

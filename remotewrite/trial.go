@@ -86,6 +86,9 @@ func (s *shard) trial(ctx context.Context, l *parcel, first []point, begin func(
 		return last, false, nil
 	}
 	k, _, err := s.control(ctx)
+	if errors.Is(err, errHeld) {
+		err = nil
+	}
 	return last, k == split.Took, err
 }
 

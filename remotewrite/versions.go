@@ -69,7 +69,7 @@ func (s *shard) judgeVersion(p gate.Pass, l *parcel, a client.Answer, m mode, c 
 		l.unsure = true
 		g.Release(p)
 		return false, true
-	case v == client.Older && (q.proto.TakesOlder() || q.cfg.Target.OnRefusal == config.RefusalDrop):
+	case v == client.Older && (q.proto.TakesOlder() || q.drops()):
 		g.Release(p)
 	case v == client.Older:
 		// If the target answers this to everything, it proves nothing.
