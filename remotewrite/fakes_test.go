@@ -190,8 +190,10 @@ func (m *memLog) Reserve(high wal.Mark) error {
 	if m.failing != nil {
 		return m.failing
 	}
-	if high.Commit > m.sp.High.Commit {
-		m.sp.High = high
+	if more := high.Commit > m.sp.High.Commit; more || m.sp.Shards > m.durable.Shards {
+		if more {
+			m.sp.High = high
+		}
 		m.save()
 	}
 	return nil

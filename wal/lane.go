@@ -180,8 +180,8 @@ func (l *Lane) Release() {
 // may then send samples again without knowing that the receiver may have them.
 func (l *Lane) Reserve(high Mark) error { return l.target.reserve(l.kind, high) }
 
-// SetShards sets the number of shards that send samples reserved from now on. The next
-// reservation makes it durable, so it takes no fsync of its own.
+// SetShards sets the number of shards that send from now on. The next reservation makes a greater number durable, even if it
+// reserves nothing else: a start takes samples in doubt for stored when the same shard had a later one stored.
 func (l *Lane) SetShards(n int) { l.target.setShards(l.kind, n) }
 
 // Advance records that all samples up to and including to have a final outcome. outcome

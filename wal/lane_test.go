@@ -173,6 +173,40 @@ func TestSplitIsDurable(t *testing.T) {
 	}
 }
 
+// A reservation makes a greater number of shards durable although it reserves nothing else: a window that was read again is sent by more
+// shards than before, and a start must know. A smaller number needs no fsync.
+func TestMoreShardsAreDurableBeforeTheySend(t *testing.T) {
+	dir := newMemDir()
+	syncs := 0
+	dir.fault = func(op string) (int, error) {
+		if op == "sync" {
+			syncs++
+		}
+		return 0, nil
+	}
+	ts := memTargets(t, dir, targetsOptions{})
+	p, l, r := splitPlan(t, ts)
+	back := func(r *Reader) *Lane { return r.Backlog() }
+	for _, lane := range []func(*Reader) *Lane{func(r *Reader) *Lane { return r.Lane }, back} {
+		reach, _ := lane(r).Reach()
+		high := p.commits[reach.Acked.Commit+1].mark
+		for _, tc := range []struct{ shards, durable, syncs int }{{1, 1, 1}, {8, 8, 1}, {8, 8, 0}, {2, 8, 0}, {4, 8, 0}, {16, 16, 1}} {
+			before := syncs
+			lane(r).SetShards(tc.shards)
+			if err := lane(r).Reserve(high); err != nil {
+				t.Fatal(err)
+			}
+			if got := syncs - before; got != tc.syncs {
+				t.Errorf("%d shards took %d fsyncs, want %d", tc.shards, got, tc.syncs)
+			}
+			ts := memTargets(t, dir.crash(), targetsOptions{})
+			if got, _ := lane(openTestReader(t, ts, l, "a", ReaderOptions{})).Reach(); got.Shards != tc.durable || got.High != high {
+				t.Errorf("after %d shards a start knows of %d, up to commit %d of %d", tc.shards, got.Shards, got.High.Commit, high.Commit)
+			}
+		}
+	}
+}
+
 // There is no split where nothing waits, where what may have been sent goes further, and
 // where there are too many ranges; outages one after the other leave one gap each.
 func TestManySplits(t *testing.T) {

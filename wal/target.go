@@ -39,6 +39,7 @@ type target struct {
 	written uint64               // the last version written; 0: none
 	acked   Mark                 // the durable acknowledged mark: older segments may be deleted
 	high    [queue.NumLanes]Mark // durable: how far each lane may have sent
+	shards  [queue.NumLanes]int  // durable: how many shards of each lane may have sent
 }
 
 // reservePatience is how long the disk must have refused savepoints before sending
@@ -71,9 +72,10 @@ func (t *target) Encode(b []byte, always bool) (body []byte, c savefile.Credit, 
 	if t.gone || t.version == t.written && !always {
 		return b, c, false
 	}
-	c = savefile.Credit{First: t.written == 0, Acked: t.sp.Acked(), High: [queue.NumLanes]Mark{queue.Live: t.sp.High}}
-	if r, ok := t.sp.Reach(queue.Backlog); ok {
-		c.High[queue.Backlog] = r.High
+	c = savefile.Credit{First: t.written == 0, Acked: t.sp.Acked()}
+	for l := range queue.NumLanes {
+		r, _ := t.sp.Reach(l)
+		c.High[l], c.Shards[l] = r.High, r.Shards
 	}
 	t.written = t.version
 	return queue.AppendSavepoint(b, t.storedLocked()), c, true
@@ -90,7 +92,8 @@ func (t *target) Unwritten() {
 func (t *target) RelyOn(c savefile.Credit) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
-	t.acked, t.high[queue.Live] = c.Acked, c.High[queue.Live]
+	t.acked, t.shards = c.Acked, c.Shards
+	t.high[queue.Live] = c.High[queue.Live]
 	if c.High[queue.Backlog] != (Mark{}) {
 		t.high[queue.Backlog] = c.High[queue.Backlog]
 	}

@@ -68,7 +68,7 @@ func (t *target) settle(l queue.Lane, to Mark, outcome queue.Outcome) (changed b
 // reserve implements [Lane.Reserve].
 func (t *target) reserve(l queue.Lane, high Mark) error {
 	t.mu.Lock()
-	if high.Commit <= t.high[l].Commit {
+	if r, _ := t.sp.Reach(l); high.Commit <= t.high[l].Commit && r.Shards <= t.shards[l] {
 		t.mu.Unlock()
 		return nil
 	}
