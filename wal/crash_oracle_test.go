@@ -34,6 +34,7 @@ type asked struct {
 	over      bool      // refused, and the log has been written since: never to be read
 	lost      bool      // to a power cut: never to be read again
 	mayReturn bool      // lost, or let go while the log was opened: a power cut may undo the removal of its segment
+	unsure    bool      // a start could not make it durable: the disk refused that
 	session   int
 
 	orphaned bool // a power cut has taken the announcement of some of its series
@@ -161,8 +162,8 @@ type crash struct {
 
 // age is for how long a commit could have been made durable.
 func (after crash) age(c *asked) time.Duration {
-	// After a failed fsync only logging again helps, and that takes a disk that works.
-	if after.unsynced.After(c.at) && after.fault.After(c.at) {
+	// After a failed fsync only logging again helps, and after a kill writing again; both take a disk that works.
+	if (after.unsynced.After(c.at) || c.unsure) && after.fault.After(c.at) {
 		return after.at.Sub(after.fault)
 	}
 	return after.at.Sub(c.at)
@@ -260,6 +261,9 @@ func (o *oracle) reopened(l *Log, after crash, t *tally) []seen {
 	}
 	if most := o.mostDamage(); damage > most {
 		o.fail("%d samples count as damage, and no more than %d of commits between ones that survived are gone", damage, most)
+	}
+	for _, s := range now {
+		o.commits[s.id].unsure = l.refreshAgain != nil
 	}
 	if o.view = now; l.refreshAgain == nil {
 		o.settled(now)
