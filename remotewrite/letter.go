@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
+	"math"
 	"slices"
 	"strconv"
 	"time"
@@ -104,7 +105,15 @@ func inLogOrder(points []point) []point {
 	return points
 }
 
+// without returns the points less one that is the same as p: a commit may have several such samples.
+func without(points []point, p point) []point {
+	if i := slices.IndexFunc(points, p.same); i >= 0 {
+		return slices.Delete(slices.Clone(points), i, i+1)
+	}
+	return points
+}
+
 // same reports whether q is the same sample of the log.
 func (p point) same(q point) bool {
-	return q.series == p.series && q.seq == p.seq && q.t == p.t && q.kind == p.kind
+	return q.series == p.series && q.seq == p.seq && q.t == p.t && q.kind == p.kind && q.aux == p.aux && math.Float64bits(q.v) == math.Float64bits(p.v)
 }

@@ -144,7 +144,7 @@ func (s *shard) askAlone(ctx context.Context, l *parcel, p point) (taken bool, w
 	if err != nil || f != settled {
 		return false, why, err
 	}
-	l.points = slices.DeleteFunc(slices.Clone(l.points), p.same)
+	l.points = without(l.points, p)
 	return true, why, nil
 }
 

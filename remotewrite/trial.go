@@ -3,7 +3,6 @@ package remotewrite
 import (
 	"context"
 	"errors"
-	"slices"
 	"time"
 
 	"hwsagent/remotewrite/client"
@@ -73,7 +72,7 @@ func (s *shard) trial(ctx context.Context, l *parcel, first []point, begin func(
 		case err != nil && !errors.Is(err, errHeld):
 			return a, false, err
 		case err == nil && f == settled:
-			l.points = slices.DeleteFunc(l.points, first[i].same)
+			l.points = without(l.points, first[i])
 		}
 		r, known := reasonOf(a)
 		if known = known && err == nil && f == refused && q.knows(r); known {
