@@ -64,7 +64,10 @@ func (s *shard) leaveOut(points []point, stored bool) (others, probes []point) {
 		return points, nil
 	}
 	q := &s.q.quarantine
-	var drop, after []point // after: samples in drop that follow a probe of their series
+	var drop []point
+	var after []point             // in drop, behind a probe of their series
+	var again []point             // a discarded window dropped and counted them
+	before := map[uint64]uint64{} // the last commit that a discarded window dropped, by series
 	others = points[:0]
 	now, acked := s.q.sinceBorn(), s.q.acked()
 	q.do(func(b *quarantine.Book) {
@@ -78,7 +81,11 @@ func (s *shard) leaveOut(points []point, stored bool) (others, probes []point) {
 				continue
 			}
 			mark, what := quarantine.Mark(p.series.known.in), quarantine.Drop
-			switch commit := s.w.commitOf(p.seq); {
+			commit := s.w.commitOf(p.seq)
+			if _, seen := before[p.series.hash]; !seen {
+				before[p.series.hash] = mark.Commit()
+			}
+			switch {
 			case q.doubt[keyOf(p)] > 0:
 				what = quarantine.Probe
 			case stored:
@@ -95,6 +102,10 @@ func (s *shard) leaveOut(points []point, stored bool) (others, probes []point) {
 			case quarantine.Probe:
 				probes = append(probes, p)
 			case quarantine.Drop:
+				if commit <= before[p.series.hash] {
+					again = append(again, p)
+					continue
+				}
 				drop = append(drop, p)
 				q.about[mark.Reason()].dropped(p)
 				if slices.ContainsFunc(probes, func(probe point) bool { return probe.series.hash == p.series.hash }) {
@@ -108,6 +119,7 @@ func (s *shard) leaveOut(points []point, stored bool) (others, probes []point) {
 	clear(points[len(others):])
 	s.w.remember(after, queue.Rejected)
 	s.drop(drop)
+	s.w.settleAll(again, queue.One(queue.Rejected))
 	return others, probes
 }
 

@@ -92,6 +92,8 @@ type reason struct {
 	next   time.Duration // when a probe is due
 	chosen bool          // the sample to probe is chosen
 	skip   int           // the probe is the sample after so many others
+	drawn  time.Duration // when skip was drawn
+	passed int           // samples dropped since then
 
 	releasing bool
 	healed    time.Duration // when the probe was accepted
@@ -163,13 +165,16 @@ func (b *Book) Meet(m Mark, commit uint64, now time.Duration) (Mark, Action) {
 		}
 	} else if now >= x.next {
 		if !x.chosen {
-			x.chosen, x.skip = true, b.rnd.IntN(x.size())
+			x.chosen, x.skip, x.drawn, x.passed = true, b.rnd.IntN(x.size()), now, 0
+		} else if now-x.drawn >= ProbeEvery { // many of the series that count have ended: draw among those that go on
+			x.skip, x.drawn, x.passed = min(x.skip, b.rnd.IntN(max(x.passed, 1))), now, 0
 		}
 		if x.skip == 0 {
 			x.next, x.chosen = now+ProbeEvery, false
 			return m, Probe
 		}
 		x.skip--
+		x.passed++
 	}
 	x.dropped++
 	return newMark(m.Reason(), x.period, max(m.Commit(), commit)), Drop
