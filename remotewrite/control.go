@@ -153,13 +153,13 @@ func (q *Queue) observe(s Status) {
 		series[x.Reason] = x.Series
 	}
 	q.metrics.SetQuarantined(series)
-	if s.State == StateHeld {
-		q.metrics.Held(tick)
-	}
 	q.mu.Lock()
-	before := q.state
-	q.state = s.State
+	before, since := q.state, q.observed
+	q.state, q.observed = s.State, time.Now()
 	q.mu.Unlock()
+	if before == StateHeld { // while the window is let go, that is not each tick
+		q.metrics.Held(time.Since(since))
+	}
 	if before == s.State || before == "" && s.State == StateStarting {
 		return
 	}

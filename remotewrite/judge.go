@@ -119,6 +119,7 @@ func (s *shard) accepted(l *parcel) {
 		s.q.pauses.Ease(0)
 	}
 	if !l.again && !l.withhold {
+		s.q.refusedLate.Store(false) // of the backlog: it is accepted again
 		s.settleDelivered(l.points)
 	}
 }

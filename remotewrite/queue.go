@@ -101,7 +101,8 @@ type Queue struct {
 	down atomic.Int64 // start of the outage logged last, in Unix ns
 
 	mu          sync.Mutex
-	state       string // as last observed
+	state       string    // as last observed
+	observed    time.Time // when state was observed
 	lastError   string
 	lastErrorAt time.Time
 	lastFailure client.Failure

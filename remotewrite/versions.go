@@ -11,6 +11,7 @@ import (
 	"hwsagent/remotewrite/config"
 	"hwsagent/remotewrite/gate"
 	"hwsagent/remotewrite/protocol"
+	"hwsagent/remotewrite/reply"
 	"hwsagent/remotewrite/split"
 	"hwsagent/remotewrite/wire"
 	"hwsagent/wal/queue"
@@ -116,11 +117,21 @@ func (s *shard) discard(points []point, a client.Answer) {
 		unwritten := a.Samples - a.Written.Stored(a.Samples)
 		delivered = max(len(samples)-unwritten, 0) // some of a backlog were accepted since
 	}
+	if delivered > 0 && delivered < len(samples) { // the letter is of a sample that the refusal names, if it names one
+		samples = nameLast(slices.Clone(samples), a)
+	}
 	if delivered > 0 {
 		s.q.delivered(samples[:delivered], false)
 		s.w.settleAll(samples[:delivered], queue.Outcome{Delivered: 1})
 	}
 	s.bury(samples[delivered:], a, queue.Rejected)
+}
+
+// nameLast sorts the samples so that those which the text of a refusal names come last.
+func nameLast(points []point, a client.Answer) []point {
+	rank := func(p point) int { return reply.Names(a.Text, p.series.labels().String(), p.t) }
+	slices.SortStableFunc(points, func(a, b point) int { return cmp.Compare(rank(b), rank(a)) })
+	return points
 }
 
 // learnVersion learns from an answer which versions the target accepts.
@@ -144,8 +155,9 @@ func (q *Queue) learnVersion(c protocol.Choice, a client.Answer, v client.Verdic
 // fellBack logs that 1.0 is in use from now on.
 func (q *Queue) fellBack(why string) {
 	q.metrics.FellBack()
+	_, until := q.proto.Fallback()
 	q.log.LogAttrs(context.Background(), q.toldOlder.Lost(why, q.cfg.ProtobufMessage == config.MessageV2), "The target does not take remote write 2.0; it gets 1.0",
-		slog.String("why", why), slog.Duration("ask_again_after", protocol.FallbackTime))
+		slog.String("why", why), slog.Time("ask_again_at", until))
 }
 
 // sawWritten checks how much a target has written of a request that it accepted. "Receivers MUST NOT return a 2xx HTTP
