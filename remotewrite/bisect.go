@@ -97,7 +97,7 @@ func (s *shard) bisect(ctx context.Context, l *parcel, a client.Answer, first *s
 		s.q.gate.DoubtEmpty() // the last accepted empty write was some time ago
 		return nil
 	case s.q.drops(): // samples in doubt: others never get here
-		s.bury(s.withoutExemplars(l.points), b.last, queue.Rejected)
+		s.bury(s.withoutExemplars(l.points), b.last, queue.Unconfirmed)
 		l.points = nil
 		return nil
 	}

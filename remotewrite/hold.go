@@ -91,12 +91,14 @@ func (s *shard) testByEmpty(p gate.Pass, passes bool) (done bool, err error) {
 		return true, s.sending.Err()
 	case a.Accepted():
 		g.Passed(p)
+	case v == client.Discard: // as in test
+		g.Resume(p)
 	case passes:
 		s.q.noteAnswer(a)
 		s.q.refused(p, a)
 	case v == client.Retry:
 		s.q.noTime(a)
-		g.Refused(p, a.String())
+		s.q.refused(p, a)
 	default: // it may refuse only empty writes: test it with a sample, too
 		s.q.noTime(a)
 		return false, nil

@@ -130,4 +130,5 @@ func (q *Queue) refused(p gate.Pass, a client.Answer) {
 	} else {
 		q.gate.Refused(p, a.String())
 	}
+	q.gate.Wait(a.RetryAfter)
 }

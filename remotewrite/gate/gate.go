@@ -224,6 +224,16 @@ func (g *Gate) hold(p Pass, why string, byData bool) {
 	g.set(Held)
 }
 
+// Wait makes the target due no earlier than after from now: the receiver asked for that while it is held.
+func (g *Gate) Wait(after time.Duration) {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	if peace := time.Now().Add(pace.RetryLate(after, g.rand())); after > 0 && g.until.Before(peace) {
+		g.until, g.peace = peace, peace
+		g.wake()
+	}
+}
+
 // Passed returns the test pass p after the target accepted an empty write: data may
 // be tried, one request at a time. The schedule keeps its place until data goes through.
 func (g *Gate) Passed(p Pass) {
