@@ -43,8 +43,8 @@ func (l *lane) rewind() {
 }
 
 // aheadFor returns how long it takes, as far as is known, until the target's clock admits every sample of the entry
-// that is not dropped; 0 if no sample waits.
-func (q *Queue) aheadFor(e *wal.Entry) time.Duration {
+// that is sent and not dropped; 0 if no sample waits.
+func (q *lane) aheadFor(e *wal.Entry) time.Duration {
 	c := q.clock.Reading()
 	if c == nil || !c.Tells() {
 		return 0
@@ -54,15 +54,19 @@ func (q *Queue) aheadFor(e *wal.Entry) time.Duration {
 		return 0
 	}
 	newest := l.Newest
-	for i := range e.Samples {
-		if t := e.Samples[i].T; l.Waits(t) {
+	look := func(s *wal.Series, t int64) {
+		if !l.Waits(t) {
+			return
+		}
+		if to := q.cache.at(s, e.End.Commit); to != nil && !to.dropped() {
 			newest = max(newest, t)
 		}
 	}
+	for i := range e.Samples {
+		look(e.Samples[i].Series, e.Samples[i].T)
+	}
 	for i := range e.Histograms {
-		if t := e.Histograms[i].T; l.Waits(t) {
-			newest = max(newest, t)
-		}
+		look(e.Histograms[i].Series, e.Histograms[i].T)
 	}
 	return time.Duration(newest-l.Newest) * time.Millisecond
 }
