@@ -116,7 +116,11 @@ func TestFallbackIsAskedAgain(t *testing.T) {
 				t.Errorf("answer %d: upgraded, and requests %v", speaks, n)
 			}
 			to.set(func() { to.speaks = speaks })
-			if n := run(5 * time.Minute); n[wire.V2] > 1 || n[wire.V1] < 19 {
+			most := 1
+			if speaks == speaksOneSilent { // one such answer proves little: it is asked once more after a minute
+				most = 2
+			}
+			if n := run(5 * time.Minute); n[wire.V2] > most || n[wire.V1] < 20-most {
 				t.Errorf("answer %d: downgraded, and requests %v", speaks, n)
 			}
 			r.drained(time.Minute)

@@ -14,6 +14,9 @@ import (
 // again, because receivers are upgraded.
 const FallbackTime = time.Hour
 
+// fallbackOnceProven replaces FallbackTime where the target has confirmed data as 2.0 since it was asked last.
+const fallbackOnceProven = time.Minute
+
 // Versions decides which version a target gets: the one that the entry asks for, or 1.0 for a time
 // if the target does not accept 2.0. The knowledge lasts as long
 // as the queue: neither a changed entry nor a restart keeps it. Safe for concurrent use.
@@ -148,7 +151,12 @@ func (p *Versions) Saw(c Choice, a client.Answer, v client.Verdict) (why string,
 	switch {
 	case v == client.Older && a.Status/100 == 2:
 		p.silent, p.emptyOK = true, p.emptyOK && p.empty == wire.V1
-		return p.fall("answers " + a.String() + " to remote write 2.0 and writes nothing")
+		proven := p.proven
+		why, fellBack = p.fall("answers " + a.String() + " to remote write 2.0 and writes nothing")
+		if proven { // a program in front of the target may have answered, and 1.0 may not carry all samples
+			p.until = time.Now().Add(fallbackOnceProven)
+		}
+		return why, fellBack
 	case v == client.Delivered && a.Samples == 0:
 		p.empty, p.emptyOK = a.Version, true
 	case v == client.Older:
