@@ -205,7 +205,7 @@ func (s *Store) reopen() error {
 		return err
 	}
 	there, err := os.Stat(filepath.Join(s.dir, current))
-	if err == nil && os.SameFile(mine, there) {
+	if err == nil && os.SameFile(mine, there) && there.Size() >= s.size { // else it was emptied
 		return nil
 	}
 	old := s.file
