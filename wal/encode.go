@@ -148,19 +148,20 @@ func (e *encoder) announce(b *batch, m *seriesMap, epoch uint32) {
 	metadata := 0 // bytes
 	m.mu.Lock()
 	for _, s := range b.touched {
-		if s.epoch != epoch {
+		again := s.epoch == epoch // readers may know other metadata of the series
+		if !again {
 			s.epoch, s.described = epoch, false
 			e.series = append(e.series, record.RefSeries{Ref: headRef(s.ref), Labels: s.labels})
 		}
 		if about := s.about; !s.described && metadata <= maxCommitMetadata {
 			s.described = true
 			metadata += about.bytes()
-			if !about.Meta.IsEmpty() {
+			if again || !about.Meta.IsEmpty() {
 				e.metadata = append(e.metadata, record.RefMetadata{
 					Ref: headRef(s.ref), Type: record.GetMetricType(about.Meta.Type), Unit: about.Meta.Unit, Help: about.Meta.Help,
 				})
 			}
-			if about.Family != "" && about.Family != s.labels.Get(model.MetricNameLabel) {
+			if about.Family != "" && (again || about.Family != s.labels.Get(model.MetricNameLabel)) {
 				e.families = append(e.families, segment.Family{Ref: s.ref, Name: about.Family})
 			}
 		}

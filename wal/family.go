@@ -84,6 +84,8 @@ func (ts *targets) enrollMember(t tail, family, name string, after Mark) (from u
 // Pending samples are discarded.
 func (l *Log) Release(family, member string) error {
 	name := queue.Member(family, member)
+	l.budget.mu.Lock() // as in Forget
+	defer l.budget.mu.Unlock()
 	ts := l.targets
 	ts.mu.Lock()
 	defer ts.mu.Unlock()

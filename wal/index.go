@@ -72,6 +72,17 @@ func (ix *index) seal(size int64, now time.Time) {
 	last.Size, last.Sealed = size, now
 }
 
+// shrink records that the file of a segment was truncated to that size.
+func (ix *index) shrink(number int, size int64) {
+	ix.mu.Lock()
+	defer ix.mu.Unlock()
+	for i := range ix.list {
+		if ix.list[i].Number == number {
+			ix.list[i].Size = size
+		}
+	}
+}
+
 // wait implements [tail.wait].
 func (ix *index) wait(ctx context.Context, past Mark) error {
 	for {

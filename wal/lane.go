@@ -111,10 +111,19 @@ func (l *Lane) step() (past Mark, e *Entry, err error) {
 		l.join()
 		return l.last(), nil, nil
 	}
-	if e, err = l.read(head); e != nil {
-		l.pending.add(e)
+	last := l.last()
+	if e, err = l.read(head); e == nil {
+		return head, nil, err
 	}
-	return head, e, err
+	if at, ok := l.Reach(); !ok || at.Acked.Commit > last.Commit {
+		// The log has dropped data after last meanwhile, and e may count it as missing: the ledger has it already.
+		if l.placed = false; !ok {
+			return past, nil, ErrCaughtUp
+		}
+		return last, nil, nil
+	}
+	l.pending.add(e)
+	return head, e, nil
 }
 
 // wait blocks until the head is beyond that mark.

@@ -251,6 +251,7 @@ func (l *Log) keep(ctx context.Context, ticks <-chan time.Time) {
 		case <-ticks:
 			l.series.evict(int64(time.Since(began) / time.Second))
 			_ = l.retryRefresh() // which logs the error
+			l.cutAgain()
 			l.budget.note("save savepoints", l.targets.save())
 			l.targets.enforceBacklog(l)
 			if l.budget.enforce(0) {

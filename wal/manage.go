@@ -140,6 +140,9 @@ func (l *Log) Skip(name string, end Mark) (n uint64, err error) {
 // Forget removes the queue of a target that is neither enrolled nor open, and returns its
 // last ledger. Pending samples are discarded.
 func (l *Log) Forget(name string) (queue.Ledger, error) {
+	// No segment goes meanwhile: if the removal fails, the target still needs its segments.
+	l.budget.mu.Lock()
+	defer l.budget.mu.Unlock()
 	head := l.head()
 	ts := l.targets
 	ts.mu.Lock()

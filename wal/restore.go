@@ -5,6 +5,7 @@ import (
 	"crypto/rand"
 	"errors"
 	"fmt"
+	"io/fs"
 	"os"
 	"slices"
 	"time"
@@ -209,6 +210,23 @@ func (l *Log) cutOff(s *segment.Info) error {
 		s.Size, err = s.End, f.Sync()
 	}
 	return errors.Join(err, f.Close())
+}
+
+// cutAgain cuts failed commits off sealed segments where the disk refused that before, so that later starts do not depend on the header of
+// the next segment.
+func (l *Log) cutAgain() {
+	for _, s := range l.index.segments() {
+		if s.Sealed.IsZero() || s.End <= 0 || s.End >= s.Size {
+			continue
+		}
+		err := l.cutOff(&s)
+		if errors.Is(err, fs.ErrNotExist) {
+			continue // removed meanwhile
+		}
+		if l.budget.note("cut off what had failed", err); err == nil {
+			l.index.shrink(s.Number, s.End)
+		}
+	}
 }
 
 // unbegin removes the i-th segment, the last one, which is unbegun, from the list. The next header to be written then

@@ -100,6 +100,9 @@ func (ts *targets) begin(head Mark) error {
 		ts.store.MissAll()
 		ts.waiting = true
 	}
+	if head.Commit > 0 && slices.ContainsFunc(ts.all(), func(t *target) bool { return t.savepoint().Start.Log != head.Log }) {
+		ts.waiting = true // such a target gets everything that this log has: its position says nothing about what it needs
+	}
 	if err := ts.store.Flush(false); err != nil {
 		return fmt.Errorf("make savepoints durable: %w", err)
 	}
