@@ -71,7 +71,7 @@ func TestChaosOfFeatures(t *testing.T) {
 			t.Errorf("fault %q never fired", f.name)
 		}
 	}
-	for _, name := range []string{killFired, splitFired, zstdFired, exemplarFired, endedFired, skewFired, diskFired, seriesRefused, reloadFired, policyFired} {
+	for _, name := range []string{killFired, splitFired, zstdFired, exemplarFired, endedFired, skewFired, diskFired, seriesRefused, reloadFired, policyFired, twiceFired} {
 		if fired[name] == 0 {
 			t.Errorf("%s: never", name)
 		}
@@ -88,6 +88,7 @@ const (
 	skewFired     = "requests accepted while the clock was wrong"
 	diskFired     = "times in which the disk failed"
 	reloadFired   = "starts with another configuration"
+	twiceFired    = "requests that the client sent twice"
 	policyFired   = "samples dropped because the entry says so"
 )
 
@@ -147,6 +148,7 @@ type features struct {
 	diskFails  bool
 	balanced   bool       // one of two backends refused everything at times
 	more       *rand.Rand // of the features that only one life in two has
+	twice      *rand.Rand // of the requests that the client sends twice, under to.mu
 	reload     *rand.Rand // of the entry that each start has; nil: it stays the same
 	fault      int        // under to.mu; -1: none
 	loses      int        // one answer in so many is lost; 0: none
@@ -196,6 +198,9 @@ func newFeatures(t *testing.T, seed uint64, fired map[string]int) *features {
 		f.enrich()
 	}
 	f.configure(rand.New(rand.NewPCG(seed, 204)))
+	if f.twice = rand.New(rand.NewPCG(seed, 205)); f.twice.IntN(2) == 0 {
+		to.sentAgain = f.sendsTwice
+	}
 	return f
 }
 
@@ -226,6 +231,15 @@ func (f *features) configure(rnd *rand.Rand) {
 	if rnd.IntN(3) == 0 {
 		f.reload = rnd
 	}
+}
+
+// sendsTwice makes the client send one request in six twice.
+func (f *features) sendsTwice(fakeRequest) bool {
+	if f.twice.IntN(6) > 0 {
+		return false
+	}
+	f.count(twiceFired, 1)
+	return true
 }
 
 // drops reports whether the entry says to drop refused samples.

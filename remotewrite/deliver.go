@@ -255,6 +255,7 @@ func (s *shard) post(p gate.Pass, l *parcel, m mode, c protocol.Choice) (_ clien
 	a := s.q.send(s.sending, client.Request{Body: s.body, Version: c.Version, Compression: by, Samples: n[metrics.Samples] + n[metrics.Histograms], Attempt: l.attempts})
 	s.q.took(time.Since(began))
 	l.attempts++
+	l.unsure = l.unsure || a.Again
 	v := client.Classify(a, config.Policy{RetryOnRateLimit: true})
 	if v != client.Hold && v != client.Split && a.Status != client.StatusUnsupported {
 		s.w.mayHave(newest)

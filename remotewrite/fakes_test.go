@@ -306,6 +306,9 @@ type fakeReceiver struct {
 	script func(r fakeRequest) (client.Answer, bool)
 	// loseAnswer stores and then answers with a network error.
 	loseAnswer func(r fakeRequest) bool
+	// sentAgain reports whether the first answer to a request is lost with its kept connection, so that the client sends
+	// the request once more by itself; nil: never.
+	sentAgain func(r fakeRequest) bool
 
 	mu       sync.Mutex
 	requests []fakeRequest
@@ -385,6 +388,10 @@ func (r *fakeReceiver) Send(ctx context.Context, req client.Request) client.Answ
 	defer r.mu.Unlock()
 	r.flying--
 	a := r.answer(q)
+	if r.sentAgain != nil && r.sentAgain(q) {
+		a = r.answer(q)
+		a.Again = true
+	}
 	if r.victoria != nil && a.Status != 0 {
 		a.VictoriaMetrics = r.victoria(q)
 	}

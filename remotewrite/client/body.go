@@ -70,6 +70,7 @@ type trace struct {
 	dials    atomic.Int32 // connections opened for the request, all attempts together
 	reused   atomic.Bool  // the last attempt used a connection that had carried requests before
 	answered atomic.Bool  // at least one byte of a response came
+	again    atomic.Bool  // the request was sent again, over another connection
 }
 
 type traceKey struct{}

@@ -216,7 +216,7 @@ func (c *Client) Send(ctx context.Context, r Request) Answer {
 // send sends a request over l; k is nil without tokens.
 func (c *Client) send(ctx context.Context, l *generation, k *token, r Request) Answer {
 	start := time.Now()
-	ctx, cancel := context.WithTimeoutCause(ctx, c.timeout, errNoAnswer)
+	ctx, cancel := context.WithTimeoutCause(withTrace(ctx), c.timeout, errNoAnswer)
 	defer cancel()
 	body := &lentBody{data: r.Body}
 	defer body.revoke()
@@ -246,6 +246,7 @@ func (c *Client) send(ctx context.Context, l *generation, k *token, r Request) A
 		Page:            page && resp.StatusCode/100 == 2,
 		HTML:            page,
 		Text:            c.quote(l, resp, text),
+		Again:           traceOf(ctx).again.Load(),
 		Took:            time.Since(start),
 	}
 	if to := leadsTo(resp); to != "" {

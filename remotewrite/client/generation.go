@@ -54,9 +54,9 @@ func (l *generation) retire() {
 	l.http.CloseIdleConnections()
 }
 
-// post sends one request. k is nil if there are no tokens.
+// post sends one request; ctx is from withTrace. k is nil if there are no tokens.
 func (l *generation) post(ctx context.Context, to string, header http.Header, k *token, body *lentBody, attempt int) (*http.Response, error) {
-	req, err := retryablehttp.NewRequestWithContext(withTrace(ctx), http.MethodPost, to, retryablehttp.ReaderFunc(body.open))
+	req, err := retryablehttp.NewRequestWithContext(ctx, http.MethodPost, to, retryablehttp.ReaderFunc(body.open))
 	if err != nil {
 		return nil, err
 	}
@@ -79,9 +79,11 @@ func (l *generation) post(ctx context.Context, to string, header http.Header, k 
 // brokenBefore reports whether to retry a request: it used a kept connection that the
 // server closed before any byte of an answer.
 func (l *generation) brokenBefore(ctx context.Context, _ *http.Response, err error) (bool, error) {
-	if err == nil || ctx.Err() != nil || !traceOf(ctx).unanswered() {
+	t := traceOf(ctx)
+	if err == nil || ctx.Err() != nil || !t.unanswered() {
 		return false, nil
 	}
+	t.again.Store(true)
 	l.http.CloseIdleConnections() // the others are likely broken too
 	return true, nil
 }

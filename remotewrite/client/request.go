@@ -40,6 +40,7 @@ type Answer struct {
 	Err        error         // why there was no response; credentials and query strings are removed
 	Failure    Failure       // the failure to show to people; NoFailure on success
 	Blocked    bool          // Err is a refusal by a proxy or token endpoint that lasts until a person fixes it
+	Again      bool          // sent twice: a kept connection ended without an answer, and the receiver may have taken the request there
 	Page       bool          // a 2xx with a web page: a portal or a login answered, not a receiver
 	HTML       bool          // the body is a web page, so no receiver wrote it; Text is its title, if it has one
 	Text       string        // the beginning of the body, at most 1 KiB, for people
