@@ -10,7 +10,6 @@ import (
 	"hwsagent/remotewrite/client"
 	"hwsagent/remotewrite/givenup"
 	"hwsagent/remotewrite/metrics"
-	"hwsagent/remotewrite/reply"
 	"hwsagent/remotewrite/split"
 	"hwsagent/wal/queue"
 )
@@ -291,24 +290,17 @@ func (b *bisection) settle() {
 
 // replyOf makes a reply from a, the answer to request number ref; f is the fate that try returned.
 func replyOf(f fate, a client.Answer, doubt bool, ref int, is split.Receiver) split.Reply {
-	r := split.Reply{Kind: split.Opaque, Doubt: doubt, Ref: ref, Receiver: is}
-	if wrotePart(a) {
+	r := split.Reply{Doubt: doubt, Ref: ref, Receiver: is}
+	if a.WrotePart() {
 		r.Unwritten = a.Samples - a.Written.Stored(a.Samples)
 	}
-	k := a.Reply()
-	switch {
-	case f == stuck, f == failed:
+	switch f {
+	case stuck, failed:
 		r.Kind = split.Failed
-	case f == tooLarge:
+	case tooLarge:
 		r.Kind = split.TooLarge
-	case k.Kind == reply.Late && k.Reason == reply.DuplicateTimestamp:
-		r.Kind = split.Duplicate
-	case k.Kind == reply.Late:
-		r.Kind = split.Late
-	case k.Kind == reply.TooOld:
-		r.Kind = split.TooOld
-	case k.Kind == reply.Bad:
-		r.Kind = split.Bad
+	default:
+		r.Kind = split.KindOf(a.Reply())
 	}
 	return r
 }

@@ -93,7 +93,7 @@ func (l *lane) runBehind(ctx context.Context) {
 		case errors.Is(err, errLetGo), errors.Is(err, errHeld):
 			l.releaseSeries()
 			l.cache.sweep()
-			l.gate.AwaitOpen(ctx, letGoAfter)
+			l.gate.AwaitOpen(ctx, gate.LongDown)
 		case errors.Is(err, errAllLate):
 			if reach, _ = l.source.Reach(); told != reach.Acked {
 				told = reach.Acked
@@ -118,7 +118,7 @@ func (w *window) watchBehind(ctx context.Context, end context.CancelCauseFunc, b
 			return
 		case <-ticks:
 		}
-		if v := w.q.gate.View(); v.Troubles > before && letGo(v, time.Now()) {
+		if v := w.q.gate.View(); v.Troubles > before && v.LongDown(time.Now()) {
 			end(errLetGo)
 			return
 		}

@@ -10,17 +10,13 @@ import (
 	"hwsagent/remotewrite/config"
 	"hwsagent/remotewrite/gate"
 	"hwsagent/remotewrite/pace"
+	"hwsagent/remotewrite/quarantine"
 	"hwsagent/remotewrite/wire"
 	"hwsagent/wal"
 )
 
 const (
 	tick = time.Second
-
-	// letGoAfter is how long a target is down before its window is discarded. A target that answers with server errors
-	// gets letGoAfterAnswered, to show whether one batch is the reason.
-	letGoAfter         = 30 * time.Second
-	letGoAfterAnswered = poisonTime + time.Minute
 
 	// dataEvery is how often data is tried, although empty writes fail, after the window was discarded.
 	dataEvery = time.Minute
@@ -53,7 +49,7 @@ func (w *window) watch(ctx context.Context, end context.CancelCauseFunc, before 
 		q.observe(st)
 		q.quarantineLetters(false)
 		q.saveLate(false)
-		if v.Troubles > before && letGo(v, now) {
+		if v.Troubles > before && v.LongDown(now) {
 			level := slog.LevelDebug
 			if q.down.Swap(v.Since.UnixNano()) != v.Since.UnixNano() {
 				level = slog.LevelInfo // once per outage
@@ -87,17 +83,6 @@ func (w *window) watch(ctx context.Context, end context.CancelCauseFunc, before 
 			q.gate.Widen()
 		}
 	}
-}
-
-// letGo reports whether a target has been down for so long that its window is discarded.
-func letGo(v gate.View, now time.Time) bool {
-	switch {
-	case v.Since.IsZero(), v.EmptyPassedSince, v.EmptyAnswered && v.State == gate.Paused:
-		return false
-	case v.State == gate.Paused && v.Answered:
-		return now.Sub(v.Since) >= letGoAfterAnswered
-	}
-	return now.Sub(v.Since) >= letGoAfter
 }
 
 // waitDown waits, holding no samples, until it is worthwhile to read the log again: an empty write shows that the
@@ -217,7 +202,7 @@ type Status struct {
 	DownSince   time.Time      // zero unless retrying or held
 	NextTry     time.Time      // zero unless the target is held or pausing
 
-	Quarantined []Quarantined // series that are not sent at present, by reason
+	Quarantined []quarantine.Status // series that are not sent at present, by reason
 
 	AwaitsClock    bool          // samples wait for the receiver's clock
 	ClockSkew      time.Duration // this host's clock minus the receiver's

@@ -60,12 +60,18 @@ func apart(points []point) (samples []point, exemplars map[givenup.Key][]point) 
 // named returns the n points that the text of the refusal names, and settles the others as resent. All were refused
 // together.
 func (s *shard) named(points []point, n int, a client.Answer) []point {
-	rank := func(p point) int { return reply.Names(a.Text, p.series.labels().String(), p.t) }
-	slices.SortStableFunc(points, func(a, b point) int { return cmp.Compare(rank(a), rank(b)) })
-	stored := points[n:]
+	points = namedLast(points, a)
+	stored := points[:len(points)-n]
 	s.noteTaken(stored)
 	s.w.settleAll(stored, queue.One(queue.Resent))
-	return points[:n]
+	return points[len(points)-n:]
+}
+
+// namedLast sorts points such that those which the text of a refusal names come last.
+func namedLast(points []point, a client.Answer) []point {
+	rank := func(p point) int { return reply.Names(a.Text, p.series.labels().String(), p.t) }
+	slices.SortStableFunc(points, func(a, b point) int { return cmp.Compare(rank(b), rank(a)) })
+	return points
 }
 
 // bury gives up samples with one dead letter for all: it stores the letter, then settles the samples.

@@ -203,7 +203,7 @@ func (h *herdling) run(ctx context.Context) error {
 				return err
 			}
 			v, work := g.View(), 1.0
-			if letGo(v, time.Now()) {
+			if v.LongDown(time.Now()) {
 				work = h.s.asking // as waitDown does
 			}
 			a := h.s.send(work)

@@ -1,7 +1,6 @@
 package remotewrite
 
 import (
-	"slices"
 	"time"
 
 	"hwsagent/remotewrite/client"
@@ -18,18 +17,6 @@ type aboutReason struct {
 	answer  client.Answer
 	example point // its seq is meaningless
 	samples uint64
-}
-
-// Quarantined describes the series of a target that are not sent at present because the receiver refuses them for one
-// reason.
-type Quarantined struct {
-	Reason  string    // a stable key, from [reply.Reason]
-	Text    string    // the reason in words, as a part of a sentence
-	Words   string    // the receiver's text when it last refused one
-	Series  int       // number of series, except those without a sample for two hours
-	Example string    // the labels of one of them
-	Since   time.Time // when the first one went into quarantine
-	Samples uint64    // dropped since then
 }
 
 // dropped records a dropped sample.
@@ -66,33 +53,22 @@ func (q *Queue) lanes() []*lane {
 	return []*lane{q.live, q.back}
 }
 
-// inQuarantine returns the quarantined series by reason. The series of a backlog are usually those of the live samples,
-// so they count once.
-func (q *Queue) inQuarantine() []Quarantined {
-	var all []Quarantined
+// inQuarantine returns the quarantined series by reason.
+func (q *Queue) inQuarantine() (all []quarantine.Status) {
 	for _, l := range q.lanes() {
 		for _, x := range l.inQuarantine() {
-			i := slices.IndexFunc(all, func(y Quarantined) bool { return y.Reason == x.Reason })
-			if i < 0 {
-				all = append(all, x)
-				continue
-			}
-			y := &all[i]
-			y.Series, y.Samples = max(y.Series, x.Series), y.Samples+x.Samples
-			if x.Since.Before(y.Since) {
-				y.Since = x.Since
-			}
+			all = quarantine.Merge(all, x)
 		}
 	}
 	return all
 }
 
 // inQuarantine returns the quarantined series of the lane, by reason.
-func (l *lane) inQuarantine() []Quarantined {
+func (l *lane) inQuarantine() []quarantine.Status {
 	if !l.quarantine.any.Load() {
 		return nil
 	}
-	var all []Quarantined
+	var all []quarantine.Status
 	l.quarantine.do(func(b *quarantine.Book) {
 		counts := b.Counts(time.Duration(l.sinceBorn()))
 		for r := range l.quarantine.about {
@@ -101,7 +77,7 @@ func (l *lane) inQuarantine() []Quarantined {
 				about.since, about.samples = time.Time{}, 0
 				continue
 			}
-			all = append(all, Quarantined{
+			all = append(all, quarantine.Status{
 				Reason: reply.Reason(r).String(), Text: reply.Reason(r).Text(), Words: about.answer.Text,
 				Series: n, Example: about.example.series.labels().String(), Since: about.since, Samples: about.samples,
 			})

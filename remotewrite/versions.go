@@ -11,7 +11,6 @@ import (
 	"hwsagent/remotewrite/config"
 	"hwsagent/remotewrite/gate"
 	"hwsagent/remotewrite/protocol"
-	"hwsagent/remotewrite/reply"
 	"hwsagent/remotewrite/split"
 	"hwsagent/remotewrite/wire"
 	"hwsagent/wal/queue"
@@ -81,11 +80,11 @@ func (s *shard) judgeVersion(p gate.Pass, l *parcel, a client.Answer, m mode, c 
 		l.older, l.triedOlder = false, true // 1.0 itself was refused
 		g.Release(p)
 		return false, true
-	case v == client.Suspect && wroteAllSamples(a):
+	case v == client.Suspect && a.WroteAll():
 		s.accepted(l)
 		g.Delivered(p)
 		return true, true
-	case v == client.Suspect && wrotePart(a):
+	case v == client.Suspect && a.WrotePart():
 		if q.kind() != split.KeepsGood {
 			q.learn(split.KeepsGood)
 		}
@@ -118,20 +117,13 @@ func (s *shard) discard(points []point, a client.Answer) {
 		delivered = max(len(samples)-unwritten, 0) // some of a backlog were accepted since
 	}
 	if delivered > 0 && delivered < len(samples) { // the letter is of a sample that the refusal names, if it names one
-		samples = nameLast(slices.Clone(samples), a)
+		samples = namedLast(slices.Clone(samples), a)
 	}
 	if delivered > 0 {
 		s.q.delivered(samples[:delivered], false)
 		s.w.settleAll(samples[:delivered], queue.Outcome{Delivered: 1})
 	}
 	s.bury(samples[delivered:], a, queue.Rejected)
-}
-
-// nameLast sorts the samples so that those which the text of a refusal names come last.
-func nameLast(points []point, a client.Answer) []point {
-	rank := func(p point) int { return reply.Names(a.Text, p.series.labels().String(), p.t) }
-	slices.SortStableFunc(points, func(a, b point) int { return cmp.Compare(rank(b), rank(a)) })
-	return points
 }
 
 // learnVersion learns from an answer which versions the target accepts.
@@ -175,18 +167,6 @@ func (q *Queue) sawWritten(a client.Answer, exemplars int) {
 	}
 	q.log.Warn("The receiver accepted a request and wrote less than was in it", slog.String("answer", a.String()),
 		slog.Int("samples", a.Samples), slog.Int("unwritten", samples))
-}
-
-// wroteAllSamples reports whether a refusal is about something other than the samples, such as exemplars or metadata:
-// "Receivers that write a part of a request" report how much.
-func wroteAllSamples(a client.Answer) bool {
-	return a.Version == wire.V2 && a.Samples > 0 && a.Written.Stored(a.Samples) == a.Samples
-}
-
-// wrotePart reports whether the target stored some samples of a request that it refused.
-func wrotePart(a client.Answer) bool {
-	n := a.Written.Stored(a.Samples)
-	return a.Version == wire.V2 && 0 < n && n < a.Samples
 }
 
 // placeExemplars moves each exemplar, in place, behind the last sample of its series. On input the exemplars come after

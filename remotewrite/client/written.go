@@ -3,6 +3,8 @@ package client
 import (
 	"net/http"
 	"strconv"
+
+	"hwsagent/remotewrite/wire"
 )
 
 // Written is the number of items that a receiver says it wrote of a request of remote write 2.0 ("Required Written
@@ -45,4 +47,16 @@ func (w Written) Stored(sent int) int {
 // Unwritten returns how many samples and exemplars an accepted request left unwritten.
 func (w Written) Unwritten(samples, exemplars int) (s, x int) {
 	return samples - w.Stored(samples), exemplars - int(min(w.Exemplars, uint64(exemplars)))
+}
+
+// WroteAll reports whether a refusal concerns something other than the samples, such as exemplars or metadata: receivers of 2.0 that
+// write a part of a request say how much.
+func (a Answer) WroteAll() bool {
+	return a.Version == wire.V2 && a.Samples > 0 && a.Written.Stored(a.Samples) == a.Samples
+}
+
+// WrotePart reports whether the target stored some samples of a request that it refused, and not all.
+func (a Answer) WrotePart() bool {
+	n := a.Written.Stored(a.Samples)
+	return a.Version == wire.V2 && 0 < n && n < a.Samples
 }

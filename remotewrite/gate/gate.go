@@ -404,3 +404,22 @@ func (g *Gate) View() View {
 	defer g.mu.Unlock()
 	return View{g.state, g.why, g.since, g.until, g.emptyPasses, g.emptyPassedSince, g.emptyAnswered, g.answered, g.troubles, g.state == Held && g.byData}
 }
+
+const (
+	// LongDown is how long a target must be down until its window is discarded.
+	LongDown = 30 * time.Second
+	// longFailing replaces LongDown for a target that answers with server errors: until then one batch may be the reason, and is
+	// tried in parts.
+	longFailing = 6 * time.Minute
+)
+
+// LongDown reports whether the target has been down for so long that its window is discarded.
+func (v View) LongDown(now time.Time) bool {
+	switch {
+	case v.Since.IsZero(), v.EmptyPassedSince, v.EmptyAnswered && v.State == Paused:
+		return false
+	case v.State == Paused && v.Answered:
+		return now.Sub(v.Since) >= longFailing
+	}
+	return now.Sub(v.Since) >= LongDown
+}
