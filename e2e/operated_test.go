@@ -37,10 +37,9 @@ type operated struct {
 	names   int // how many names were used
 	did     map[string]int
 
-	mu      sync.Mutex
-	tried   int            // number of the last request
-	acked   []int          // requests that the agent acknowledged
-	tenants map[int]string // of all samples, by request and series
+	mu    sync.Mutex
+	tried int   // number of the last request
+	acked []int // requests that the agent acknowledged
 }
 
 // operatedEntry is an entry of remote_write, under all its names.

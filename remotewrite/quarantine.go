@@ -65,12 +65,12 @@ func (s *shard) leaveOut(points []point, stored bool) (others, probes []point) {
 	}
 	q := &s.q.quarantine
 	var drop []point
-	var after []point             // in drop, behind a probe of their series
-	var again []point             // a discarded window dropped and counted them
-	before := map[uint64]uint64{} // the last commit that a discarded window dropped, by series
+	var after []point // in drop, behind a probe of their series
+	var again []point // a discarded window dropped and counted them
 	others = points[:0]
 	now, acked := s.q.sinceBorn(), s.q.acked()
 	q.do(func(b *quarantine.Book) {
+		before := droppedBefore(points)
 		for _, p := range points {
 			if !p.series.inQuarantine() {
 				others = append(others, p)
@@ -82,9 +82,6 @@ func (s *shard) leaveOut(points []point, stored bool) (others, probes []point) {
 			}
 			mark, what := quarantine.Mark(p.series.known.in), quarantine.Drop
 			commit := s.w.commitOf(p.seq)
-			if _, seen := before[p.series.hash]; !seen {
-				before[p.series.hash] = mark.Commit()
-			}
 			switch {
 			case q.doubt[keyOf(p)] > 0:
 				what = quarantine.Probe
@@ -121,6 +118,17 @@ func (s *shard) leaveOut(points []point, stored bool) (others, probes []point) {
 	s.drop(drop)
 	s.w.settleAll(again, queue.One(queue.Rejected))
 	return others, probes
+}
+
+// droppedBefore returns the last commit of which samples were dropped, by quarantined series.
+func droppedBefore(points []point) map[uint64]uint64 {
+	commits := make(map[uint64]uint64)
+	for i := range points {
+		if s := points[i].series; s.inQuarantine() {
+			commits[s.hash] = quarantine.Mark(s.known.in).Commit()
+		}
+	}
+	return commits
 }
 
 // drop settles samples of quarantined series as rejected.
