@@ -8,8 +8,6 @@ import (
 	"hwsagent/wal/queue"
 )
 
-// This file accounts for a window's samples: their outcomes, and how far samples may have been sent.
-
 // settle records the outcomes of samples of one entry and advances the savepoint.
 func (w *window) settle(seq uint64, o queue.Outcome) {
 	w.mu.Lock()

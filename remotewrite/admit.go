@@ -13,8 +13,6 @@ import (
 	"hwsagent/wal/queue"
 )
 
-// This file reads the log into a window, within its limits.
-
 // read moves entries from the log into the shards until ctx ends.
 func (w *window) read(ctx context.Context) error {
 	held := w.q.gate.View().State == gate.Held

@@ -26,6 +26,7 @@ import (
 	"hwsagent/remotewrite/config"
 	"hwsagent/remotewrite/metrics"
 	"hwsagent/remotewrite/pace"
+	"hwsagent/remotewrite/tenant"
 	"hwsagent/remotewrite/wire"
 	"hwsagent/wal"
 	"hwsagent/wal/queue"
@@ -694,6 +695,7 @@ type rig struct {
 	metrics *metrics.Target
 	logger  *slog.Logger
 	synced  func() bool // as in Options.ClockSynced
+	tenants *tenant.Registry
 }
 
 func newRig(t testing.TB, to *fakeReceiver) *rig {
@@ -715,7 +717,7 @@ func (r *rig) start() {
 	if sender == nil {
 		sender = r.to
 	}
-	q, err := New(Options{Name: "test", Config: r.cfg, Source: r.log, Backlog: &memBacklog{m: r.log}, Split: r.log.Split, Sender: sender, DeadLetters: r.letters, Memory: r.letters, Metrics: r.metrics, Logger: r.logger, ClockSynced: r.synced, Splay: r.splay, Rand: r.rand})
+	q, err := New(Options{Name: "test", Config: r.cfg, Source: r.log, Backlog: &memBacklog{m: r.log}, Split: r.log.Split, Sender: sender, DeadLetters: r.letters, Memory: r.letters, Metrics: r.metrics, Logger: r.logger, ClockSynced: r.synced, Tenants: r.tenants, Splay: r.splay, Rand: r.rand})
 	if err != nil {
 		r.t.Fatal(err)
 	}

@@ -4,6 +4,8 @@ import (
 	"log/slog"
 	"math"
 
+	"github.com/prometheus/prometheus/model/labels"
+
 	"hwsagent/remotewrite/latebook"
 	"hwsagent/remotewrite/wire"
 	"hwsagent/wal"
@@ -46,6 +48,11 @@ func (q *Queue) recallTaken() {
 	if err != nil {
 		q.log.Warn("Cannot read which sample was taken last: another one will be found", slog.Any("err", err))
 		return
+	}
+	if f := q.live.cache.tenant; f != nil {
+		if owner, mine := f.Sort(labels.NewBuilder(ls)); !mine || owner != nil {
+			return // the entry has got tenants since: the sample belongs to another one
+		}
 	}
 	s := &series{from: &wal.Series{Labels: ls}, hash: t.Hash}
 	if s.form, _ = wire.NewForms(wire.V1).Of(ls, ls); s.form != nil {

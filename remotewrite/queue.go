@@ -179,8 +179,8 @@ func New(o Options) (*Queue, error) {
 	if err := q.book.Load(reach.Acked.Log); err != nil {
 		q.log.Warn("Cannot read which series were late: it is found out again", slog.Any("err", err))
 	}
-	q.recallTaken()
 	q.live = newLane(q, o.Source, &o)
+	q.recallTaken()
 	q.live.cache.recall = q.recallLate
 	q.live.shards.Store(int32(q.minShards()))
 	q.live.doubt()

@@ -16,8 +16,6 @@ import (
 	"hwsagent/wal/queue"
 )
 
-// This file handles the two versions of the protocol.
-
 // carries reports whether a version carries the point.
 func carries(c *config.Config, v wire.Version, p *point) bool {
 	if v == wire.V2 || p.kind == float || p.kind == exemplarPoint {
