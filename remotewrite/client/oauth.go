@@ -158,7 +158,7 @@ func (t *tokens) note(k *token, a Answer) (again bool) {
 	case a.Status == 0:
 		return false
 	case !a.Denied():
-		t.accepted = t.accepted || t.token == k
+		t.accepted = t.accepted || t.token == k && a.FromTarget() // a program in front of the receiver may have written another answer
 		return false
 	case t.token != k:
 		return k.refusedBy(a) // it was replaced already

@@ -23,6 +23,7 @@ type Sender struct {
 	metrics *metrics.Target
 	pending chan []prompb.MetricMetadata // of length 1: the newest round
 	next    time.Time                    // used by the goroutine that calls Offer
+	failed  string                       // the last family of the request at which the last round ended; "": none. Used by Run
 }
 
 // New makes a sender. post sends a request; each waits for the gate to be open.
@@ -52,15 +53,21 @@ func (m *Sender) Offer(now time.Time, present func() []prompb.MetricMetadata) {
 }
 
 // Run sends offered rounds until ctx is done. A round ends at the first request that
-// is not accepted: the next round sends everything again.
+// is not accepted: the next round sends everything again, and begins behind that request, which may be at fault itself.
 func (m *Sender) Run(ctx context.Context) {
 	for {
 		select {
 		case <-ctx.Done():
 			return
 		case round := <-m.pending:
+			from := slices.IndexFunc(round, func(f prompb.MetricMetadata) bool { return f.MetricFamilyName > m.failed })
+			round, m.failed = slices.Concat(round[max(from, 0):], round[:max(from, 0)]), ""
 			for batch := range slices.Chunk(round, m.config.MaxSamplesPerSend) {
-				if ctx.Err() != nil || !m.send(ctx, batch) {
+				if ctx.Err() != nil {
+					break
+				}
+				if !m.send(ctx, batch) {
+					m.failed = batch[len(batch)-1].MetricFamilyName
 					break
 				}
 			}

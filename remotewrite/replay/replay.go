@@ -75,6 +75,7 @@ type Replay struct {
 	single   bool             // a request was refused: later ones have at most one sample per series
 	barren   int              // consecutive requests without an accepted sample
 	fertile  uint64           // the commit before the first of these
+	good     sample           // the last that was accepted
 	newest   map[uint64]int64 // timestamp of each series' last sample in a refused request
 	next     time.Time        // when the rate limit allows the next request
 }

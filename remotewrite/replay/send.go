@@ -31,7 +31,11 @@ func (r *Replay) sendBatch(ctx context.Context) error {
 	last, err := r.deliver(ctx, r.batch[:n:n], &extra)
 	if errors.Is(err, errNotNewer) {
 		r.version = wire.V1
-		return r.sendBatch(ctx)
+		err := r.sendBatch(ctx)
+		if older, ok := errors.AsType[*Error](err); ok && older.First && older.Answer.Status == client.StatusUnsupported && last.Status != client.StatusUnsupported {
+			older.Answer = last // the receiver takes 2.0 only, so its answer to that is the reason
+		}
+		return err
 	}
 	if err != nil {
 		return err
@@ -46,11 +50,27 @@ func (r *Replay) sendBatch(ctx context.Context) error {
 			r.fertile = r.batch[0].commit - 1
 		}
 		if r.barren == barrenRequests {
-			return r.stopped(r.batch[0], last)
+			switch well, err := r.takesAgain(ctx); {
+			case err != nil:
+				return err
+			case !well:
+				return r.stopped(r.batch[0], last)
+			}
+			r.barren = 0 // the samples were at fault: those of one series may fill several requests
 		}
 	}
 	r.batch = append(r.batch[:0], r.batch[n:]...)
 	return nil
+}
+
+// takesAgain sends the last accepted sample once more, and reports whether the receiver accepts it: then it refuses samples, and not
+// everything.
+func (r *Replay) takesAgain(ctx context.Context) (bool, error) {
+	if r.good.series == nil {
+		return false, nil
+	}
+	a, err := r.send(ctx, []sample{r.good})
+	return err == nil && client.Classify(a, config.Policy{RetryOnRateLimit: true}) == client.Delivered, err
 }
 
 // leaveOut removes and counts the samples that the version cannot carry.
@@ -84,9 +104,12 @@ func (r *Replay) deliver(ctx context.Context, samples []sample, extra *int) (ref
 			written = uint64(a.Written.Stored(len(samples)))
 		}
 		r.count.Delivered += written
+		if written == n {
+			r.good = samples[n-1]
+		}
 		r.count.Unconfirmed += n - written
 		return client.Answer{}, nil
-	case !r.tested && r.version == wire.V2 && (v == client.Older || v == client.Suspect && !a.Written.Known || v == client.Retry && a.Status != 0):
+	case !r.tested && r.version == wire.V2 && (v == client.Older || v == client.Suspect && !a.Written.Known || v == client.Retry && a.Status >= 500): // 408, 425 and 429 say nothing about the version
 		return a, errNotNewer
 	case v == client.Hold, v == client.Discard, v == client.Older, v == client.Retry: // Retry: send gave up
 		return a, r.stopped(samples[0], a)

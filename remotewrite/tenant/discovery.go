@@ -105,9 +105,13 @@ func (s *Discovery) Run(ctx context.Context) {
 		if err != nil {
 			return // ctx ended, or the log was closed
 		}
+		began := time.Now()
 		for failed := false; ; failed = true {
 			err := s.discoverAll(e, before)
 			if err == nil {
+				if failed {
+					s.sawNothing(time.Since(began))
+				}
 				break
 			}
 			if !failed {
@@ -202,11 +206,28 @@ func (s *Discovery) register(o *Tenant, before wal.Mark) error {
 	return nil
 }
 
+// sawNothing records that the discovery stood still for d: that it saw no sample of a tenant meanwhile does not make the tenant idle.
+func (s *Discovery) sawNothing(d time.Duration) {
+	now := time.Now()
+	for o, seen := range s.last {
+		at := seen.at.Add(d)
+		if at.After(now) {
+			at = now
+		}
+		s.last[o] = lastSample{seen.commit, at}
+	}
+}
+
 // forgetIdle removes tenants without samples for longer than forget_after.
 func (s *Discovery) forgetIdle(now time.Time) {
 	after := time.Duration(s.o.Config.Target.Tenant.ForgetAfter)
 	if after <= 0 {
 		return
+	}
+	for _, o := range s.o.Registry.strangers() { // the default target, which reads behind, may have met one that was forgotten
+		if _, known := s.last[o]; !known {
+			s.last[o] = lastSample{at: now}
+		}
 	}
 	for _, o := range slices.Collect(maps.Keys(s.last)) {
 		seen := s.last[o]

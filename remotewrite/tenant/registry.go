@@ -181,6 +181,18 @@ func (t *Registry) Known() []string {
 	return ids
 }
 
+// strangers returns the tenants that have no target.
+func (t *Registry) strangers() (all []*Tenant) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	for _, o := range t.owners {
+		if o.from.Load() == 0 {
+			all = append(all, o)
+		}
+	}
+	return all
+}
+
 // Unrouted is a label value that has no target of its own, and the reason.
 type Unrouted struct{ Value, Why string }
 
