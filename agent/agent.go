@@ -4,6 +4,7 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
+	"maps"
 	"net"
 	"os"
 	"path/filepath"
@@ -192,6 +193,12 @@ func (a *Agent) put(cfg *config.Config) error {
 
 // swap does the work of put, without recording the outcome in the status.
 func (a *Agent) swap(cfg *config.Config) error {
+	applied, known := false, maps.Clone(a.ids.known)
+	defer func() {
+		if !applied { // what runs keeps the identities that it has
+			a.ids.known = known
+		}
+	}()
 	plan, err := a.targets.plan(cfg, &a.ids)
 	if err != nil {
 		return err
@@ -200,7 +207,7 @@ func (a *Agent) swap(cfg *config.Config) error {
 	if err != nil {
 		return err
 	}
-	applied, pushed := false, a.pushed
+	pushed := a.pushed
 	defer func() {
 		if !applied { // the new receivers do not start, so forget their inputs
 			pushed.store = a.pushed.store

@@ -38,7 +38,7 @@ type sharer interface {
 type filterer interface{ Filtered(n int) }
 
 // errRelabelled means that the configuration dropped samples.
-var errRelabelled = errors.New("some samples of the round were dropped by relabelling")
+var errRelabelled = errors.New("some samples of the round were dropped by relabelling, or refused because of max_series")
 
 // loop runs one probe. Only run's goroutine touches tracker, round and stamped.
 type loop struct {
@@ -270,6 +270,9 @@ func (l *loop) markAll(app storage.AppenderV2) error {
 		if err != nil {
 			l.log.Debug("A stale marker was refused", "series", tr.labels.String(), "err", err)
 		}
+	}
+	for i := range l.ended { // they wait since the log refused a round
+		mark(&l.ended[i])
 	}
 	if l.round > 0 {
 		l.tracker.gone(l.round+1, mark)

@@ -5,7 +5,9 @@ import (
 	"log/slog"
 	"slices"
 	"sync"
+	"sync/atomic"
 
+	"github.com/prometheus/prometheus/model/labels"
 	"github.com/prometheus/prometheus/storage"
 
 	"hwsagent/inputs/panics"
@@ -22,8 +24,10 @@ type Runner struct {
 		sync.Mutex
 		ctx   context.Context // set while Run runs
 		loops map[string]*loop
-		order []string
 	}
+	// shown are the loops of the latest Apply that has ended, for Status: it must not wait for an Apply or a stop, which
+	// may wait for a disk or a probe that hangs.
+	shown  atomic.Pointer[[]*loop]
 	wg     sync.WaitGroup
 	rounds spare.Stack[Round] // shared because the probes take turns
 }
@@ -76,6 +80,10 @@ func (r *Runner) Apply(specs []Spec) {
 		if old != nil {
 			old.stop()
 			next[s.Name].tracker.adopt(old.tracker)
+			next[s.Name].ended = old.ended
+			if old.round > 0 && !labels.Equal(old.up.labels, next[s.Name].up.labels) {
+				next[s.Name].ended = append(next[s.Name].ended, *old.up, *old.took)
+			}
 		}
 		if r.mu.ctx != nil {
 			r.start(next[s.Name])
@@ -87,7 +95,12 @@ func (r *Runner) Apply(specs []Spec) {
 			l.end()
 		}
 	}
-	r.mu.loops, r.mu.order = next, order
+	r.mu.loops = next
+	shown := make([]*loop, len(order))
+	for i, name := range order {
+		shown[i] = next[name]
+	}
+	r.shown.Store(&shown)
 }
 
 // start runs l; the caller holds the lock.
@@ -104,12 +117,10 @@ func (r *Runner) start(l *loop) {
 
 // Status describes the probes in the order of the latest Apply.
 func (r *Runner) Status() []Status {
-	r.mu.Lock()
-	loops := make([]*loop, 0, len(r.mu.order))
-	for _, name := range r.mu.order {
-		loops = append(loops, r.mu.loops[name])
+	var loops []*loop
+	if shown := r.shown.Load(); shown != nil {
+		loops = *shown
 	}
-	r.mu.Unlock()
 	out := make([]Status, 0, len(loops))
 	for _, l := range loops {
 		out = append(out, l.snapshot())

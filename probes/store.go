@@ -142,10 +142,11 @@ func (l *loop) appendRound(app storage.AppenderV2, now int64, round *Round) (app
 			if fail != nil && errors.Is(fail, &storage.AppendPartialError{}) {
 				fail = nil // the sample was appended; only an exemplar was not
 			}
-			if fail == nil && ref == 0 && tr.round == 0 {
-				// The probe has reached its limit of series: refused series must not take memory either.
-				l.tracker.forget(tr)
-				appended++
+			if fail == nil && ref == 0 {
+				// The probe has reached its limit of series, and the input counts the sample: it is not in the log.
+				if tr.round == 0 {
+					l.tracker.forget(tr) // refused series must not take memory either
+				}
 				continue
 			}
 			if fail == nil {

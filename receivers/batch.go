@@ -131,6 +131,9 @@ func (b *Batch) Series(ls labels.Labels, family string, meta metadata.Metadata) 
 	return nil
 }
 
+// Refuses reports whether the samples of the series set by Series are not stored.
+func (b *Batch) Refuses() bool { return b.fault != "" }
+
 // CheckLabels returns a [Refusal] if ls exceed the receiver's limits for the labels of a series.
 func (r *Request) CheckLabels(ls labels.Labels) (err error) {
 	limits, n := r.gate.o.Limits, 0

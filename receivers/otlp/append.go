@@ -19,15 +19,18 @@ func (a *appender) failure() error { return a.err }
 
 // Append implements [translation.Sink].
 func (a *appender) Append(_ storage.SeriesRef, ls labels.Labels, st, t int64, v float64, h *histogram.Histogram, fh *histogram.FloatHistogram, o storage.AOptions) (storage.SeriesRef, error) {
-	if a.err != nil {
-		return 0, a.err
+	if a.series(ls, o) == nil {
+		a.err = a.b.Append(st, t, v, h, fh, o.Exemplars...)
 	}
-	if a.last.IsEmpty() || !labels.Equal(a.last, ls) {
-		if a.err = a.b.Series(ls, o.MetricFamilyName, o.Metadata); a.err != nil {
-			return 0, a.err
-		}
-		a.last = ls
-	}
-	a.err = a.b.Append(st, t, v, h, fh, o.Exemplars...)
 	return 0, a.err
+}
+
+// series makes ls the current series of the batch.
+func (a *appender) series(ls labels.Labels, o storage.AOptions) error {
+	if a.err == nil && (a.last.IsEmpty() || !labels.Equal(a.last, ls)) {
+		if a.err = a.b.Series(ls, o.MetricFamilyName, o.Metadata); a.err == nil {
+			a.last = ls
+		}
+	}
+	return a.err
 }

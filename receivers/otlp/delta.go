@@ -113,6 +113,16 @@ func (a *summing) Append(ref storage.SeriesRef, ls labels.Labels, st, t int64, v
 	if ls.Get(model.MetricNameLabel) == "target_info" || value.IsStaleNaN(none) {
 		return a.appender.Append(ref, ls, st, t, v, h, fh, o)
 	}
+	if err := a.series(ls, o); err != nil {
+		return 0, err
+	}
+	if a.b.Refuses() { // such a series needs no sum; Append counts the sample with its reason
+		return a.appender.Append(ref, ls, st, t, v, h, fh, o)
+	}
+	if !native && math.IsNaN(v) { // every later sum would be NaN
+		a.b.RefuseSamples(receivers.InvalidSample, 1, fmt.Sprintf("%.200s: a delta is not a number", ls))
+		return 0, nil
+	}
 	s, full := a.sums.find(ls)
 	switch {
 	case s == nil:
