@@ -173,7 +173,8 @@ func (after crash) age(c *asked) time.Duration {
 func (o *oracle) reopened(l *Log, after crash, t *tally) []seen {
 	now, damage, hollow := o.read(l)
 	there := make([]bool, len(o.commits))
-	first := math.MaxInt // segment
+	flew := map[int]bool{} // sessions of which a commit without an answer survived: those are in no known order
+	first := math.MaxInt   // segment
 	for _, s := range now {
 		id, c := s.id, &o.commits[s.id]
 		first = min(first, s.segment)
@@ -192,7 +193,7 @@ func (o *oracle) reopened(l *Log, after crash, t *tally) []seen {
 		there[id] = true
 		if c.fate != acked {
 			t.Survivors++
-			c.at = time.Now()
+			c.at, flew[c.session] = time.Now(), true
 		}
 		c.fate = acked
 	}
@@ -246,7 +247,7 @@ func (o *oracle) reopened(l *Log, after crash, t *tally) []seen {
 		}
 		// It is of an earlier process, and not there; a power cut may bring back what the start could not cut off durably.
 		o.commits[i].over = c.over || l.refreshAgain == nil
-		if survived && !c.over {
+		if (survived || flew[c.session]) && !c.over {
 			o.holeSamples += uint64(c.samples)
 		}
 	}

@@ -87,7 +87,7 @@ func newStormyLife(seed uint64, dir string) *crashLife {
 
 // TestCrashesInAStorm lives lives as TestCrashes does, in which the disk fails far more often: in a start, too, and several times in a row.
 //
-// Known failures among other seeds, about one in 3,000: samples that a power cut took count as damage (31721, 42744, 30003885). A refused
+// Known failures among other seeds, about one in 3,000: samples that a power cut took count as damage (31721, 42744, 53000205). A refused
 // commit is back where a power cut destroyed the header that disowns it (11863). Savepoints count as lost although each target has one
 // (30004813).
 func TestCrashesInAStorm(t *testing.T) {
