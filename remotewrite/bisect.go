@@ -10,6 +10,7 @@ import (
 	"hwsagent/remotewrite/client"
 	"hwsagent/remotewrite/givenup"
 	"hwsagent/remotewrite/metrics"
+	"hwsagent/remotewrite/reply"
 	"hwsagent/remotewrite/split"
 	"hwsagent/wal/queue"
 )
@@ -290,17 +291,20 @@ func (b *bisection) settle() {
 
 // replyOf makes a reply from a, the answer to request number ref; f is the fate that try returned.
 func replyOf(f fate, a client.Answer, doubt bool, ref int, is split.Receiver) split.Reply {
-	r := split.Reply{Doubt: doubt, Ref: ref, Receiver: is}
+	r := split.Reply{Kind: split.Opaque, Doubt: doubt, Ref: ref, Receiver: is}
 	if a.WrotePart() {
 		r.Unwritten = a.Samples - a.Written.Stored(a.Samples)
 	}
-	switch f {
-	case stuck, failed:
+	refusals := map[reply.Kind]split.Kind{reply.Late: split.Late, reply.TooOld: split.TooOld, reply.Bad: split.Bad}
+	switch k, known := refusals[a.Reply().Kind]; {
+	case f == stuck, f == failed:
 		r.Kind = split.Failed
-	case tooLarge:
+	case f == tooLarge:
 		r.Kind = split.TooLarge
-	default:
-		r.Kind = split.KindOf(a.Reply())
+	case k == split.Late && a.Reply().Reason == reply.DuplicateTimestamp:
+		r.Kind = split.Duplicate
+	case known:
+		r.Kind = k
 	}
 	return r
 }

@@ -22,8 +22,7 @@ func (s *shard) compression(l *parcel, m mode, c protocol.Choice) wire.Compressi
 	return s.q.compression.InUse()
 }
 
-// judgePlain gives p back after an answer that says nothing about the samples, except that they must be sent again at
-// once as snappy.
+// judgePlain gives p back after an answer that says only that the samples must be sent again at once as snappy.
 func (s *shard) judgePlain(p gate.Pass, l *parcel, a client.Answer) {
 	if a.Status/100 == 2 {
 		l.unsure = true // the receiver's header may have been lost in transit

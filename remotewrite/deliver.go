@@ -129,8 +129,7 @@ func (s *shard) deliverDoubted(ctx context.Context, l *parcel) error {
 	return s.bisect(ctx, l, client.Answer{}, nil)
 }
 
-// whole acts on the fate of a whole parcel. If done, no sample is left to deliver here; otherwise the parcel must be
-// bisected.
+// whole acts on the fate of a whole parcel. If done, no sample is left to deliver here; else the parcel is bisected.
 func (s *shard) whole(ctx context.Context, l *parcel, f fate, a client.Answer) (done bool, err error) {
 	if f == refused && l.apart == newcomer {
 		if done, err := s.tryNewcomers(ctx, l, a); err != nil || done {

@@ -9,8 +9,6 @@ import (
 	"hwsagent/wal/queue"
 )
 
-// This file shows the quarantine to users: in the status, and in dead letters.
-
 // aboutReason holds the facts about a reason that users see.
 type aboutReason struct {
 	since   time.Time

@@ -1,7 +1,5 @@
 package split
 
-import "hwsagent/remotewrite/reply"
-
 // Kind is the meaning of an answer for the samples of its request.
 type Kind uint8
 
@@ -17,21 +15,6 @@ const (
 	Failed                // the receiver fails at the request each time
 	None                  // there is no control to send; answers a control request only
 )
-
-// KindOf returns the kind of a refusal of samples.
-func KindOf(r reply.Reply) Kind {
-	switch {
-	case r.Kind == reply.Late && r.Reason == reply.DuplicateTimestamp:
-		return Duplicate
-	case r.Kind == reply.Late:
-		return Late
-	case r.Kind == reply.TooOld:
-		return TooOld
-	case r.Kind == reply.Bad:
-		return Bad
-	}
-	return Opaque
-}
 
 // final reports whether the receiver's database itself refused.
 func (k Kind) final() bool { return k == Late || k == Duplicate || k == TooOld }
