@@ -2,6 +2,7 @@ package wal
 
 import (
 	"runtime"
+	"sync/atomic"
 	"syscall"
 	"testing"
 	"testing/synctest"
@@ -35,15 +36,16 @@ func TestForgetThatFailsKeepsTheSegments(t *testing.T) {
 		if n := l.Status().First; n != 0 {
 			t.Fatalf("the log begins with segment %d", n)
 		}
-		failing := true
+		var failing atomic.Bool
+		failing.Store(true)
 		saves.fault = func(op string) (int, error) {
-			if failing && op == "sync" {
+			if failing.Load() && op == "sync" {
 				return 0, syscall.EIO
 			}
 			return 0, nil
 		}
 		saves.linger = func(op string) { // the housekeeping, or a commit that begins a segment, while Forget waits for the disk
-			if op == "sync" && failing {
+			if op == "sync" && failing.Load() {
 				go l.budget.enforce(0)
 				for range 1000 {
 					runtime.Gosched()
@@ -51,7 +53,7 @@ func TestForgetThatFailsKeepsTheSegments(t *testing.T) {
 			}
 		}
 		_, err := l.Forget("gone")
-		failing = false
+		failing.Store(false)
 		if err == nil {
 			t.Fatal("Forget says that it is durable")
 		}

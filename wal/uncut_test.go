@@ -2,6 +2,7 @@ package wal
 
 import (
 	"context"
+	"sync/atomic"
 	"syscall"
 	"testing"
 	"testing/synctest"
@@ -24,9 +25,10 @@ func TestWhatFailedIsCutOffLater(t *testing.T) {
 		if err := commitFloats(l, 10, 1, 1); err != nil {
 			t.Fatal(err)
 		}
-		bad := true
+		var bad atomic.Bool
+		bad.Store(true)
 		segments.fault = func(op string) (int, error) {
-			if bad && (op == "sync" || op == "truncate") {
+			if bad.Load() && (op == "sync" || op == "truncate") {
 				return 0, syscall.EIO
 			}
 			return 0, nil
@@ -34,7 +36,7 @@ func TestWhatFailedIsCutOffLater(t *testing.T) {
 		if err := commitFloats(l, 10, 2, 2); err == nil {
 			t.Fatal("the commit is acknowledged")
 		}
-		bad = false
+		bad.Store(false)
 		time.Sleep(2 * time.Second)
 		if err := commitFloats(l, 10, 3, 3); err != nil {
 			t.Fatal(err)
