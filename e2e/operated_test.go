@@ -68,6 +68,7 @@ type operatedReceiver struct {
 	answer map[string]string          // by entry: how its receiver fails; "": it does not
 	has    map[string]map[sample]bool // by entry
 	newest map[string]map[int]stamped // by strict entry and tenant, and by series
+	fired  map[string]int             // how often a receiver failed, by how
 	wrong  []string                   // samples that came for another tenant
 	of     func(sample) string        // the tenant of a sample
 }
@@ -88,7 +89,7 @@ const written = "X-Prometheus-Remote-Write-Samples-Written"
 var failures = []string{"", "", "", "cut", "503", "429", "400", "401", "lose", "half"}
 
 func newOperatedReceiver(seed uint64) *operatedReceiver {
-	r := &operatedReceiver{dice: rand.New(rand.NewPCG(seed, 2)), answer: map[string]string{}, has: map[string]map[sample]bool{}, newest: map[string]map[int]stamped{}}
+	r := &operatedReceiver{dice: rand.New(rand.NewPCG(seed, 2)), answer: map[string]string{}, has: map[string]map[sample]bool{}, newest: map[string]map[int]stamped{}, fired: map[string]int{}}
 	r.Server = httptest.NewServer(r)
 	return r
 }
@@ -104,6 +105,9 @@ func (r *operatedReceiver) ServeHTTP(w http.ResponseWriter, q *http.Request) {
 	fails := r.answer[name]
 	if fails == "half" {
 		fails = []string{"", "503", "cut"}[r.dice.IntN(3)]
+	}
+	if fails != "" && fails != "lose" {
+		r.fired[fails]++
 	}
 	switch fails {
 	case "cut":
@@ -138,6 +142,7 @@ func (r *operatedReceiver) ServeHTTP(w http.ResponseWriter, q *http.Request) {
 		r.has[name][s.sample] = true
 	}
 	if fails == "lose" && r.dice.IntN(2) == 0 {
+		r.fired[fails]++
 		panic(http.ErrAbortHandler)
 	}
 	w.Header().Set(written, strconv.Itoa(len(got)))
@@ -527,6 +532,11 @@ func TestOperatedAtRandom(t *testing.T) {
 				for what, n := range o.did {
 					did[what] += n
 				}
+				o.to.mu.Lock()
+				for how, n := range o.to.fired {
+					did["answer "+how] += n
+				}
+				o.to.mu.Unlock()
 				did["samples"] += len(o.acked) * o.series
 			})
 		}
@@ -536,5 +546,11 @@ func TestOperatedAtRandom(t *testing.T) {
 	}
 	if did["samples"] < 1000 {
 		t.Error("the load did nothing")
+	}
+	want := []string{"answer cut", "answer 503", "answer 429", "answer 400", "answer 401", "answer lose", "kill", "kill in a reload", "stop",
+		"entry added", "entry changed", "entry removed", "entry put back", "entry renamed", "target paused"}
+	missing := slices.DeleteFunc(want, func(what string) bool { return did[what] > 0 })
+	if most := 5; lives >= 50 && len(missing) > 0 || len(missing) > most { // four lives do not live through everything
+		t.Errorf("never: %v", missing)
 	}
 }

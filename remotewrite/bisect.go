@@ -33,6 +33,7 @@ type bisection struct {
 	last    client.Answer           // the last refusal
 	held    bool                    // the target is held, or did not accept the control sample
 	failing bool                    // the receiver fails at the samples, and does not refuse them
+	failed  bool                    // it failed at some of them
 	known   bool                    // the kind of receiver was known before
 	knew    bool                    // a reason for the quarantine was known before
 	divide  bool                    // a reason became known meanwhile: the batch leaves the machine and is divided by it
@@ -68,7 +69,7 @@ func (s *shard) bisect(ctx context.Context, l *parcel, a client.Answer, first *s
 		Seed:     math.Float64bits(s.q.gate.Random()),
 	}, s.known(points, l))
 	if first != nil {
-		b.failing = first.Kind == split.Failed
+		b.failing, b.failed = first.Kind == split.Failed, first.Kind == split.Failed
 		b.answers[first.Ref] = a
 		b.m.Refused(*first)
 	}
@@ -93,10 +94,10 @@ func (s *shard) bisect(ctx context.Context, l *parcel, a client.Answer, first *s
 	switch {
 	case len(left) == 0, b.held, b.divide:
 		return nil
-	case b.failing:
+	case b.failing, b.failed && s.q.drops(): // what was only answered with 5xx is retried
 		s.q.gate.DoubtEmpty() // the last accepted empty write was some time ago
 		return nil
-	case s.q.drops(): // samples in doubt: others never get here
+	case s.q.drops(): // only samples in doubt get here: others were dropped with their request
 		s.bury(s.withoutExemplars(l.points), b.last, queue.Unconfirmed)
 		l.points = nil
 		return nil
@@ -206,6 +207,7 @@ func (b *bisection) send(ctx context.Context, r split.Request) (split.Reply, err
 		b.m.Limit(b.s.q.batchLimit())
 	}
 	b.failing = f == stuck || f == failed
+	b.failed = b.failed || b.failing
 	b.last, b.answers[b.sent] = a, a
 	return replyOf(f, a, part.unsure, b.sent, b.s.q.kind()), nil
 }

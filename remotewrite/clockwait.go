@@ -149,8 +149,7 @@ func (q *Queue) askByTaken(ctx context.Context, p gate.Pass, taken point) error 
 	return nil
 }
 
-// clockWhy explains that samples wait for the target's clock, or that its clock is not believed; otherwise it returns
-// "".
+// clockWhy explains that samples wait for the target's clock, or that it is not believed; else it returns "".
 func (q *Queue) clockWhy() string {
 	skew, known := q.clock.Skew()
 	switch {

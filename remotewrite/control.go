@@ -142,7 +142,7 @@ func (q *Queue) observe(s Status) {
 	before, since := q.state, q.observed
 	q.state, q.observed = s.State, time.Now()
 	q.mu.Unlock()
-	if before == StateHeld { // while the window is let go, that is not each tick
+	if before == StateHeld { // calls come less often than each tick while the queue holds no samples
 		q.metrics.Held(time.Since(since))
 	}
 	if before == s.State || before == "" && s.State == StateStarting {

@@ -70,8 +70,7 @@ func (s *shard) judge(p gate.Pass, l *parcel, a client.Answer, m mode, c protoco
 	return stuck, m != once && l.stuck(time.Now())
 }
 
-// denied gives p back after an answer that holds the target. It reports whether the answer counts as one about the
-// samples.
+// denied gives p back after an answer that holds the target, and reports whether it counts as one about the samples.
 func (s *shard) denied(p gate.Pass, l *parcel, a client.Answer, m mode) bool {
 	g := s.q.gate
 	if m == once && a.Denied() {

@@ -101,7 +101,7 @@ func (ts *targets) begin(head Mark) error {
 		ts.waiting = true
 	}
 	if head.Commit > 0 && slices.ContainsFunc(ts.all(), func(t *target) bool { return t.savepoint().Start.Log != head.Log }) {
-		ts.waiting = true // such a target gets everything that this log has: its position says nothing about what it needs
+		ts.waiting = true // a target whose position is in another log gets everything that this log has
 	}
 	if err := ts.store.Flush(false); err != nil {
 		return fmt.Errorf("make savepoints durable: %w", err)

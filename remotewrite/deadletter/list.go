@@ -1,0 +1,106 @@
+package deadletter
+
+import (
+	"bufio"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"io/fs"
+	"os"
+	"path/filepath"
+
+	"hwsagent/remotewrite"
+)
+
+// List reads the letters in a store's directory, oldest first, whether or not an agent
+// is running.
+func List(dir string) ([]remotewrite.Letter, error) {
+	letters, err := both(dir)
+	if err != nil {
+		return nil, fmt.Errorf("list dead letters: %w", err)
+	}
+	return letters, nil
+}
+
+// both reads both files as they were at one moment: an agent may replace them between two of the calls here.
+func both(dir string) (letters []remotewrite.Letter, err error) {
+	for range 10 {
+		now, err := openIfThere(filepath.Join(dir, current))
+		if err != nil {
+			return nil, err
+		}
+		old, err := openIfThere(filepath.Join(dir, previous))
+		if err != nil {
+			return nil, errors.Join(err, shut(now))
+		}
+		same := sameFile(now, filepath.Join(dir, current))
+		letters, err = readFrom(old, nil)
+		if err == nil {
+			letters, err = readFrom(now, letters)
+		}
+		if err = errors.Join(err, shut(old), shut(now)); err != nil || same {
+			return letters, err
+		}
+	}
+	return nil, errors.New("the agent replaces their files faster than they can be read: try again")
+}
+
+// openIfThere opens a file; it returns nil if there is none.
+func openIfThere(path string) (*os.File, error) {
+	f, err := os.Open(path)
+	return f, ifThere(err)
+}
+
+// shut closes a file, if there is one.
+func shut(f *os.File) error {
+	if f == nil {
+		return nil
+	}
+	return f.Close()
+}
+
+// sameFile reports whether f, nil for no file, is still the file of that path.
+func sameFile(f *os.File, path string) bool {
+	there, err := os.Stat(path)
+	if f == nil || err != nil {
+		return f == nil && errors.Is(err, fs.ErrNotExist)
+	}
+	mine, err := f.Stat()
+	return err == nil && os.SameFile(mine, there)
+}
+
+// read appends the letters in a file, if there is one, to letters.
+func read(path string, letters []remotewrite.Letter) ([]remotewrite.Letter, error) {
+	f, err := os.Open(path)
+	if errors.Is(err, fs.ErrNotExist) {
+		return letters, nil
+	}
+	if err != nil {
+		return nil, err
+	}
+	defer f.Close()
+	return readFrom(f, letters)
+}
+
+// readFrom is read for an open file, nil for none.
+func readFrom(f *os.File, letters []remotewrite.Letter) ([]remotewrite.Letter, error) {
+	if f == nil {
+		return letters, nil
+	}
+	r := bufio.NewReaderSize(f, 2*maxLine)
+	for {
+		line, err := r.ReadSlice('\n')
+		var l remotewrite.Letter
+		switch {
+		case err == nil:
+			if json.Unmarshal(line, &l) == nil {
+				letters = append(letters, l)
+			}
+		case errors.Is(err, io.EOF):
+			return letters, nil // a line without a newline is incomplete
+		case !errors.Is(err, bufio.ErrBufferFull):
+			return nil, err
+		}
+	}
+}
