@@ -1,7 +1,9 @@
 package wal
 
 import (
+	"bytes"
 	"context"
+	"log/slog"
 	"sync/atomic"
 	"syscall"
 	"testing"
@@ -57,6 +59,50 @@ func TestWhatFailedIsCutOffLater(t *testing.T) {
 			t.Errorf("30 samples were acknowledged, %d are delivered, and the ledger does not add up: %+v", n, g)
 		}
 		_ = r.Close()
+		_ = l.Close()
+	})
+}
+
+// A segment that is gone when its failed commit is to be cut off needs no cutting off: that is no error.
+func TestWhatFailedIsGone(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		segments := newMemDir()
+		o := memOptions(t, segments, newMemDir())
+		o.Sync = SyncAlways
+		var logged bytes.Buffer
+		o.Logger = slog.New(slog.NewTextHandler(&logged, nil))
+		l := openLog(t, o)
+		if err := commitFloats(l, 10, 1, 1); err != nil {
+			t.Fatal(err)
+		}
+		var noSync atomic.Bool
+		noSync.Store(true)
+		segments.fault = func(op string) (int, error) {
+			if op == "truncate" || op == "sync" && noSync.Load() {
+				return 0, syscall.EIO
+			}
+			return 0, nil
+		}
+		if err := commitFloats(l, 10, 2, 2); err == nil {
+			t.Fatal("the commit is acknowledged")
+		}
+		noSync.Store(false)
+		time.Sleep(2 * time.Second)
+		if err := commitFloats(l, 10, 3, 3); err != nil {
+			t.Fatal(err)
+		}
+		first := l.index.segments()[0]
+		if first.End <= 0 || first.End >= first.Size {
+			t.Fatalf("the failed commit is cut off already: %+v", first)
+		}
+		if err := segments.Remove(segment.Name(first.Number)); err != nil {
+			t.Fatal(err)
+		}
+		logged.Reset()
+		l.cutAgain()
+		if logged.Len() > 0 {
+			t.Errorf("a file that is gone is an error: %s", &logged)
+		}
 		_ = l.Close()
 	})
 }
