@@ -68,6 +68,64 @@ func TestForgetThatFailsKeepsTheSegments(t *testing.T) {
 	})
 }
 
+// The disk refuses to remove an orphan whose time is over. The orphan is unchanged: its samples are still in the log, although the log looked
+// for segments to remove meanwhile.
+func TestExpiryThatFailsKeepsTheSegments(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		segments, saves := newMemDir(), newMemDir()
+		o := memOptions(t, segments, saves)
+		o.SegmentBytes, o.Retain, o.OrphanTTL = 20_000, 0, time.Hour
+		l := openLog(t, o)
+		defer l.Close()
+		if err := l.Enroll([]Enrolment{{Name: "gone", StartAt: StartOldest}, {Name: "live", StartAt: StartOldest}}); err != nil {
+			t.Fatal(err)
+		}
+		if err := l.Enroll([]Enrolment{{Name: "live"}}); err != nil {
+			t.Fatal(err)
+		}
+		live := openReader(t, l, "live", ReaderOptions{})
+		defer live.Close()
+		for i := range 40 {
+			if err := commitNoise(l, 200, int64(i)); err != nil {
+				t.Fatal(err)
+			}
+		}
+		ackAll(t, l, live)
+		time.Sleep(59 * time.Minute)
+		if n := l.Status().First; n != 0 {
+			t.Fatalf("the log begins with segment %d", n)
+		}
+		var failing atomic.Bool
+		var refused atomic.Int64
+		failing.Store(true)
+		saves.fault = func(op string) (int, error) {
+			if failing.Load() && op == "sync" {
+				refused.Add(1)
+				return 0, syscall.EIO
+			}
+			return 0, nil
+		}
+		saves.linger = func(op string) { // a commit that begins a segment, while the removal waits for the disk
+			if op == "sync" && failing.Load() {
+				go l.budget.enforce(0)
+				for range 1000 {
+					runtime.Gosched()
+				}
+			}
+		}
+		time.Sleep(2 * time.Minute)
+		failing.Store(false)
+		if refused.Load() == 0 {
+			t.Fatal("the disk refused nothing")
+		}
+		r := openReader(t, l, "gone", ReaderOptions{StartAt: StartOldest})
+		defer r.Close()
+		if n, missing := ackAll(t, l, r); n != 40*200 {
+			t.Errorf("the removal failed, and of 8000 samples of the target %d are left: %+v, missing %+v", n, r.Ledger(), missing.Dropped[queue.Damage])
+		}
+	})
+}
+
 // The savepoints belong to another log. Targets get everything that this log has, so nothing may be removed before they are enrolled.
 func TestForeignSavepointsKeepTheLog(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {

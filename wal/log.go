@@ -181,7 +181,10 @@ func (l *Log) open(o Options) (err error) {
 	if l.saves, err = l.sub(o, savepointDir); err != nil {
 		return err
 	}
-	l.targets, err = openTargets(l.saves, targetsOptions{Logger: o.Logger, Now: o.Now, OrphanTTL: o.OrphanTTL, Durable: l.durable})
+	l.budget = &budget{dir: l.dir, index: l.index, logger: l.logger, settings: o.Settings}
+	l.targets, err = openTargets(l.saves, targetsOptions{
+		Logger: o.Logger, Now: o.Now, OrphanTTL: o.OrphanTTL, Durable: l.durable, Segments: &l.budget.mu,
+	})
 	if err != nil {
 		return err
 	}
@@ -189,7 +192,7 @@ func (l *Log) open(o Options) (err error) {
 	if err := l.metrics.register(); err != nil {
 		return err
 	}
-	l.budget = &budget{dir: l.dir, index: l.index, targets: l.targets, metrics: l.metrics, logger: l.logger, settings: o.Settings}
+	l.budget.targets, l.budget.metrics = l.targets, l.metrics
 	l.writer = &writer{
 		dir: l.dir, logger: l.logger, series: l.series, index: l.index, metrics: l.metrics, now: o.Now,
 		makeRoom: l.budget.makeRoom, full: l.budget.full, fits: l.budget.fits, config: l.budget.config,

@@ -28,6 +28,10 @@ type targetsOptions struct {
 	// Durable returns the last durable commit of the log; nil: unknown. Savepoints record it,
 	// so that a later start can tell damage from samples lost to a power cut.
 	Durable func() Mark
+
+	// Segments is held while an orphan is removed: no segment goes meanwhile. It is taken before targets.mu; nil: there
+	// is nobody to keep out.
+	Segments sync.Locker
 }
 
 // targets is the registry of all targets of the log. A target that is neither enrolled nor open is an orphan: its entry was
@@ -300,18 +304,32 @@ func (ts *targets) touch(ending bool) {
 	}
 }
 
-// expire removes overdue orphans.
+// overdue reports whether the target is an orphan that has been one for ttl, and since when it is one.
+func (t *target) overdue(ttl time.Duration) (since time.Time, is bool) {
+	since, seen, orphan := t.orphaned()
+	return since, orphan && seen >= ttl
+}
+
+// expire removes overdue orphans. If the disk refuses to remove one, that one still needs its segments.
 func (ts *targets) expire() error {
-	ts.mu.Lock()
-	defer ts.mu.Unlock()
 	ttl := ts.orphanTTL()
 	if ttl <= 0 || time.Since(ts.opened) < min(orphanGrace, ttl) {
 		return nil
 	}
+	due := func(t *target) bool { _, is := t.overdue(ttl); return is }
+	if !slices.ContainsFunc(ts.all(), due) {
+		return nil // commits that need room do not wait
+	}
+	if ts.o.Segments != nil {
+		ts.o.Segments.Lock()
+		defer ts.o.Segments.Unlock()
+	}
+	ts.mu.Lock()
+	defer ts.mu.Unlock()
 	var errs []error
 	for _, t := range ts.all() {
-		since, seen, orphan := t.orphaned()
-		if !orphan || seen < ttl {
+		since, is := t.overdue(ttl)
+		if !is {
 			continue
 		}
 		if err := ts.removeLocked(t); err != nil {
