@@ -56,6 +56,7 @@ func (s *shard) bisect(ctx context.Context, l *parcel, a client.Answer, first *s
 		points = s.settleTaken(points)
 	}
 	if l.points = points; len(points) == 0 {
+		s.q.lostWith(exemplars)
 		return nil
 	}
 	b := &bisection{s: s, points: points, with: exemplars, answers: make(map[int]client.Answer), last: a, known: s.q.kind() != split.Unknown, knew: s.q.quarantine.known.Load()}
@@ -81,10 +82,12 @@ func (s *shard) bisect(ctx context.Context, l *parcel, a client.Answer, first *s
 	blamed := make(map[givenup.Key]bool)
 	for _, i := range left {
 		l.points = append(append(l.points, points[i]), b.with[keyOf(points[i])]...)
+		delete(b.with, keyOf(points[i]))
 		if b.m.Blamed(i) {
 			blamed[keyOf(points[i])] = true
 		}
 	}
+	s.q.lostWith(b.with)
 	l.blamed = blamed
 	l.stored = l.stored || b.m.Doubt()
 	if b.divide && !l.stored && len(left) > 0 {
@@ -185,9 +188,6 @@ func (b *bisection) send(ctx context.Context, r split.Request) (split.Reply, err
 		b.gone(r.Samples, &part)
 	}
 	if err != nil {
-		if errors.Is(err, errHeld) {
-			b.exemplarsOfTested(&part)
-		}
 		return split.Reply{}, err
 	}
 	for _, i := range r.Samples {
@@ -212,11 +212,10 @@ func (b *bisection) send(ctx context.Context, r split.Request) (split.Reply, err
 	return replyOf(f, a, part.unsure, b.sent, b.s.q.kind()), nil
 }
 
-// exemplarsOfTested counts the exemplars of samples that the target accepted alone, as tests, when the rest of their request was not sent.
-func (b *bisection) exemplarsOfTested(part *parcel) {
-	for _, p := range part.tested {
-		b.s.q.lostExemplars(len(b.with[keyOf(p)]))
-		delete(b.with, keyOf(p))
+// lostWith counts the exemplars of samples that got their outcome and were not sent with them: as a test, or not at all.
+func (q *Queue) lostWith(exemplars map[givenup.Key][]point) {
+	for _, xs := range exemplars {
+		q.lostExemplars(len(xs))
 	}
 }
 
@@ -230,6 +229,7 @@ func (b *bisection) gone(samples []int, part *parcel) {
 			taken = append(taken, i)
 		default:
 			dropped = append(dropped, i)
+			delete(b.with, keyOf(p)) // they are counted
 		}
 	}
 	b.m.Gone(taken, dropped)
