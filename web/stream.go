@@ -33,6 +33,10 @@ func (h *handlers) stream(w http.ResponseWriter, r *http.Request) {
 		http.NotFound(w, r)
 		return
 	}
+	if r.Method == http.MethodHead { // the answer has no body: without this it would never end, and block its connection
+		w.Header().Set("Content-Type", "text/event-stream")
+		return
+	}
 	if h.streams.open.Add(1) > maxStreams {
 		h.streams.open.Add(-1)
 		text(w, http.StatusServiceUnavailable, "too many pages are open\n")

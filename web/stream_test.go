@@ -121,3 +121,23 @@ func TestEvent(t *testing.T) {
 		t.Errorf("got %q, want %q", got, want)
 	}
 }
+
+// TestStreamHead: HEAD has no body to send, so its answer ends, and takes no place of a reader.
+func TestStreamHead(t *testing.T) {
+	h := newHandlers(Options{Status: func() Status { return Judged(fleet(1)) }})
+	ctx, cancel := context.WithTimeout(t.Context(), 3*time.Second)
+	defer cancel()
+	answer := httptest.NewRecorder()
+	h.routes().ServeHTTP(deadlines{answer}, httptest.NewRequestWithContext(ctx, http.MethodHead, "/api/v1/stream?page=/", nil))
+	if ctx.Err() != nil {
+		t.Error("the answer to HEAD did not end before its client went away")
+	}
+	if answer.Body.Len() > 0 || answer.Header().Get("Content-Type") != "text/event-stream" {
+		t.Errorf("%d bytes of %q", answer.Body.Len(), answer.Header().Get("Content-Type"))
+	}
+}
+
+// deadlines accepts deadlines, as a connection does.
+type deadlines struct{ *httptest.ResponseRecorder }
+
+func (deadlines) SetWriteDeadline(time.Time) error { return nil }
