@@ -137,6 +137,7 @@ func (a *Agent) adopt(q queues, c *TargetChange, from, to string) error {
 			return err
 		}
 		left = q.adoptTenants(tenants, from, to)
+		a.renameLosses(tenants, from, to)
 		return nil
 	}, stopped...)
 	if err != nil {
@@ -145,7 +146,11 @@ func (a *Agent) adopt(q queues, c *TargetChange, from, to string) error {
 	if err := a.put(cfg); err != nil {
 		back := a.targets.around(a.changes.at, func() error {
 			restore()
-			return errors.Join(q.adopt(&TargetChange{}, to, from), q.adoptTenants(tenants, to, from))
+			err := errors.Join(q.adopt(&TargetChange{}, to, from), q.adoptTenants(tenants, to, from))
+			if err == nil {
+				a.renameLosses(tenants, to, from)
+			}
+			return err
 		}, to)
 		if back != nil {
 			return fmt.Errorf("the configuration could not be applied: %w; and the queue still has the name %q, with everything that waits in it: "+
@@ -155,4 +160,12 @@ func (a *Agent) adopt(q queues, c *TargetChange, from, to string) error {
 	}
 	a.logger.Info("A target was renamed; the configuration was reloaded", "from", from, "to", to)
 	return notAll(from, left)
+}
+
+// renameLosses lets the recorded losses of an entry and of its tenants follow their queues to the entry's new name.
+func (a *Agent) renameLosses(tenants []string, from, to string) {
+	a.events.Rename(from, to)
+	for _, id := range tenants {
+		a.events.Rename(queue.Member(from, id), queue.Member(to, id))
+	}
 }

@@ -114,6 +114,25 @@ func (j *Journal) Account(s web.Status) []web.LossStatus {
 	return slices.Clone(j.s.Losses)
 }
 
+// Rename lets the losses accounted for at one target, or tenant's target, count for the name that its queue has now. The
+// ledger moves with the queue; without this, all its losses since it was first known would be reported anew.
+func (j *Journal) Rename(from, to string) {
+	j.mu.Lock()
+	defer j.mu.Unlock()
+	if was, ok := j.s.Accounted[from]; ok {
+		j.s.Accounted[to] = was
+		delete(j.s.Accounted, from)
+	} else {
+		delete(j.s.Accounted, to)
+	}
+	for i := range j.s.Losses {
+		if l := &j.s.Losses[i]; l.Target == from {
+			l.Target = to
+		}
+	}
+	j.changes++
+}
+
 // account compares a ledger with its last figures. A target without an entry that existed at the last comparison had
 // lost nothing.
 func (j *Journal) account(target string, is account, since, now time.Time) {

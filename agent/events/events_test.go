@@ -239,3 +239,23 @@ func TestSaveFails(t *testing.T) {
 		t.Errorf("the next save: %v", err)
 	}
 }
+
+// TestLossesOfARenamedQueue: the losses of a queue follow it to its new name, and none is reported twice.
+func TestLossesOfARenamedQueue(t *testing.T) {
+	j, err := Open(t.TempDir())
+	if err != nil {
+		t.Fatal(err)
+	}
+	now := time.Now()
+	status := func(name string, at time.Time) web.Status {
+		ledger := web.LedgerStatus{Appended: 100, Dropped: map[string]uint64{"budget": 40}}
+		return web.Status{Now: at, Running: true, Targets: []web.TargetStatus{{Name: name, Ledger: ledger}}}
+	}
+	j.Account(status("old", now))
+	j.Acknowledge(now)
+	j.Rename("old", "new")
+	got := j.Account(status("new", now.Add(time.Minute)))
+	if len(got) != 1 || got[0].Target != "new" || got[0].Samples != 40 || !got[0].Acknowledged {
+		t.Errorf("losses after the rename: %+v; want the 40 acknowledged ones, of new", got)
+	}
+}
