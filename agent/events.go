@@ -100,13 +100,15 @@ func FetchEvents(ctx context.Context, storage string) (EventList, error) {
 		return list, err
 	}
 	now := time.Now()
-	if _, err := OfflineStatus(storage, now); err != nil {
+	s, err := OfflineStatus(storage, now)
+	if err != nil {
 		return list, err
 	}
 	j, err := events.Open(storage)
 	if err != nil {
 		return list, err
 	}
+	j.Account(s) // the file may lack the last losses before a kill
 	return EventList{Schema: 1, Events: j.Events(now)}, nil
 }
 
