@@ -9,6 +9,7 @@ import (
 	"net/http"
 	"slices"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	toolkit "github.com/prometheus/exporter-toolkit/web"
@@ -39,14 +40,6 @@ type Spec struct {
 	Run func(ctx context.Context)
 }
 
-// Status describes a receiver for people.
-type Status struct {
-	Name    string
-	Address string // listened on
-	Protection
-	Counts
-}
-
 // Set runs receivers until its context ends.
 type Set struct {
 	log   *slog.Logger
@@ -57,6 +50,10 @@ type Set struct {
 	closed  bool            // set by Close: no receiver runs after that
 	servers map[string]*server
 	order   []string
+
+	// shown is what Status reads: it must not wait for mu, which is held while receivers end their requests and while
+	// files are read that may hang.
+	shown atomic.Pointer[[]shown]
 }
 
 // NewSet returns a set without receivers. When a receiver ends, requests in flight may take up to grace to end; then
@@ -210,6 +207,7 @@ func (s *Set) Apply(p *Plan) {
 		}
 	}
 	s.servers, s.order = next, order
+	s.publish()
 }
 
 // Run runs the receivers of the latest Apply until ctx ends, and returns when their
@@ -239,18 +237,7 @@ func (s *Set) Close() {
 	}
 	wg.Wait()
 	s.servers, s.order = map[string]*server{}, nil
-}
-
-// Status describes the receivers in the order of the latest Apply.
-func (s *Set) Status() []Status {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	out := make([]Status, 0, len(s.order))
-	for _, name := range s.order {
-		v := s.servers[name]
-		out = append(out, Status{Name: name, Address: v.socket.tcp.Addr().String(), Protection: v.spec.guard, Counts: v.spec.Gate.Counts()})
-	}
-	return out
+	s.publish()
 }
 
 // server serves one receiver.
