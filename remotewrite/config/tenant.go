@@ -137,8 +137,7 @@ func (c *Config) validateTenant(f *findings) {
 	if t.MaxTenants < 1 || t.MaxTenants > mostTenants {
 		f.add(path+"max_tenants", fmt.Sprintf("%d is not between 1 and %d", t.MaxTenants, mostTenants))
 	}
-	if t.CredentialsDir != "" && (c.HTTP.Authorization != nil || c.HTTP.BasicAuth != nil || c.HTTP.OAuth2 != nil ||
-		c.HTTP.BearerToken != "" || c.HTTP.BearerTokenFile != "" || c.URL.full != nil && c.URL.full.User != nil) {
+	if t.CredentialsDir != "" && !c.UsesCloud() && len(c.authMethods()) > 1 { // validateCloud reports it for a cloud
 		f.hint(path+"credentials_dir", "there is another authentication method; at most one is possible", "remove one of them")
 	}
 }

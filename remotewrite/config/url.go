@@ -56,9 +56,6 @@ func (u URL) String() string {
 	return u.hide.Cut(whole)
 }
 
-// Hiding returns the address with these parts of its path hidden; hide may be nil.
-func (u URL) Hiding(hide *redact.Secrets) URL { return URL{u.full, hide} }
-
 // GoString keeps %#v from printing secrets.
 func (u URL) GoString() string { return u.String() }
 
@@ -76,8 +73,5 @@ func (u *URL) UnmarshalYAML(unmarshal func(any) error) error {
 	return nil
 }
 
-// MarshalYAML prints what String prints.
-func (u URL) MarshalYAML() (any, error) { return u.String(), nil }
-
-// MarshalText prints what String prints.
+// MarshalText prints the same as String, in YAML too.
 func (u URL) MarshalText() ([]byte, error) { return []byte(u.String()), nil }

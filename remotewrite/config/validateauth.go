@@ -193,19 +193,16 @@ func (c *Config) warnAuth(f *findings) {
 	}
 }
 
+// sendsSecret reports whether requests carry a credential: by an authentication method, or in a header.
 func (c *Config) sendsSecret() bool {
-	h := &c.HTTP
-	if t := c.Target.Tenant; t != nil && t.CredentialsDir != "" {
-		return true
-	}
-	if h.HTTPHeaders != nil {
-		for _, header := range h.HTTPHeaders.Headers {
+	if c.HTTP.HTTPHeaders != nil {
+		for _, header := range c.HTTP.HTTPHeaders.Headers {
 			if len(header.Secrets)+len(header.Files) > 0 {
 				return true
 			}
 		}
 	}
-	return c.UsesCloud() || h.BasicAuth != nil || h.Authorization != nil || h.OAuth2 != nil || h.BearerToken != "" || h.BearerTokenFile != "" || c.URL.full.User != nil
+	return len(c.authMethods()) > 0
 }
 
 // The grants that can be configured: with a secret (RFC 6749, 4.4), or with a signed assertion

@@ -12,13 +12,16 @@ import (
 func (c *Config) validateCloud(f *findings) {
 	c.validateSigV4(f)
 	c.validateAzure(f)
-	if !c.UsesCloud() {
-		return
+	if methods := c.authMethods(); c.UsesCloud() && len(methods) > 1 {
+		f.hint("", "has more than one authentication method: "+strings.Join(methods, ", "), "leave one")
 	}
-	var there []string
+}
+
+// authMethods returns the names of the authentication methods that the entry uses. A valid entry has at most one.
+func (c *Config) authMethods() (names []string) {
 	for _, m := range []struct {
 		name string
-		is   bool
+		used bool
 	}{
 		{"basic_auth", c.HTTP.BasicAuth != nil},
 		{"authorization", c.HTTP.Authorization != nil || c.HTTP.BearerToken != "" || c.HTTP.BearerTokenFile != ""},
@@ -29,13 +32,11 @@ func (c *Config) validateCloud(f *findings) {
 		{"hwsagent.tenant.credentials_dir", c.Target.Tenant != nil && c.Target.Tenant.CredentialsDir != ""},
 		{"a user in url", c.URL.full != nil && c.URL.full.User != nil},
 	} {
-		if m.is {
-			there = append(there, m.name)
+		if m.used {
+			names = append(names, m.name)
 		}
 	}
-	if len(there) > 1 {
-		f.hint("", "has more than one authentication method: "+strings.Join(there, ", "), "leave one")
-	}
+	return names
 }
 
 func (c *Config) validateSigV4(f *findings) {
