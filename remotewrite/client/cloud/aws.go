@@ -258,6 +258,12 @@ func (f fixedKeys) keys(context.Context, Network) (Keys, time.Time, error) {
 
 func (f fixedKeys) secrets() []string { return []string{f.Secret, f.Session} }
 
+// endpoint parses an address that gets secrets. ok is false unless it is https, or http to a nearby host.
+func endpoint(address string) (u *url.URL, ok bool) {
+	u, err := url.Parse(address)
+	return u, err == nil && (u.Scheme == "https" || u.Scheme == "http" && nearby(u))
+}
+
 // nearby reports whether a host is this machine or its cloud's container endpoint, for which plain HTTP is allowed
 // (Amazon's SDKs: container credentials).
 func nearby(u *url.URL) bool {

@@ -102,10 +102,7 @@ func askSTS(net Network, req *http.Request) (Keys, time.Time, error) {
 		Web  temporaryKeys `xml:"AssumeRoleWithWebIdentityResult>Credentials"`
 	}
 	err := xml.Unmarshal(resp.Body, &answer)
-	k := answer.Role
-	if k.ID == "" {
-		k = answer.Web
-	}
+	k := cmp.Or(answer.Role, answer.Web) // only one of them is in the answer
 	if err != nil || k.ID == "" || k.Secret == "" {
 		return Keys{}, time.Time{}, &Error{Place: place(req.URL), Status: resp.Status, Header: resp.Header, Text: "the answer has no keys"}
 	}
@@ -124,16 +121,15 @@ func newMachine(env Environment) (keyGiver, error) {
 
 func (m *machine) secrets() []string { return nil }
 
-func (m *machine) keys(ctx context.Context, net Network) (Keys, time.Time, error) {
-	no := func(err error) (Keys, time.Time, error) { return Keys{}, time.Time{}, err }
+func (m *machine) keys(ctx context.Context, net Network) (k Keys, end time.Time, err error) {
 	req, err := http.NewRequestWithContext(ctx, http.MethodPut, m.address+"/latest/api/token", nil)
 	if err != nil {
-		return no(errors.New("AWS_EC2_METADATA_SERVICE_ENDPOINT is not a URL"))
+		return k, end, errors.New("AWS_EC2_METADATA_SERVICE_ENDPOINT is not a URL")
 	}
 	req.Header.Set("X-Aws-Ec2-Metadata-Token-Ttl-Seconds", "300")
 	resp, refused := call(net, req, true, nil)
 	if refused != nil {
-		return no(refused)
+		return k, end, refused
 	}
 	token := strings.TrimSpace(string(resp.Body)) // substitutes for the metadata service end their texts with a newline
 	list := m.address + "/latest/meta-data/iam/security-credentials/"
@@ -153,11 +149,11 @@ func (m *machine) keys(ctx context.Context, net Network) (Keys, time.Time, error
 	}
 	name, err := ask(list)
 	if err != nil {
-		return no(err)
+		return k, end, err
 	}
 	body, err := ask(list + url.PathEscape(strings.TrimSpace(string(name))))
 	if err != nil {
-		return no(err)
+		return k, end, err
 	}
 	return jsonKeys(body, list)
 }
@@ -195,12 +191,13 @@ func newContainer(env Environment, files Files) (keyGiver, error) {
 	} else if c.address = env.Get("AWS_CONTAINER_CREDENTIALS_FULL_URI"); c.address == "" {
 		return nil, nil //nolint:nilnil // no container
 	}
-	u, err := url.Parse(c.address)
-	if err != nil || u.Scheme != "https" && !(u.Scheme == "http" && nearby(u)) {
+	u, ok := endpoint(c.address)
+	if !ok {
 		return nil, errors.New("AWS_CONTAINER_CREDENTIALS_FULL_URI is neither https nor an address of this machine")
 	}
 	c.near = u.Scheme == "http"
 	if file := env.Get("AWS_CONTAINER_AUTHORIZATION_TOKEN_FILE"); file != "" {
+		var err error
 		if c.token, err = files.Read(file); err != nil {
 			return nil, err
 		}

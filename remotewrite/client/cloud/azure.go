@@ -39,8 +39,7 @@ func Azure(c *config.AzureAD, env Environment, files Files) (Source, error) {
 		of.scope = c.Scope
 	}
 	if own := env.Get("AZURE_AUTHORITY_HOST"); own != "" {
-		u, err := url.Parse(own)
-		if err != nil || u.Scheme != "https" && !(u.Scheme == "http" && nearby(u)) {
+		if _, ok := endpoint(own); !ok {
 			return nil, errors.New("azuread: AZURE_AUTHORITY_HOST is not an https address")
 		}
 		of.login = strings.TrimRight(own, "/")
@@ -58,7 +57,7 @@ func azureSource(c *config.AzureAD, of azureCloud, env Environment, files Files)
 		return newManaged(c.ManagedIdentity.ClientID, of.scope, env), nil
 	case c.WorkloadIdentity != nil:
 		w := c.WorkloadIdentity
-		file := cmp.Or(w.TokenFilePath, cmp.Or(env.Get("AZURE_FEDERATED_TOKEN_FILE"), workloadToken))
+		file := cmp.Or(w.TokenFilePath, env.Get("AZURE_FEDERATED_TOKEN_FILE"), workloadToken)
 		return federated(of, w.TenantID, w.ClientID, file, files)
 	case c.OAuth != nil:
 		return withSecret(of, c.OAuth.TenantID, c.OAuth.ClientID, string(c.OAuth.ClientSecret)), nil
@@ -193,10 +192,10 @@ const (
 // contents go into the next request.
 func (m *managed) answerChallenge(req *http.Request, net Network) error {
 	resp, refused := call(net, req.Clone(req.Context()), true, OAuthWords)
-	if refused == nil || refused.Status != http.StatusUnauthorized {
-		if refused == nil {
-			return nil
-		}
+	switch {
+	case refused == nil:
+		return nil
+	case refused.Status != http.StatusUnauthorized:
 		return refused
 	}
 	_, file, ok := strings.Cut(resp.Header.Get("Www-Authenticate"), "realm=")

@@ -7,6 +7,7 @@
 package cloud
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -89,18 +90,11 @@ func call(net Network, req *http.Request, near bool, words func(body []byte) str
 	if resp.Status/100 == 2 {
 		return resp, nil
 	}
-	return resp, refusal(req, resp, words)
-}
-
-func refusal(req *http.Request, resp Response, words func(body []byte) string) *Error {
 	text := ""
 	if words != nil {
 		text = words(resp.Body)
 	}
-	if text == "" {
-		text = string(resp.Body)
-	}
-	return &Error{Place: place(req.URL), Status: resp.Status, Header: resp.Header, Text: text}
+	return resp, &Error{Place: place(req.URL), Status: resp.Status, Header: resp.Header, Text: cmp.Or(text, string(resp.Body))}
 }
 
 func place(u *url.URL) string {

@@ -68,7 +68,7 @@ func googleFromFile(text string) (Source, error) {
 		return nil, errors.New("it is not JSON as Google's console writes it")
 	}
 	g := &tokenForm{what: "Google token", to: cmp.Or(f.TokenURI, googleTokens)}
-	if u, err := url.Parse(g.to); err != nil || u.Scheme != "https" && !(u.Scheme == "http" && nearby(u)) {
+	if _, ok := endpoint(g.to); !ok {
 		return nil, errors.New("its token_uri is not an https address")
 	}
 	switch f.Type {

@@ -1,6 +1,7 @@
 package cloud
 
 import (
+	"cmp"
 	"crypto/hmac"
 	"crypto/sha256"
 	"encoding/hex"
@@ -44,11 +45,7 @@ func (k *Keys) Sign(req *http.Request, sum [sha256.Size]byte, now time.Time) {
 			signed[name] = values
 		}
 	}
-	host := req.Host
-	if host == "" {
-		host = req.URL.Host
-	}
-	signed["Host"] = []string{host}
+	signed["Host"] = []string{cmp.Or(req.Host, req.URL.Host)}
 	req.Header.Set("Authorization", k.authorization(req.Method, req.URL.EscapedPath(), req.URL.RawQuery, signed, sum, now))
 }
 
@@ -99,21 +96,22 @@ func CleanPath(u *url.URL) {
 	if u.RawPath != "" {
 		return // a part contains an escaped slash
 	}
-	clean := path.Clean("/" + u.Path)
-	if clean != "/" && strings.HasSuffix(u.Path, "/") {
+	u.Path = cleaned(u.Path)
+}
+
+// cleaned returns a path without dots and empty parts. A slash at its end stays.
+func cleaned(p string) string {
+	clean := path.Clean("/" + p)
+	if clean != "/" && strings.HasSuffix(p, "/") {
 		clean += "/"
 	}
-	u.Path = clean
+	return clean
 }
 
 // canonicalPath returns a path as sent, without dots and empty parts, and escaped once more, as all services but S3
 // require.
 func canonicalPath(sent string) string {
-	clean := path.Clean("/" + sent)
-	if clean != "/" && strings.HasSuffix(sent, "/") {
-		clean += "/"
-	}
-	return strings.NewReplacer("%2F", "/", "+", "%20").Replace(url.QueryEscape(clean))
+	return strings.NewReplacer("%2F", "/", "+", "%20").Replace(url.QueryEscape(cleaned(sent)))
 }
 
 // canonicalQuery returns a query with its parameters sorted by escaped name and value.
