@@ -70,20 +70,7 @@ func sameFile(f *os.File, path string) bool {
 	return err == nil && os.SameFile(mine, there)
 }
 
-// read appends the letters in a file, if there is one, to letters.
-func read(path string, letters []remotewrite.Letter) ([]remotewrite.Letter, error) {
-	f, err := os.Open(path)
-	if errors.Is(err, fs.ErrNotExist) {
-		return letters, nil
-	}
-	if err != nil {
-		return nil, err
-	}
-	defer f.Close()
-	return readFrom(f, letters)
-}
-
-// readFrom is read for an open file, nil for none.
+// readFrom appends the letters in a file, nil for no file, to letters.
 func readFrom(f *os.File, letters []remotewrite.Letter) ([]remotewrite.Letter, error) {
 	if f == nil {
 		return letters, nil

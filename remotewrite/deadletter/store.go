@@ -74,20 +74,21 @@ func (s *Store) open() error {
 	if err := os.MkdirAll(s.dir, 0o700); err != nil {
 		return err
 	}
-	for _, name := range []string{current, previous} {
-		if err := noLink(filepath.Join(s.dir, name)); err != nil {
+	for i, name := range [2]string{current, previous} {
+		path := filepath.Join(s.dir, name)
+		if err := noLink(path); err != nil {
 			return err
 		}
+		f, err := openIfThere(path)
+		if err != nil {
+			return err
+		}
+		letters, err := readFrom(f, nil)
+		if err = errors.Join(err, shut(f)); err != nil {
+			return err
+		}
+		s.counts[i] = len(letters)
 	}
-	old, err := read(filepath.Join(s.dir, previous), nil)
-	if err != nil {
-		return err
-	}
-	letters, err := read(filepath.Join(s.dir, current), nil)
-	if err != nil {
-		return err
-	}
-	s.counts = [2]int{len(letters), len(old)}
 	f, err := os.OpenFile(filepath.Join(s.dir, current), os.O_RDWR|os.O_CREATE, 0o600)
 	if err != nil {
 		return err
@@ -106,13 +107,10 @@ func (s *Store) open() error {
 // may write there, so checking once is enough.
 func noLink(path string) error {
 	info, err := os.Lstat(path)
-	if errors.Is(err, fs.ErrNotExist) {
-		return nil
-	}
 	if err == nil && info.Mode()&fs.ModeSymlink != 0 {
 		return fmt.Errorf("%s is a symbolic link: remove it, and the agent makes what belongs there", path)
 	}
-	return err
+	return ifThere(err)
 }
 
 // wholeLines returns the offset after the last newline.
