@@ -1,12 +1,14 @@
 package client
 
 import (
+	"cmp"
 	"crypto/tls"
 	"crypto/x509"
 	"errors"
 	"io/fs"
 	"net"
 	"net/http"
+	"slices"
 	"strings"
 
 	"hwsagent/remotewrite/config"
@@ -189,10 +191,7 @@ func (f Failure) Hint(c *config.Config) string {
 
 // serverCertificateHint returns the remedy for an untrusted certificate of the receiver.
 func serverCertificateHint(c *config.Config) string {
-	file := "tls_config.ca_file"
-	if c.HTTP.TLSConfig.CAFile != "" {
-		file = c.HTTP.TLSConfig.CAFile
-	}
+	file := cmp.Or(c.HTTP.TLSConfig.CAFile, "tls_config.ca_file")
 	return "if the issuer that is named is the right one, put its certificate into " + file + "; if a name or a date is wrong, the receiver needs another certificate, or url: another name"
 }
 
@@ -209,11 +208,6 @@ func credentialsHint(c *config.Config) string {
 
 // secretFiles lists the entry's credential files except the CA file.
 func secretFiles(c *config.Config) string {
-	var files []string
-	for _, file := range c.CredentialFiles() {
-		if file != c.HTTP.TLSConfig.CAFile {
-			files = append(files, file)
-		}
-	}
+	files := slices.DeleteFunc(c.CredentialFiles(), func(file string) bool { return file == c.HTTP.TLSConfig.CAFile })
 	return strings.Join(files, ", ")
 }

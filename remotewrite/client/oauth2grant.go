@@ -65,7 +65,7 @@ func signing(algorithm string) *jwt.SigningMethodRSA {
 	return jwt.SigningMethodRS256
 }
 
-// Implementations of [cloud.Source].
+// What implements [cloud.Source].
 func (g *oauth2Grant) What() string { return "OAuth2 token" }
 
 // Secrets implements [cloud.Source].

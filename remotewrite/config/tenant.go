@@ -59,12 +59,7 @@ func CheckTenant(id string) error {
 		return fmt.Errorf("%q cannot be a tenant", id)
 	case id == "__mimir_cluster":
 		return fmt.Errorf("%q is the receiver's own", id)
-	}
-	for i := range len(id) {
-		c := id[i]
-		if 'a' <= c && c <= 'z' || 'A' <= c && c <= 'Z' || '0' <= c && c <= '9' || strings.IndexByte("!-_.*'()", c) >= 0 {
-			continue
-		}
+	case !allOf(id, "!-_.*'()"):
 		return fmt.Errorf("%q cannot be a tenant: only letters, digits and !-_.*'() are allowed", id)
 	}
 	return nil
