@@ -222,9 +222,7 @@ func (m *Target) Answered(a client.Answer) {
 // Failed counts the items that the receiver refused for good.
 func (m *Target) Failed(c Counts) {
 	for i, n := range c {
-		if n > 0 {
-			m.failed[i].Add(float64(n))
-		}
+		m.failed[i].Add(float64(n))
 	}
 }
 
@@ -236,10 +234,8 @@ func (m *Target) Settled(o queue.Outcome) {
 	}
 	for i, n := range o.Dropped {
 		r := queue.Reason(i)
-		if n == 0 || r == queue.Resent {
-			continue
-		}
-		if r != queue.Rejected && r != queue.Unconfirmed { // Failed counts these
+		failed := r == queue.Rejected || r == queue.Unconfirmed // Failed counts these
+		if n > 0 && r != queue.Resent && !failed {
 			m.dropped.WithLabelValues(r.String()).Add(float64(n))
 		}
 	}
