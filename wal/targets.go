@@ -29,8 +29,8 @@ type targetsOptions struct {
 	// so that a later start can tell damage from samples lost to a power cut.
 	Durable func() Mark
 
-	// Segments is held while an orphan is removed: no segment goes meanwhile. It is taken before targets.mu; nil: there
-	// is nobody to keep out.
+	// Segments is locked while an orphan is removed, so that no segment is removed meanwhile. It is locked before targets.mu. nil: no lock is
+	// needed.
 	Segments sync.Locker
 }
 
