@@ -2,7 +2,6 @@ package remotewrite
 
 import (
 	"fmt"
-	"slices"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -18,31 +17,6 @@ import (
 	"hwsagent/wal"
 	"hwsagent/wal/queue"
 )
-
-// One sample too large: later batches are of full size.
-func TestTooLargeSampleDoesNotShrinkForEver(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		r := newRig(t, &fakeReceiver{})
-		r.round(1000)
-		first := r.time
-		r.to.script = func(q fakeRequest) (client.Answer, bool) {
-			return client.Answer{Status: 413, Text: "label too long"}, slices.ContainsFunc(q.samples, func(s smp) bool { return s.series == "m0007" && s.t == first })
-		}
-		r.round(1000)
-		r.start()
-		r.drained(time.Minute)
-		n := r.to.count()
-		for range 3 {
-			r.round(1000)
-			time.Sleep(2 * time.Second)
-		}
-		r.drained(time.Minute)
-		if m := r.to.count() - n; m > 20 {
-			t.Errorf("%d requests for 3000 samples", m)
-		}
-		r.end()
-	})
-}
 
 // The target goes down while the window is drained for another number of shards.
 func TestDownWhileDraining(t *testing.T) {

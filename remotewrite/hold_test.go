@@ -150,29 +150,6 @@ func TestRouteBreaksForANewShard(t *testing.T) {
 	}
 }
 
-// New credentials are tried at once, not at the next slow test.
-func TestCredentialsChanged(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		good := false
-		r := newRig(t, &fakeReceiver{script: func(fakeRequest) (client.Answer, bool) { return client.Answer{Status: 401}, !good }})
-		r.start()
-		r.round(10)
-		time.Sleep(200 * time.Second)
-		if s := r.q.Status(); s.State != StateHeld {
-			t.Fatalf("status %+v, want held", s)
-		}
-		n := r.to.count()
-		r.to.set(func() { good = true })
-		r.q.CredentialsChanged()
-		r.drained(100 * time.Millisecond)
-		if r.to.count() == n {
-			t.Error("no request after the change")
-		}
-		r.end()
-		r.verify()
-	})
-}
-
 // SIGTERM in an outage, with requests that hang: out in time, nothing lost.
 func TestStopInOutage(t *testing.T) {
 	for name, script := range map[string]func(fakeRequest) (client.Answer, bool){

@@ -44,25 +44,6 @@ func TestTooLargeIsHalvedAndRemembered(t *testing.T) {
 	}
 }
 
-// One sample that is too large alone is given up, the others are not.
-func TestOneSampleTooLarge(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		r := newRig(t, &fakeReceiver{})
-		r.to.script = func(q fakeRequest) (client.Answer, bool) {
-			return client.Answer{Status: 413, Text: "label too long"}, slices.ContainsFunc(q.samples, func(s smp) bool { return s.series == "m0007" })
-		}
-		r.round(20)
-		r.start()
-		r.drained(time.Minute)
-		r.end()
-		bad := smp{"m0007", r.time, float64(r.time) + 7}
-		if o := r.log.outcome(); o.Dropped[queue.Rejected] != 1 || len(r.letters.all()) != 1 {
-			t.Errorf("outcomes %+v, letters %v", o, r.letters.all())
-		}
-		r.verify(bad)
-	})
-}
-
 // TestEverythingTooLarge: a proxy calls every request too large, or its limit is below any sample: the target is held,
 // and no sample is given up.
 func TestEverythingTooLarge(t *testing.T) {

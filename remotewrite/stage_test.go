@@ -40,7 +40,7 @@ func (on *stage) commands() map[string]command {
 	return map[string]command{
 		"receiver": on.receiver,   // keeps, any, window=5m, refuses-empty, hides-written, maximum=50: other than a strict one; see fakeReceiver
 		"entry":    do(on.entry),  // drop, v2, auto, batch=50, asks-time, shards=2: keys of the target's entry; read=1ms: how long the log takes for a commit
-		"append":   do(on.append), // a1-a5 n1 rounds=3: commits a sample of each series, a second later each time
+		"append":   do(on.append), // a1-a5 n1 rounds=3 every=15s: commits a sample of each series, so much later each time, and waits as long; without every, a second later, and without waiting
 		"start":    do(on.starts), // a new process
 		"stop":     do(on.stops),  // it ends in order
 		"kill":     do(on.kill),   // and is gone
@@ -54,6 +54,7 @@ func (on *stage) commands() map[string]command {
 		"lose":     on.lose,       // 2: so many requests arrive, and their answers are lost
 		"after":    on.after,      // a1@3 down: does that once the receiver has got this sample
 		"poke":     do(on.poke),   // tests a held target now
+		"renew":    do(on.renew),  // the entry's credentials have changed
 		"show":     do(on.show),   // the account, requests and letters since the last show, state, samples that the receiver lacks
 	}
 }
@@ -137,21 +138,25 @@ func (on *stage) entry(words []string) {
 
 func (on *stage) append(words []string) {
 	var names []string
-	rounds := 1
+	rounds, later, pause := 1, time.Second, time.Duration(0)
 	for _, w := range words {
-		if n, is := strings.CutPrefix(w, "rounds="); is {
-			rounds = on.number(n)
-			continue
+		switch key, value, _ := strings.Cut(w, "="); key {
+		case "rounds":
+			rounds = on.number(value)
+		case "every":
+			later, pause = on.duration(value), on.duration(value)
+		default:
+			names = append(names, seriesOf(on.t, w)...)
 		}
-		names = append(names, seriesOf(on.t, w)...)
 	}
 	for range rounds {
-		on.time += 1000
+		on.time += later.Milliseconds()
 		ss := make([]smp, len(names))
 		for i, name := range names {
 			ss[i] = smp{name, on.time, float64(on.time) + float64(i)}
 		}
 		on.log.append(ss...)
+		time.Sleep(pause)
 	}
 }
 
@@ -161,6 +166,7 @@ func (on *stage) kill([]string)       { on.stops(nil); on.log.crash() }
 func (on *stage) wait(words []string) { time.Sleep(on.duration(words[0])) }
 func (on *stage) drain([]string)      { on.drained(2 * time.Hour) }
 func (on *stage) poke([]string)       { on.q.Poke() }
+func (on *stage) renew([]string)      { on.q.CredentialsChanged() }
 
 func (on *stage) refuse(words []string) func() {
 	bad, why := map[string]bool{}, "bad sample"
@@ -259,8 +265,12 @@ func (on *stage) show([]string) {
 	requests := n - on.shown
 	on.shown = n
 	on.print("%d requests", requests)
-	if st := on.q.Status(); on.running && st.State != StateOK {
-		on.print("%s: %s", st.State, st.Why)
+	switch st := on.q.Status(); {
+	case !on.running:
+	case st.State != StateOK:
+		on.print("%s", strings.TrimSuffix(fmt.Sprintf("%s: %s", st.State, st.Why), ": "))
+	case st.BatchSize < on.cfg.Queue.MaxSamplesPerSend:
+		on.print("%s", st.Why)
 	}
 	if more := len(lacks) - 6; more > 0 {
 		lacks = append(lacks[:6], fmt.Sprint(more, " more"))

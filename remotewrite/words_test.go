@@ -106,24 +106,3 @@ func TestBorrowedWords(t *testing.T) {
 		})
 	}
 }
-
-// TestDuplicates: a sample for whose time the receiver's database has another value is given up, even if the target
-// accepts no other sample; it does not count as sent before.
-func TestDuplicates(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		to := &fakeReceiver{latency: 5 * time.Millisecond}
-		r := newRig(t, to).timed()
-		to.script = func(q fakeRequest) (client.Answer, bool) {
-			return client.Answer{Status: 400, Text: "duplicate sample for timestamp 1700000000000; overrides not allowed: existing 1, new value 2"}, len(q.samples) > 0
-		}
-		r.start()
-		for range 8 {
-			r.round(4)
-			time.Sleep(15 * time.Second)
-		}
-		if o, s := r.log.outcome(), r.q.Status(); o.Lost() < 28 || o.Dropped[queue.Rejected] == 0 || o.Delivered+o.Dropped[queue.Resent] > 0 || s.State == StateHeld {
-			t.Errorf("outcomes %+v, state %q (%s)", o, s.State, s.Why)
-		}
-		r.end()
-	})
-}
