@@ -18,52 +18,71 @@ const heavy = 2 << 10
 type activeSeries struct {
 	mu          sync.Mutex
 	limit       int
-	young, old  map[uint64]int // weight of series seen in this generation; and of those seen only in the one before
-	weight      int            // of both together
+	young, old  map[uint64]active // series seen in this generation; and those seen only in the one before
+	weight      int               // of both together
 	youngestEnd time.Time
 }
 
-func newActiveSeries(limit int) *activeSeries {
-	return &activeSeries{limit: limit, young: map[uint64]int{}, old: map[uint64]int{}}
+// active is a series that counts.
+type active struct {
+	weight int32
+	by     uint32 // the request that has made it active, if no other has had it since; otherwise 0
 }
 
-// admit reports whether a series, with that many bytes of labels, may have a sample at now, and whether it is new.
-func (a *activeSeries) admit(hash uint64, bytes uint64, now time.Time) (ok, fresh bool) {
+func newActiveSeries(limit int) *activeSeries {
+	return &activeSeries{limit: limit, young: map[uint64]active{}, old: map[uint64]active{}}
+}
+
+// admit reports whether a series, with that many bytes of labels, may have a sample at now, and whether it is new. by is
+// the number of the request, not 0.
+func (a *activeSeries) admit(hash uint64, bytes uint64, now time.Time, by uint32) (ok, fresh bool) {
 	a.mu.Lock()
 	defer a.mu.Unlock()
 	if !now.Before(a.youngestEnd) {
-		for _, weight := range a.old {
-			a.weight -= weight
+		for _, s := range a.old {
+			a.weight -= int(s.weight)
 		}
 		// After a pause of more than a generation both are outdated.
 		if a.old = a.young; now.Sub(a.youngestEnd) >= generation {
-			a.old, a.weight = map[uint64]int{}, 0
+			a.old, a.weight = map[uint64]active{}, 0
 		}
-		a.young, a.youngestEnd = map[uint64]int{}, now.Add(generation)
+		a.young, a.youngestEnd = map[uint64]active{}, now.Add(generation)
 	}
-	if _, ok := a.young[hash]; ok {
-		return true, false
-	}
-	if weight, known := a.old[hash]; known {
+	s, known := a.young[hash]
+	if !known {
+		s, known = a.old[hash]
 		delete(a.old, hash)
-		a.young[hash] = weight
+	}
+	if known {
+		if s.by != by {
+			s.by = 0
+		}
+		a.young[hash] = s
 		return true, false
 	}
 	weight := 1 + int(bytes/heavy) // #nosec G115 -- labels are bounded
 	if a.weight+weight > a.limit {
 		return false, false
 	}
-	a.young[hash] = weight
+	a.young[hash] = active{int32(weight), by} // #nosec G115 -- as above
 	a.weight += weight
 	return true, true
 }
 
-// forget undoes admit for new series of a request that is not stored.
-func (a *activeSeries) forget(fresh []uint64) {
+// forget undoes admit for new series of a request that is not stored. A series that another request has had meanwhile
+// still counts, because that one may have stored it.
+func (a *activeSeries) forget(fresh []uint64, by uint32) {
 	a.mu.Lock()
 	defer a.mu.Unlock()
 	for _, hash := range fresh {
-		a.weight -= a.young[hash] + a.old[hash] // one of the two, or none
+		s := a.young[hash]
+		if old, ok := a.old[hash]; ok {
+			s = old
+		}
+		if s.by != by {
+			continue
+		}
+		a.weight -= int(s.weight)
 		delete(a.young, hash)
 		delete(a.old, hash)
 	}

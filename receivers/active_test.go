@@ -11,23 +11,23 @@ func TestActiveSeries(t *testing.T) {
 	now := time.Unix(0, 0)
 	admit := func(hash, bytes uint64, want bool) {
 		t.Helper()
-		if ok, _ := a.admit(hash, bytes, now); ok != want {
+		if ok, _ := a.admit(hash, bytes, now, 1); ok != want {
 			t.Errorf("%d of %d bytes at %s: %t", hash, bytes, now.Sub(time.Unix(0, 0)), ok)
 		}
 	}
 	for i := range uint64(4) {
 		admit(i, 100, true)
 	}
-	admit(4, 5*heavy, true)  // counts six times
-	admit(5, 100, false)     // one too many
-	admit(4, 5*heavy, true)  // is there
-	a.forget([]uint64{4, 4}) // its request was refused
+	admit(4, 5*heavy, true)     // counts six times
+	admit(5, 100, false)        // one too many
+	admit(4, 5*heavy, true)     // is there
+	a.forget([]uint64{4, 4}, 1) // its request was refused
 	admit(5, 100, true)
 	admit(6, 5*heavy, false)
 	now = now.Add(generation)
 	admit(0, 100, true) // goes on, the others grow old
 	admit(6, 5*heavy, false)
-	a.forget([]uint64{1})
+	a.forget([]uint64{1}, 1)
 	admit(6, 5*heavy, true)
 	admit(7, 0, false)
 	if a.size() != 5 || a.weight != 4+6 {
@@ -43,5 +43,21 @@ func TestActiveSeries(t *testing.T) {
 	admit(9, 9*heavy, true)
 	if a.size() != 1 || a.weight != 10 {
 		t.Errorf("%d series that count %d times", a.size(), a.weight)
+	}
+}
+
+// TestActiveSeriesOfTwoRequests: the first of two requests with a series is not stored. The second one may have stored it, so it counts.
+func TestActiveSeriesOfTwoRequests(t *testing.T) {
+	a := newActiveSeries(1)
+	now := time.Unix(0, 0)
+	a.admit(7, 0, now, 1)
+	a.admit(7, 0, now, 1) // again in the same request
+	a.admit(7, 0, now, 3)
+	a.forget([]uint64{7}, 1)
+	if ok, _ := a.admit(8, 0, now, 5); ok {
+		t.Error("a further series gets the room of one that is in the log")
+	}
+	if ok, fresh := a.admit(7, 0, now, 5); !ok || fresh {
+		t.Errorf("the series in the log: accepted %t, new %t", ok, fresh)
 	}
 }

@@ -120,7 +120,7 @@ func (b *Batch) Series(ls labels.Labels, family string, meta metadata.Metadata) 
 	}
 	b.labels = ls
 	hash := ls.Hash()
-	ok, fresh := b.g.active.admit(hash, ls.ByteSize(), b.now)
+	ok, fresh := b.g.active.admit(hash, ls.ByteSize(), b.now, b.r.number)
 	if fresh {
 		b.r.fresh = append(b.r.fresh, hash)
 	}

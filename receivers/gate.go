@@ -10,6 +10,7 @@ import (
 	"net/http"
 	"slices"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"github.com/prometheus/prometheus/model/labels"
@@ -42,6 +43,8 @@ type Gate struct {
 	memory *semaphore.Weighted // of Limits.MemoryBytes
 	slots  *semaphore.Weighted // of Limits.Requests
 	active *activeSeries
+
+	numbers atomic.Uint32 // of requests: odd ones, so that none is 0
 
 	mu     sync.Mutex
 	counts Counts
@@ -96,7 +99,8 @@ type Request struct {
 	gate  *Gate
 	taken int64 // bytes taken from the gate's memory
 
-	fresh []uint64 // hashes of series that only this request made active, until it is stored
+	number uint32   // tells it from other requests in flight; not 0
+	fresh  []uint64 // hashes of series that this request made active, until it is stored
 }
 
 // Handler serves requests. It calls the checks, which see the request's header, before it reads any part of the body.
@@ -111,14 +115,14 @@ func (g *Gate) Handler(handle func(w http.ResponseWriter, r *Request) error, ref
 	return http.HandlerFunc(func(w http.ResponseWriter, h *http.Request) {
 		began := time.Now()
 		g.count(func(c *Counts) { c.Requests, c.LastRequest = c.Requests+1, began })
-		r := &Request{Request: h, gate: g}
+		r := &Request{Request: h, gate: g, number: g.numbers.Add(2) | 1}
 		defer r.release()
 		err := g.o.Guard.Do(func() error { return g.serve(w, r, handle, checks) })
 		if err == nil {
 			g.count(func(c *Counts) { c.Accepted++ })
 			return
 		}
-		g.active.forget(r.fresh)
+		g.active.forget(r.fresh, r.number)
 		why := AsRefusal(err)
 		if panics.As(err) != nil {
 			// Not 5xx: the sender would retry a request that always panics for ever.
