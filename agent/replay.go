@@ -114,7 +114,7 @@ func Replay(ctx context.Context, o ReplayOptions) (ReplayResult, error) {
 	}
 	defer archive.Close() // read-only: nothing to lose
 
-	ro := replay.Options{Config: *c, ExternalLabels: cfg.Global.Labels(), From: o.From, To: o.To, Matchers: matchers, Rate: o.Rate}
+	ro := replay.Options{Config: *c, ExternalLabels: cfg.Global.Labels(), From: o.From, To: o.To, Matchers: matchers, Rate: o.Rate, After: o.After}
 	ro.Retrying = func(a client.Answer) {
 		o.Logger.Warn("The target does not accept the request at present; retrying for two minutes", "target", o.Target, "answer", a.String())
 	}

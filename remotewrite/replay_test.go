@@ -46,6 +46,7 @@ func newReplayRig(t *testing.T, rounds, series int, to *fakeReceiver) *replayRig
 // run replays the log after a commit.
 func (r *replayRig) run(ctx context.Context, after uint64) (replay.Count, error) {
 	r.t.Helper()
+	r.o.After = after
 	p, err := replay.New(r.o)
 	if err != nil {
 		r.t.Fatal(err)

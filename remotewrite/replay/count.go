@@ -17,7 +17,7 @@ type Count struct {
 	Series      int    // of the selected samples
 	Delivered   uint64 // answered by a 2xx
 	Refused     uint64 // refused alone
-	Unconfirmed uint64 // of refused requests, without proof against the sample: some may be stored; or reported as not written
+	Unconfirmed uint64 // of refused requests, without proof against the sample: some may be stored; or reported as not written; or late in a continuation's first commit
 	Unsupported uint64 // of a kind that the protocol or the entry's settings exclude
 	Filtered    uint64 // in that time range, but not sent to this target: write_relabel_configs or the tenant exclude the series
 
@@ -50,7 +50,7 @@ const maxRefusals = 20
 // Error ends a replay because the target does not accept the samples. It does not affect the
 // target's queue.
 type Error struct {
-	First  bool // the first sample was refused, alone: no other request was sent
+	First  bool // no sample was accepted: this one was refused, alone, and no later one was sent
 	Answer client.Answer
 	Series string    // of the first sample that was not accepted
 	Time   time.Time // its timestamp
@@ -95,7 +95,7 @@ func (r *Replay) note(s *series, t int64) {
 
 // refused counts a sample that was refused alone.
 func (r *Replay) refused(p sample, a client.Answer) {
-	if t, ok := r.newest[p.series.hash]; ok && t != p.t {
+	if t, ok := r.newest[p.series.hash]; ok && t != p.t || r.mayBeStored(p) && a.SaysLate() {
 		r.count.Unconfirmed++
 		return
 	}

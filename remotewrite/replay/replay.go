@@ -45,6 +45,7 @@ type Options struct {
 	From, To time.Time         // timestamps of samples: From and later, before To
 	Matchers []*labels.Matcher // applied to the labels as sent; all must match
 	Rate     float64           // samples per second at most; 0: no limit
+	After    uint64            // the replay continues after this commit; 0: it is not a continuation
 
 	Retrying func(client.Answer) // called at the first temporary failure of a request; may be nil
 	Rand     func() float64      // in [0, 1); nil: the runtime's
@@ -52,7 +53,7 @@ type Options struct {
 
 // Replay sends a part of the log to a target again, independently of the target's queue. Samples
 // go in log order, one request at a time. The first sample goes alone; if it is
-// not accepted, the replay ends. Temporary failures (5xx, 429, no answer) are retried for two
+// not accepted, the replay ends; a continuation passes late samples of its first commit before that. Temporary failures (5xx, 429, no answer) are retried for two
 // minutes. A refused request is bisected, with at most 64 further requests; samples refused alone
 // are counted and skipped. Three consecutive requests without an accepted sample end the replay.
 //

@@ -19,15 +19,12 @@ func (r *Replay) sendBatch(ctx context.Context) error {
 	if r.leaveOut(); len(r.batch) == 0 {
 		return nil
 	}
-	n := min(len(r.batch), r.limit)
-	switch {
-	case !r.tested && r.o.Sender != nil:
-		n = 1
-	case r.single:
-		n = r.uniquePrefix(n)
+	n, extra, again := r.size(), extraRequests, r.mayBeStored(r.batch[0])
+	if again {
+		extra = 2 * n // enough to send each alone
 	}
 	r.newest = nil
-	taken, extra := r.count.Delivered, extraRequests
+	taken, single := r.count.Delivered, r.single
 	last, err := r.deliver(ctx, r.batch[:n:n], &extra)
 	if errors.Is(err, errNotNewer) {
 		r.version = wire.V1
@@ -43,6 +40,10 @@ func (r *Replay) sendBatch(ctx context.Context) error {
 	switch {
 	case r.o.Sender == nil || r.count.Delivered > taken:
 		r.tested, r.barren = true, 0
+	case again && last.SaysLate(): // no reason to end
+		if !r.tested {
+			r.refused(r.batch[0], last)
+		}
 	case !r.tested:
 		return r.stopped(r.batch[0], last)
 	default:
@@ -59,8 +60,37 @@ func (r *Replay) sendBatch(ctx context.Context) error {
 			r.barren = 0 // the samples were at fault: those of one series may fill several requests
 		}
 	}
+	if again {
+		r.single = single // these refusals say nothing about the later samples
+	}
 	r.batch = append(r.batch[:0], r.batch[n:]...)
 	return nil
+}
+
+// mayBeStored reports whether the replay that this one continues may have delivered a sample: it ended within the commit. A
+// receiver that takes samples in order refuses such samples as late, except each series' last.
+func (r *Replay) mayBeStored(p sample) bool { return r.o.After > 0 && p.commit == r.o.After+1 }
+
+// cutCommit returns how many of the first n samples of the batch are of the commit of the first.
+func (r *Replay) cutCommit(n int) int {
+	if i := slices.IndexFunc(r.batch[:n], func(p sample) bool { return p.commit != r.batch[0].commit }); i >= 0 {
+		return i
+	}
+	return n
+}
+
+// size returns how many of the first samples of the batch the next request has.
+func (r *Replay) size() int {
+	n := min(len(r.batch), r.limit)
+	switch {
+	case !r.tested && r.o.Sender != nil:
+		return 1
+	case r.mayBeStored(r.batch[0]):
+		return r.uniquePrefix(r.cutCommit(n))
+	case r.single:
+		return r.uniquePrefix(n)
+	}
+	return n
 }
 
 // takesAgain sends the last accepted sample once more, and reports whether the receiver accepts it: then it refuses samples, and not
