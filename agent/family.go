@@ -115,17 +115,24 @@ func (ts *targets) withTenants() []planned {
 	return all
 }
 
-// tenantsOf returns the tenants of an entry that have a target, and stops its scout, which starts again with a reload
-// or the next attempt to send it. ts.mu must not be held.
-func (ts *targets) tenantsOf(name string) []string {
+// aroundFamily is around for an entry that gets another name, and for its tenants. Their scout stops before they are
+// listed, in the same hold of ts.mu: otherwise the next retry could send it again, and it would enroll tenants that
+// change does not know. Unless change strikes the entry, it starts again with a reload or the next retry.
+func (ts *targets) aroundFamily(at func(step string), change func(tenants []string) error, from, to string) error {
 	ts.mu.Lock()
 	defer ts.mu.Unlock()
-	f := ts.families[name]
-	if f == nil {
-		return nil
+	var tenants []string
+	if f := ts.families[from]; f != nil {
+		at(fmt.Sprintf("ending the search for tenants of %q", from))
+		f.stop()
+		tenants = f.tenants.Known()
+		ts.entries = ts.withTenants() // with those that it found last
 	}
-	f.stop()
-	return f.tenants.Known()
+	stopped := []string{from, to}
+	for _, id := range tenants {
+		stopped = append(stopped, queue.Member(from, id))
+	}
+	return ts.aroundLocked(at, func() error { return change(tenants) }, stopped...)
 }
 
 // release closes the target of a tenant that has nothing left to do: all samples up to its last one have their outcome.

@@ -9,6 +9,7 @@ import (
 	"net/url"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"sync"
 	"testing"
@@ -362,4 +363,36 @@ func TestAdoptOfflineTellsTenants(t *testing.T) {
 	if strings.Join(names, " ") != "cortex mimir/x" {
 		t.Errorf("the log has the queues of %v", names)
 	}
+}
+
+// While an entry has lost its old name and not yet got the new one, a retry sends no scout for the old one: it would
+// enroll tenants that nobody sends.
+func TestNoScoutForAStruckEntry(t *testing.T) {
+	s := newTenantSink(t)
+	r := startTenants(t, t.TempDir(), tenantEntry(s.URL, ", default: count"), "a")
+	until(t, "the tenant is there", func() bool { _, ok := r.target("mimir/a"); return ok })
+	ts := r.targets
+	var restore func()
+	err := ts.aroundFamily(unseen, func(tenants []string) error {
+		if !slices.Contains(tenants, "a") {
+			t.Errorf("tenants %v", tenants)
+		}
+		restore = ts.strike("mimir")
+		return nil
+	}, "mimir", "cortex")
+	if err != nil {
+		t.Fatal(err)
+	}
+	ts.mu.Lock()
+	ts.sendScouts() // as the retry does
+	for name, f := range ts.families {
+		if f.cancel != nil {
+			t.Errorf("a scout runs for %q", name)
+		}
+	}
+	restore()
+	ts.mu.Unlock()
+	n := s.got("a", "a")
+	until(t, "all goes on with the next retry", func() bool { return s.got("a", "a") > n+5 })
+	r.end()
 }

@@ -122,14 +122,11 @@ func (a *Agent) adopt(q queues, c *TargetChange, from, to string) error {
 	case !slices.Contains(names, to):
 		return fmt.Errorf("%q is not in %s: give the entry that name there first; adopting reloads the file by itself", to, cfg.File)
 	}
-	tenants := a.targets.tenantsOf(from)
-	stopped := []string{from, to}
-	for _, id := range tenants {
-		stopped = append(stopped, queue.Member(from, id))
-	}
 	var restore func()
+	var tenants []string
 	var left error // of tenants
-	err = a.targets.around(a.changes.at, func() error {
+	err = a.targets.aroundFamily(a.changes.at, func(known []string) error {
+		tenants = known
 		restore = a.targets.strike(from)
 		err := q.adopt(c, from, to)
 		if err != nil {
@@ -139,7 +136,7 @@ func (a *Agent) adopt(q queues, c *TargetChange, from, to string) error {
 		left = q.adoptTenants(tenants, from, to)
 		a.renameLosses(tenants, from, to)
 		return nil
-	}, stopped...)
+	}, from, to)
 	if err != nil {
 		return err
 	}

@@ -272,6 +272,11 @@ func (ts *targets) metricsOf(t *target) (*rwmetrics.Target, error) {
 func (ts *targets) around(at func(step string), change func() error, names ...string) error {
 	ts.mu.Lock()
 	defer ts.mu.Unlock()
+	return ts.aroundLocked(at, change, names...)
+}
+
+// aroundLocked is around for a caller that holds ts.mu.
+func (ts *targets) aroundLocked(at func(step string), change func() error, names ...string) error {
 	defer ts.publish()
 	for _, name := range names {
 		if t := ts.running[name]; t != nil {
@@ -286,13 +291,18 @@ func (ts *targets) around(at func(step string), change func() error, names ...st
 	return err
 }
 
-// strike removes an entry from the configured ones until restore is called. ts.mu must be held for both.
+// strike removes an entry, and the search for its tenants, from the configured ones until restore is called. ts.mu must
+// be held for both, and the entry's scout must not run.
 func (ts *targets) strike(name string) (restore func()) {
-	before := ts.plain
+	before, f := ts.plain, ts.families[name]
 	ts.plain = slices.DeleteFunc(slices.Clone(before), func(e planned) bool { return e.name == name })
+	delete(ts.families, name)
 	ts.entries = ts.withTenants()
 	return func() {
 		ts.plain = before
+		if f != nil {
+			ts.families[name] = f
+		}
 		ts.entries = ts.withTenants()
 	}
 }
