@@ -17,6 +17,7 @@ import (
 
 	"hwsagent/agent/config"
 	"hwsagent/agent/control"
+	"hwsagent/agent/events"
 	"hwsagent/agent/inspect"
 	remoteconfig "hwsagent/remotewrite/config"
 	"hwsagent/wal"
@@ -249,7 +250,15 @@ func (m TargetManager) adoptOffline(q queues, c *TargetChange, r request) error 
 	if err := q.adopt(c, r.target, r.to); err != nil {
 		return err
 	}
-	return notAll(r.target, q.adoptTenants(tenants, r.target, r.to))
+	left := q.adoptTenants(tenants, r.target, r.to)
+	journal, err := events.Open(m.Storage)
+	if err == nil { // one that cannot be read has no losses to move, and the agent reports it when it starts
+		q.moveLosses(journal, tenants, r.target, r.to)
+		err = journal.Save(time.Now())
+	} else {
+		err = nil
+	}
+	return errors.Join(notAll(r.target, left), err)
 }
 
 // tenantsOf returns the tenants of an entry that is renamed; its configuration file may have either name. The log does

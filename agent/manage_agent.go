@@ -11,7 +11,6 @@ import (
 
 	"hwsagent/agent/config"
 	"hwsagent/wal"
-	"hwsagent/wal/queue"
 	"hwsagent/watchdog"
 )
 
@@ -134,7 +133,7 @@ func (a *Agent) adopt(q queues, c *TargetChange, from, to string) error {
 			return err
 		}
 		left = q.adoptTenants(tenants, from, to)
-		a.renameLosses(tenants, from, to)
+		q.moveLosses(a.events, tenants, from, to)
 		return nil
 	}, from, to)
 	if err != nil {
@@ -145,7 +144,7 @@ func (a *Agent) adopt(q queues, c *TargetChange, from, to string) error {
 			restore()
 			err := errors.Join(q.adopt(&TargetChange{}, to, from), q.adoptTenants(tenants, to, from))
 			if err == nil {
-				a.renameLosses(tenants, to, from)
+				q.moveLosses(a.events, tenants, to, from)
 			}
 			return err
 		}, to)
@@ -157,12 +156,4 @@ func (a *Agent) adopt(q queues, c *TargetChange, from, to string) error {
 	}
 	a.logger.Info("A target was renamed; the configuration was reloaded", "from", from, "to", to)
 	return notAll(from, left)
-}
-
-// renameLosses lets the recorded losses of an entry and of its tenants follow their queues to the entry's new name.
-func (a *Agent) renameLosses(tenants []string, from, to string) {
-	a.events.Rename(from, to)
-	for _, id := range tenants {
-		a.events.Rename(queue.Member(from, id), queue.Member(to, id))
-	}
 }

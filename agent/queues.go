@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"hwsagent/agent/config"
+	"hwsagent/agent/events"
 	"hwsagent/remotewrite/deadletter"
 	"hwsagent/wal"
 	"hwsagent/wal/queue"
@@ -97,9 +98,12 @@ func (q queues) adopt(c *TargetChange, from, to string) error {
 		}
 		return q.explain(from, err)
 	}
+	if err := q.moveLetters(from, to); err != nil {
+		return errors.Join(err, q.log.Adopt(to, from)) // neither moves without the other
+	}
 	c.Samples = waits.Pending
 	q.account(c)
-	return q.moveLetters(from, to)
+	return nil
 }
 
 // adoptTenants adopts the queues of an entry's tenants. A queue that cannot be moved stays under its former name, as
@@ -110,6 +114,21 @@ func (q queues) adoptTenants(ids []string, from, to string) error {
 		errs = append(errs, q.adopt(&TargetChange{}, queue.Member(from, id), queue.Member(to, id)))
 	}
 	return errors.Join(errs...)
+}
+
+// moveLosses lets the recorded losses of an entry and of its tenants follow their queues to the entry's new name. A queue
+// that could not be moved keeps its losses.
+func (q queues) moveLosses(j *events.Journal, tenants []string, from, to string) {
+	left := q.names()
+	move := func(from, to string) {
+		if !slices.Contains(left, from) {
+			j.Rename(from, to)
+		}
+	}
+	move(from, to)
+	for _, id := range tenants {
+		move(queue.Member(from, id), queue.Member(to, id))
+	}
 }
 
 // moveLetters moves the dead letters of a target to its new name, unless that name already has some.
