@@ -366,7 +366,7 @@ func TestAdoptOfflineTellsTenants(t *testing.T) {
 }
 
 // While an entry has lost its old name and not yet got the new one, a retry sends no scout for the old one: it would
-// enroll tenants that nobody sends.
+// enroll tenants whose samples no target sends.
 func TestNoScoutForAStruckEntry(t *testing.T) {
 	s := newTenantSink(t)
 	r := startTenants(t, t.TempDir(), tenantEntry(s.URL, ", default: count"), "a")
