@@ -233,7 +233,7 @@ func (m TargetManager) doOffline(ctx context.Context, r request) (c TargetChange
 		err = m.adoptOffline(queue, &c, r)
 	case ActionDrop:
 		if err = m.unwanted(queue, r.target); err == nil {
-			err = queue.drop(&c)
+			err = m.record(func(j *events.Journal) error { return queue.drop(&c, j) })
 		}
 	case ActionClear:
 		err = queue.clear(&c, nil)
@@ -251,14 +251,21 @@ func (m TargetManager) adoptOffline(q queues, c *TargetChange, r request) error 
 		return err
 	}
 	left := q.adoptTenants(tenants, r.target, r.to)
-	journal, err := events.Open(m.Storage)
-	if err == nil { // one that cannot be read has no losses to move, and the agent reports it when it starts
-		q.moveLosses(journal, tenants, r.target, r.to)
-		err = journal.Save(time.Now())
-	} else {
-		err = nil
+	return m.record(func(j *events.Journal) error {
+		q.moveLosses(j, tenants, r.target, r.to)
+		return notAll(r.target, left)
+	})
+}
+
+// record saves what a change does to the journal of the stopped agent. A journal that cannot be read has nothing to
+// change; the agent reports it when it starts.
+func (m TargetManager) record(change func(j *events.Journal) error) error {
+	j, unreadable := events.Open(m.Storage)
+	err := change(j)
+	if unreadable == nil {
+		err = errors.Join(err, j.Save(time.Now()))
 	}
-	return errors.Join(notAll(r.target, left), err)
+	return err
 }
 
 // tenantsOf returns the tenants of an entry that is renamed; its configuration file may have either name. The log does

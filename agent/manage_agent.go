@@ -87,7 +87,7 @@ func (a *Agent) change(q queues, c TargetChange, r request, end wal.Mark) (Targe
 		if configured {
 			return c, fmt.Errorf("%q is in the configuration: remove its entry and reload first, or give up its pending samples with `hwsagent targets skip %s --before now`", r.target, r.target)
 		}
-		err = q.drop(&c)
+		err = q.drop(&c, a.events)
 	case ActionClear:
 		if t := a.targets.get(r.target); t != nil {
 			err = q.clear(&c, t.letters)

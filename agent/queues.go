@@ -147,13 +147,14 @@ func (q queues) moveLetters(from, to string) error {
 	return nil
 }
 
-// drop removes the queue of a target that is not configured, and its dead letters.
-func (q queues) drop(c *TargetChange) error {
+// drop removes the queue of a target that is not configured, its account in the journal, and its dead letters.
+func (q queues) drop(c *TargetChange, j *events.Journal) error {
 	c.PausedSince = q.log.PausedSince(c.Target)
 	l, err := q.log.Forget(c.Target)
 	if err != nil {
 		return q.explain(c.Target, err)
 	}
+	j.Forget(c.Target)
 	c.Ledger, c.Samples = ledgerStatus(l), l.Pending
 	dir := letterDir(q.storage, c.Target)
 	letters, err := deadletter.List(dir)

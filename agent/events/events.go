@@ -166,8 +166,8 @@ func (j *Journal) account(target string, is account, since, now time.Time) {
 func (j *Journal) regain(target, reason string, n uint64) {
 	for i := range slices.Backward(j.s.Losses) {
 		if l := &j.s.Losses[i]; l.Target == target && l.Reason == reason {
-			l.Samples -= min(l.Samples, n)
-			break
+			back := min(l.Samples, n)
+			l.Samples, n = l.Samples-back, n-back
 		}
 	}
 	j.s.Losses = slices.DeleteFunc(j.s.Losses, func(l web.LossStatus) bool { return l.Samples == 0 })
@@ -191,13 +191,45 @@ func (j *Journal) lose(target, reason string, n uint64, since, now time.Time) {
 	j.changes++
 }
 
-// forget removes entries older than a day.
+// Forget ends the account of a target whose queue was dropped. The next queue of that name has a ledger of its own, in
+// which fewer drops are no samples that came back, and as many are new losses. The losses of the dropped one remain.
+func (j *Journal) Forget(target string) {
+	j.mu.Lock()
+	defer j.mu.Unlock()
+	delete(j.s.Accounted, target)
+	j.changes++
+}
+
+// forget removes entries older than a day, and puts the times of the others on the clock as it is set now.
 func (j *Journal) forget(now time.Time) {
+	for i := range j.s.Losses {
+		l := &j.s.Losses[i]
+		l.FirstAt, l.LastAt = byClock(now, l.FirstAt), byClock(now, l.LastAt)
+		if l.FirstAt.After(l.LastAt) {
+			l.FirstAt = l.LastAt
+		}
+	}
+	for i := range j.s.Events {
+		j.s.Events[i].Time = byClock(now, j.s.Events[i].Time)
+	}
 	j.s.Losses = slices.DeleteFunc(j.s.Losses, func(l web.LossStatus) bool { return now.Sub(l.LastAt) >= For })
 	j.s.Events = slices.DeleteFunc(j.s.Events, func(e Event) bool { return now.Sub(e.Time) >= For })
 	if n := len(j.s.Events) - maxEvents; n > 0 {
 		j.s.Events = slices.Delete(j.s.Events, 0, n)
 	}
+}
+
+// byClock converts a time of this process to the wall clock as it is set now: many boards start in 1970, and what
+// happened before their clock was set must not be taken for older than a day after the next start. A time that an earlier
+// process recorded stays as it is, unless it is in the future: the clock was wrong, and it would never become old.
+func byClock(now, t time.Time) time.Time {
+	switch recorded := t == t.Round(0); { // without a monotonic reading
+	case t.IsZero(), recorded && t.Sub(now) < oneLoss:
+		return t
+	case recorded:
+		return now
+	}
+	return now.Add(t.Sub(now))
 }
 
 // Observe records the changes since its last call.

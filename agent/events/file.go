@@ -61,6 +61,7 @@ func (j *Journal) Save(now time.Time) error {
 		j.mu.Unlock()
 		return nil
 	}
+	j.forget(now)
 	b, err := json.Marshal(j.s)
 	j.growing = false
 	j.mu.Unlock()
