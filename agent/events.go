@@ -93,7 +93,8 @@ type EventsAck struct {
 	Samples uint64 `json:"samples"` // lost samples whose warnings ended
 }
 
-// FetchEvents asks the agent that runs on the storage directory for its events, or reads them there if no agent runs.
+// FetchEvents asks the agent that runs on the storage directory for its events, or reads them there if no agent runs. If
+// their file cannot be read, it returns an error and what the ledgers tell.
 func FetchEvents(ctx context.Context, storage string) (EventList, error) {
 	list := EventList{}
 	if err := askAgent(ctx, storage, "/control/events/list", &list); !errors.Is(err, ErrNotRunning) {
@@ -106,10 +107,10 @@ func FetchEvents(ctx context.Context, storage string) (EventList, error) {
 	}
 	j, err := events.Open(storage)
 	if err != nil {
-		return list, err
+		err = fmt.Errorf("%w; the losses are still in the ledgers, without their time. `hwsagent events ack`, or the next start of the agent, replaces the file", err)
 	}
 	j.Account(s) // the file may lack the last losses before a kill
-	return EventList{Schema: 1, Events: j.Events(now)}, nil
+	return EventList{Schema: 1, Events: j.Events(now)}, err
 }
 
 // AcknowledgeEvents ends the warnings about losses so far, through the agent that runs on the storage directory or in
@@ -124,10 +125,7 @@ func AcknowledgeEvents(ctx context.Context, storage string) (EventsAck, error) {
 	if err != nil {
 		return ack, err
 	}
-	j, err := events.Open(storage)
-	if err != nil {
-		return ack, err
-	}
+	j, _ := events.Open(storage) // a file that cannot be read is replaced, as by a starting agent: the ledgers have all losses
 	j.Account(s)
 	ack = EventsAck{Schema: 1, Samples: j.Acknowledge(now)}
 	return ack, j.Save(now)

@@ -4,6 +4,7 @@ import (
 	"os"
 	"path/filepath"
 	"slices"
+	"strings"
 	"testing"
 	"time"
 
@@ -64,5 +65,27 @@ func TestAdoptWithoutLettersIsTakenBack(t *testing.T) {
 	s, err := OfflineStatus(storage, time.Now())
 	if err != nil || len(s.Targets) != 1 || s.Targets[0].Name != "a" {
 		t.Errorf("queues %+v, %v", s.Targets, err)
+	}
+}
+
+// TestOfflineEventsWithADamagedFile: the losses are still listed and acknowledged, and the error says what helps.
+func TestOfflineEventsWithADamagedFile(t *testing.T) {
+	storage := t.TempDir()
+	a := newSink(t)
+	r := startAgent(t, storage, entry("a", a.URL, ", hwsagent: {tenant: {label: nosuch, header: X-Scope-OrgID}}"))
+	until(t, "samples without a tenant are lost", func() bool { s, ok := r.target("a"); return ok && s.Ledger.Lost > 0 })
+	r.end()
+	if err := os.WriteFile(filepath.Join(storage, events.FileName), []byte(`{"schema": 1, "losses`), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	list, err := FetchEvents(t.Context(), storage)
+	if err == nil || !strings.Contains(err.Error(), "events ack") || len(list.Events) != 1 {
+		t.Errorf("%+v, %v", list, err)
+	}
+	if ack, err := AcknowledgeEvents(t.Context(), storage); err != nil || ack.Samples == 0 {
+		t.Errorf("acknowledged: %+v, %v", ack, err)
+	}
+	if list, err = FetchEvents(t.Context(), storage); err != nil {
+		t.Errorf("afterwards: %+v, %v", list, err)
 	}
 }

@@ -1,6 +1,7 @@
 package main
 
 import (
+	"errors"
 	"fmt"
 
 	"github.com/spf13/cobra"
@@ -17,14 +18,14 @@ func (c *cli) events() *cobra.Command {
 		Args: cobra.NoArgs,
 		RunE: c.command(func(cmd *cobra.Command, _ []string) error {
 			list, err := agent.FetchEvents(cmd.Context(), c.storage)
-			if err != nil {
+			if err != nil && (c.json || len(list.Events) == 0) { // one JSON value: the error
 				return err
 			}
 			if c.json {
 				c.printJSON(list)
 				return nil
 			}
-			return list.WriteText(c.stdout)
+			return errors.Join(list.WriteText(c.stdout), err)
 		}),
 	}
 	cmd.AddCommand(&cobra.Command{
