@@ -107,7 +107,7 @@ func FetchEvents(ctx context.Context, storage string) (EventList, error) {
 	}
 	j, err := events.Open(storage)
 	if err != nil {
-		err = fmt.Errorf("%w; the losses are still in the ledgers, without their time. `hwsagent events ack`, or the next start of the agent, replaces the file", err)
+		err = fmt.Errorf("%w; the ledgers still have the losses of targets, without their time. `hwsagent events ack`, or the next start of the agent, replaces the file", err)
 	}
 	j.Account(s) // the file may lack the last losses before a kill
 	return EventList{Schema: 1, Events: j.Events(now)}, err
