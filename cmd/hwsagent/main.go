@@ -12,6 +12,7 @@ import (
 	"io/fs"
 	"os"
 	"os/signal"
+	"slices"
 	"sync/atomic"
 	"syscall"
 	"time"
@@ -122,6 +123,7 @@ func (c *cli) execute(ctx context.Context, args []string) int {
 	code := exitCode(err)
 	if !c.started {
 		code = exitUsage
+		c.json = c.json || slices.Contains(args, "--json") // flags behind the wrong one were not read
 	}
 	c.complain(cmd, code, err)
 	return code

@@ -276,3 +276,14 @@ func TestCommandsThatMovedPointToTheHelpOfTheNewOnes(t *testing.T) {
 		}
 	}
 }
+
+// An error is JSON wherever --json stands: the flag may follow the one that is wrong.
+func TestJSONBehindAWrongFlag(t *testing.T) {
+	code, stdout, stderr := hwsagent(t, "status", "--bogus", "--json")
+	var got struct {
+		Error string `json:"error"`
+	}
+	if err := json.Unmarshal([]byte(stdout), &got); err != nil || code != exitUsage || !strings.Contains(got.Error, "--bogus") {
+		t.Errorf("exit code %d, stdout %q, stderr %q: %v", code, stdout, stderr, err)
+	}
+}
