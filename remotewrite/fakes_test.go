@@ -116,6 +116,9 @@ func (m *memLog) head() wal.Mark {
 
 func (m *memLog) Next(ctx context.Context) (*wal.Entry, error) {
 	for {
+		if err := ctx.Err(); err != nil {
+			return nil, err
+		}
 		m.mu.Lock()
 		m.next = max(m.next, int(m.sp.Acked().Commit)) // samples left behind are not live
 		if m.next < len(m.entries) {

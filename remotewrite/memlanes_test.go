@@ -2,6 +2,7 @@ package remotewrite
 
 import (
 	"context"
+	"slices"
 
 	"hwsagent/wal"
 	"hwsagent/wal/queue"
@@ -69,8 +70,15 @@ func (b *memBacklog) Reserve(high wal.Mark) error {
 	if b.m.failing != nil {
 		return b.m.failing
 	}
-	if len(b.m.gaps) > 0 && high.Commit > b.m.gaps[0].high.Commit {
-		b.m.gaps[0].high = high
+	if len(b.m.gaps) == 0 {
+		return nil
+	}
+	g := &b.m.gaps[0]
+	left := slices.IndexFunc(b.m.left, func(x memGap) bool { return x.to == g.to })
+	if more := high.Commit > g.high.Commit; more || left < 0 || g.shards > b.m.left[left].shards {
+		if more {
+			g.high = high
+		}
 		b.m.save()
 	}
 	return nil
