@@ -100,7 +100,7 @@ func (r *Replay) takesAgain(ctx context.Context) (bool, error) {
 		return false, nil
 	}
 	a, err := r.send(ctx, []sample{r.good})
-	return err == nil && client.Classify(a, config.Policy{RetryOnRateLimit: true}) == client.Delivered, err
+	return err == nil && verdict(a) == client.Delivered, err
 }
 
 // leaveOut removes and counts the samples that the version cannot carry.
@@ -127,7 +127,7 @@ func (r *Replay) deliver(ctx context.Context, samples []sample, extra *int) (ref
 		return a, err
 	}
 	n := uint64(len(samples))
-	switch v := client.Classify(a, config.Policy{RetryOnRateLimit: true}); {
+	switch v := verdict(a); {
 	case v == client.Delivered:
 		written := n
 		if a.Written.Known {
@@ -184,6 +184,11 @@ func (r *Replay) blame(samples []sample) {
 	}
 }
 
+// verdict says what an answer means. The entry's settings for 429 and refusals do not apply: they decide what its queue drops.
+func verdict(a client.Answer) client.Verdict {
+	return client.Classify(a, config.Policy{RetryOnRateLimit: true})
+}
+
 // send sends one request and retries temporary failures. The error is ctx's.
 func (r *Replay) send(ctx context.Context, samples []sample) (client.Answer, error) {
 	r.encode(samples)
@@ -201,7 +206,7 @@ func (r *Replay) send(ctx context.Context, samples []sample) (client.Answer, err
 		switch {
 		case ctx.Err() != nil && a.Status == 0:
 			return a, ctx.Err()
-		case client.Classify(a, config.Policy{RetryOnRateLimit: true}) != client.Retry:
+		case verdict(a) != client.Retry:
 			r.backoff.Ease(r.o.Rand())
 			return a, nil
 		}
