@@ -48,7 +48,7 @@ func (on *stage) commands() map[string]command {
 		"drain":    do(on.drain),  // until every sample has its outcome
 		"refuse":   on.refuse,     // a1 n2@3 because words: the receiver refuses these series, or samples of a round, and no others
 		"fail":     on.fail,       // a1@3 500 words: the receiver answers so to each request with that sample; 0: it cuts the connection
-		"answer":   on.answer,     // 401 words: to each request with samples; answer all 401: to empty writes, too
+		"answer":   on.answer,     // 401 words: to each request with samples; answer all 401: to empty writes, too; 429 retry-after=1m words
 		"down":     on.breaks,     // no request arrives
 		"well":     on.heals,      // ends down and answer
 		"lose":     on.lose,       // 2: so many requests arrive, and their answers are lost
@@ -200,7 +200,14 @@ func (on *stage) answer(words []string) func() {
 	if all {
 		words = words[1:]
 	}
-	a := client.Answer{Status: on.number(words[0]), Text: strings.Join(words[1:], " ")}
+	a := client.Answer{Status: on.number(words[0])}
+	words = words[1:]
+	if len(words) > 0 {
+		if pause, is := strings.CutPrefix(words[0], "retry-after="); is {
+			a.RetryAfter, words = on.duration(pause), words[1:]
+		}
+	}
+	a.Text = strings.Join(words, " ")
 	return func() { on.says, on.all = a, all }
 }
 
