@@ -44,50 +44,6 @@ func TestTooLargeIsHalvedAndRemembered(t *testing.T) {
 	}
 }
 
-// TestEverythingTooLarge: a proxy calls every request too large, or its limit is below any sample: the target is held,
-// and no sample is given up.
-func TestEverythingTooLarge(t *testing.T) {
-	for _, c := range []struct {
-		name    string
-		empties bool // pass
-		before  int  // rounds that were delivered before
-		restart bool
-	}{{"at first", false, 0, false}, {"later", false, 3, false}, {"later, but for empty writes", true, 3, false}, {"restarted", false, 3, true}} {
-		t.Run(c.name, func(t *testing.T) {
-			synctest.Test(t, func(t *testing.T) {
-				r, large := newRig(t, &fakeReceiver{}), false
-				r.to.script = func(q fakeRequest) (client.Answer, bool) {
-					return client.Answer{Status: 413}, large && (!c.empties || len(q.samples) > 0)
-				}
-				r.start()
-				for range c.before {
-					r.round(500)
-				}
-				r.drained(time.Minute)
-				r.to.change(func() { large = true })
-				before := r.to.count()
-				r.round(500)
-				time.Sleep(30 * time.Minute)
-				if c.restart {
-					r.end()
-					r.start()
-				}
-				time.Sleep(30 * time.Minute)
-				if o, s := r.log.outcome(), r.q.Status(); o.Lost() != 0 || s.State != StateHeld || s.Why == "" {
-					t.Errorf("outcomes %+v, status %+v", o, s)
-				}
-				if n := r.to.count() - before; n > 300 {
-					t.Errorf("%d requests in an hour", n)
-				}
-				r.to.change(func() { large = false })
-				r.drained(time.Minute)
-				r.end()
-				r.verify()
-			})
-		})
-	}
-}
-
 // Retry-After holds for the whole target, not for one shard.
 func TestRetryAfterIsTargetWide(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
@@ -118,44 +74,6 @@ func TestRetryAfterIsTargetWide(t *testing.T) {
 			t.Errorf("asked %d times to wait, %d requests came before the time", asked, early)
 		}
 	})
-}
-
-// TestPoison5xx: a sample at which the receiver fails with 500 does not block delivery for ever; it is given up only
-// because others are accepted before and after it.
-func TestPoison5xx(t *testing.T) {
-	for _, others := range []int{1, 99} {
-		t.Run(fmt.Sprintf("%d others", others), func(t *testing.T) {
-			synctest.Test(t, func(t *testing.T) {
-				r := newRig(t, &fakeReceiver{})
-				at := r.time + 1000
-				bad := func(s smp) bool { return s.series == "m0000" && s.t == at }
-				fails := 0
-				r.to.script = func(q fakeRequest) (client.Answer, bool) {
-					if slices.ContainsFunc(q.samples, bad) {
-						fails++
-						return client.Answer{Status: 500, Text: "panic"}, true
-					}
-					return client.Answer{}, false
-				}
-				r.round(1 + others)
-				r.start()
-				time.Sleep(4 * time.Minute)
-				if o := r.log.outcome(); o.Lost() != 0 {
-					t.Errorf("outcomes %+v after four minutes", o)
-				}
-				r.round(1 + others)
-				r.drained(30 * time.Minute)
-				r.end()
-				if fails < 10 {
-					t.Errorf("it failed %d times only", fails)
-				}
-				if o := r.log.outcome(); o.Dropped[queue.Rejected] != 1 || o.Lost() != 1 {
-					t.Errorf("outcomes %+v, want one rejected\n%s", o, r.to.dump())
-				}
-				r.verify(smp{"m0000", at, float64(at)})
-			})
-		})
-	}
 }
 
 // TestLong5xxDropsNothing: no sample is given up at a receiver that answers 5xx for hours.
