@@ -55,7 +55,7 @@ func (on *stage) commands() map[string]command {
 		"after":    on.after,      // a1@3 down: does that once the receiver has got this sample
 		"poke":     do(on.poke),   // tests a held target now
 		"renew":    do(on.renew),  // the entry's credentials have changed
-		"show":     do(on.show),   // the account, requests and letters since the last show, state, samples that the receiver lacks
+		"show":     do(on.show),   // the account, requests and letters since the last show, state, quarantine, samples that the receiver lacks
 	}
 }
 
@@ -279,6 +279,7 @@ func (on *stage) show([]string) {
 	case st.BatchSize < on.cfg.Queue.MaxSamplesPerSend:
 		on.print("%s", st.Why)
 	}
+	on.printQuarantine()
 	if more := len(lacks) - 6; more > 0 {
 		lacks = append(lacks[:6], fmt.Sprint(more, " more"))
 	}
@@ -286,6 +287,16 @@ func (on *stage) show([]string) {
 		on.print("the receiver lacks %s", strings.Join(lacks, ", "))
 	}
 	on.printLetters()
+}
+
+// printQuarantine prints how many series are in quarantine, for each reason.
+func (on *stage) printQuarantine() {
+	if !on.running {
+		return
+	}
+	for _, g := range on.q.Status().Quarantined {
+		on.print("%d series in quarantine", g.Series)
+	}
 }
 
 // printLetters prints how many dead letters came since the last show, by their text.

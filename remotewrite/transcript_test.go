@@ -34,7 +34,8 @@ func TestTranscripts(t *testing.T) {
 				t.Fatal(err)
 			}
 			var printed []string
-			for i, scene := range strings.Split(string(text), "\nscene ") {
+			scenes := strings.Split(string(text), "\nscene ")
+			for i, scene := range scenes {
 				if i == 0 {
 					printed = append(printed, scene) // the text before the first scene
 					continue
@@ -48,7 +49,7 @@ func TestTranscripts(t *testing.T) {
 					}
 				})
 			}
-			if now := strings.Join(printed, "\nscene "); now != string(text) && !t.Failed() {
+			if now := strings.Join(printed, "\nscene "); *transcripts && len(printed) == len(scenes) && now != string(text) && !t.Failed() { // with -run some scenes are not played
 				if err := os.WriteFile(file, []byte(now), 0o600); err != nil {
 					t.Fatal(err)
 				}
