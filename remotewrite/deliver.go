@@ -36,7 +36,8 @@ type parcel struct {
 	hasty        int       // how often the empty write after a refusal failed
 	failures     int       // 5xx answers, and missing answers while empty writes are answered
 	firstFailure time.Time // time of the first of these
-	denials      int       // 401 or 403 answers while empty writes pass
+	denials      int       // 401 or 403 answers while empty writes pass, or after other samples were accepted
+	deniedAt     time.Time // time of the last 401 or 403; zero before it
 
 	// stored: the samples are in doubt, that is, they may be stored already. They are never sent all together; see
 	// bisect.

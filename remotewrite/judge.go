@@ -72,13 +72,15 @@ func (s *shard) judge(p gate.Pass, l *parcel, a client.Answer, m mode, c protoco
 
 // denied gives p back after an answer that holds the target, and reports whether it counts as one about the samples.
 func (s *shard) denied(p gate.Pass, l *parcel, a client.Answer, m mode) bool {
-	g := s.q.gate
 	if m == once && a.Denied() {
-		g.Failed(p, a.String(), 0, true)
+		s.q.gate.Failed(p, a.String(), 0, true)
 		return true
 	}
-	if a.Denied() && g.View().EmptyPassedSince {
-		l.denials++
+	if a.Denied() {
+		if s.q.gate.View().EmptyPassedSince || !l.deniedAt.IsZero() && s.q.deliveredSince(l.deniedAt) {
+			l.denials++
+		}
+		l.deniedAt = time.Now()
 	}
 	s.q.refused(p, a)
 	return false
@@ -158,11 +160,8 @@ func (s *shard) refusalIsReal(p gate.Pass, l *parcel, a client.Answer, version w
 	}
 	if e.Accepted() {
 		g.SawEmptyPass()
-		g.Release(p)
-		return true
 	}
-	if !g.View().EmptyPasses && s.tookDataSince(l) {
-		// This receiver refuses empty writes, but accepts data.
+	if e.Accepted() || !g.View().EmptyPasses && s.tookDataSince(l) { // a receiver may refuse empty writes, and accept data
 		g.Release(p)
 		return true
 	}

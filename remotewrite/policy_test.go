@@ -2,7 +2,6 @@ package remotewrite
 
 import (
 	"fmt"
-	"slices"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -129,36 +128,6 @@ func TestReturnsWhileABatchIsTakenApart(t *testing.T) {
 	if apart < 30 {
 		t.Errorf("in %d outages a batch was taken apart: the fault did not happen", apart)
 	}
-}
-
-// TestPoisonDenied: a receiver denies one series and accepts empty writes: the others are delivered.
-func TestPoisonDenied(t *testing.T) {
-	for _, code := range []int{401, 403} {
-		t.Run(fmt.Sprint(code), func(t *testing.T) {
-			synctest.Test(t, func(t *testing.T) { denied(t, code) })
-		})
-	}
-}
-
-func denied(t *testing.T, code int) {
-	r := newRig(t, &fakeReceiver{})
-	n := 0
-	r.to.script = func(q fakeRequest) (client.Answer, bool) {
-		if slices.ContainsFunc(q.samples, func(s smp) bool { return s.series == "m0003" }) {
-			n++
-			return client.Answer{Status: code, Text: "not your series"}, true
-		}
-		return client.Answer{}, false
-	}
-	r.start()
-	r.q.gate.SawEmptyPass()
-	r.round(10)
-	r.drained(30 * time.Minute)
-	r.end()
-	if o := r.log.outcome(); o.Dropped[queue.Rejected] != 1 || n < 3 {
-		t.Errorf("outcomes %+v after %d denials\n%s", o, n, r.to.dump())
-	}
-	r.verify(smp{"m0003", r.time, float64(r.time) + 3})
 }
 
 func TestAgeAndFutureLimits(t *testing.T) {

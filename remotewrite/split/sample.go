@@ -78,8 +78,9 @@ const (
 	FullTurns = 5
 	// QuickTurns is the number of turns soon after a full proof, and for a refusal with a known reason.
 	QuickTurns = 2
-	// failedTurns is the number of turns for a sample that the receiver fails at.
-	failedTurns = 3
+	// failedTurns is the number of turns for a sample that the receiver fails at or denies: if one of two receivers behind
+	// a balancer fails at everything at random, less than one attempt in 90,000 rejects a good sample.
+	failedTurns = 6
 	// fullCost and quickCost are the most requests of a proof with FullTurns or QuickTurns.
 	fullCost  = 15
 	quickCost = 4
