@@ -7,6 +7,7 @@ import (
 	"net/http"
 	"os"
 	"path/filepath"
+	"regexp"
 	"strconv"
 	"strings"
 	"testing"
@@ -107,7 +108,8 @@ func (a *agent) run() {
 
 func (a *agent) configure(config string) {
 	a.t.Helper()
-	writeFile(a.t, a.config, strings.ReplaceAll(config, "DIR", a.dir))
+	// A word of its own: the text of a random key may contain the three letters.
+	writeFile(a.t, a.config, regexp.MustCompile(`\bDIR\b`).ReplaceAllLiteralString(config, a.dir))
 }
 
 // ask asks the agent's own web server.
