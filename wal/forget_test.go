@@ -75,7 +75,25 @@ func TestExpiryThatFailsKeepsTheSegments(t *testing.T) {
 		segments, saves := newMemDir(), newMemDir()
 		o := memOptions(t, segments, saves)
 		o.SegmentBytes, o.Retain, o.OrphanTTL = 20_000, 0, time.Hour
-		l := openLog(t, o)
+		var failing atomic.Bool
+		var refused atomic.Int64
+		saves.fault = func(op string) (int, error) {
+			if failing.Load() && op == "sync" {
+				refused.Add(1)
+				return 0, syscall.EIO
+			}
+			return 0, nil
+		}
+		var l *Log
+		saves.linger = func(op string) { // a commit that begins a segment, while the removal waits for the disk
+			if op == "sync" && failing.Load() {
+				go l.budget.enforce(0)
+				for range 1000 {
+					runtime.Gosched()
+				}
+			}
+		}
+		l = openLog(t, o)
 		defer l.Close()
 		if err := l.Enroll([]Enrolment{{Name: "gone", StartAt: StartOldest}, {Name: "live", StartAt: StartOldest}}); err != nil {
 			t.Fatal(err)
@@ -95,24 +113,7 @@ func TestExpiryThatFailsKeepsTheSegments(t *testing.T) {
 		if n := l.Status().First; n != 0 {
 			t.Fatalf("the log begins with segment %d", n)
 		}
-		var failing atomic.Bool
-		var refused atomic.Int64
 		failing.Store(true)
-		saves.fault = func(op string) (int, error) {
-			if failing.Load() && op == "sync" {
-				refused.Add(1)
-				return 0, syscall.EIO
-			}
-			return 0, nil
-		}
-		saves.linger = func(op string) { // a commit that begins a segment, while the removal waits for the disk
-			if op == "sync" && failing.Load() {
-				go l.budget.enforce(0)
-				for range 1000 {
-					runtime.Gosched()
-				}
-			}
-		}
 		time.Sleep(2 * time.Minute)
 		failing.Store(false)
 		if refused.Load() == 0 {
