@@ -125,7 +125,7 @@ func AcknowledgeEvents(ctx context.Context, storage string) (EventsAck, error) {
 	if err != nil {
 		return ack, err
 	}
-	j, _ := events.Open(storage) // a file that cannot be read is replaced, as by a starting agent: the ledgers have all losses
+	j, _ := events.Open(storage) // a damaged file is replaced, as by a starting agent: the ledgers have the losses of targets
 	j.Account(s)
 	ack = EventsAck{Schema: 1, Samples: j.Acknowledge(now)}
 	return ack, j.Save(now)

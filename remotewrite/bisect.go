@@ -97,7 +97,7 @@ func (s *shard) bisect(ctx context.Context, l *parcel, a client.Answer, first *s
 	switch {
 	case len(left) == 0, b.held, b.divide:
 		return nil
-	case b.failing, b.failed && s.q.drops(): // what was only answered with 5xx is retried
+	case b.failing, b.failed && s.q.drops(): // samples that got no answer but 5xx are retried
 		s.q.gate.DoubtEmpty() // the last accepted empty write was some time ago
 		return nil
 	case s.q.drops(): // only samples in doubt get here: others were dropped with their request
