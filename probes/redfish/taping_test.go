@@ -69,7 +69,7 @@ func TestRedactPlaces(t *testing.T) {
 	}
 	(&Probe{}).Redact(taped, r)
 	r.Tape(taped)
-	for _, secret := range []string{"Main Street", "North", "ACME-R42", "Jane Doe", "555 0100", "52.5200066", "13.4049540", "100000620B1A2B3C"} {
+	for _, secret := range []string{"Main Street", "North", "ACME-R42", "Jane Doe", "+1 555 0100 200", "52.5200066", "13.4049540", "100000620B1A2B3C"} {
 		if strings.Contains(string(taped.Exchanges[0].Answer), secret) {
 			t.Errorf("%q is in the recording: %s", secret, taped.Exchanges[0].Answer)
 		}

@@ -1,6 +1,7 @@
 package tape
 
 import (
+	"bytes"
 	"cmp"
 	"crypto/hmac"
 	"crypto/rand"
@@ -290,10 +291,26 @@ func (r *Redactor) Address(s string) string {
 }
 
 // Shape replaces letters by letters and digits by digits, so that the text can still be parsed; 0 stays, so that a number
-// keeps its length. The stand-in follows the case of b, but otherwise does not depend on it.
+// keeps its length. The stand-in follows the case of b, but otherwise does not depend on it. It differs from b if b has any
+// letter or any digit but 0: a short text would otherwise stay by chance, such as one in 2,916 with two letters up to F and two digits.
 func (r *Redactor) Shape(kind string, b []byte) []byte {
 	r.count[kind]++
-	h := r.hash([]byte(strings.ToLower(string(b))))
+	h := r.hash(bytes.ToLower(b))
+	out := standIn(b, h)
+	for bytes.EqualFold(out, b) && bytes.ContainsFunc(b, replaceable) {
+		h = r.hash(h)
+		out = standIn(b, h)
+	}
+	return out
+}
+
+// replaceable reports whether a stand-in may have another character in the place of c.
+func replaceable(c rune) bool {
+	return c >= '1' && c <= '9' || c >= 'a' && c <= 'z' || c >= 'A' && c <= 'Z'
+}
+
+// standIn returns a text of the shape of b that the random bytes h determine.
+func standIn(b, h []byte) []byte {
 	out := make([]byte, len(b))
 	for i, c := range b {
 		n := h[i%len(h)] + byte(i/len(h))

@@ -174,6 +174,27 @@ func TestRedactorReplacesWholeHardwareAddresses(t *testing.T) {
 	}
 }
 
+// TestStandInDiffersFromTheText: a short text is not its own stand-in by chance, and both cases have the same one.
+func TestStandInDiffersFromTheText(t *testing.T) {
+	for range 200 { // one in nine stand-ins of a single digit would be the digit itself
+		r, err := tape.NewRedactor(nil)
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, text := range []string{"a", "Z", "7", "10", "a1", "-b-"} {
+			got, upper := string(r.Shape(tape.Names, []byte(text))), string(r.Shape(tape.Names, []byte(strings.ToUpper(text))))
+			if strings.EqualFold(got, text) || len(got) != len(text) || !strings.EqualFold(got, upper) {
+				t.Fatalf("%q became %q, in capitals %q", text, got, upper)
+			}
+		}
+		for _, text := range []string{"", "0", "-00:"} {
+			if got := string(r.Shape(tape.Names, []byte(text))); got != text {
+				t.Fatalf("%q, without anything to replace, became %q", text, got)
+			}
+		}
+	}
+}
+
 // TestAccountsStayInPaths: an account that is called as a part of every service's paths is replaced elsewhere only.
 func TestAccountsStayInPaths(t *testing.T) {
 	r, err := tape.NewRedactor(nil)
