@@ -178,3 +178,45 @@ func commitOverFailedWrite(t *testing.T, l *Log, d *memDir, samples, at int) {
 		t.Fatalf("a commit over a failed write: %v", err)
 	}
 }
+
+// TestFailureOfALateFsync: an fsync is still running when a write fails and the segment begins anew in the same file. It then fails,
+// and the kernel drops commits that were written since. They are logged again before they are acknowledged.
+func TestFailureOfALateFsync(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		d, saves := newMemDir(), newMemDir()
+		o := memOptions(t, d, saves)
+		o.Sync = SyncAlways
+		l := openLog(t, o)
+		var late chan struct{} // ends the first fsync, which then fails
+		d.linger = func(op string) {
+			if op == "sync" && late == nil {
+				late = make(chan struct{})
+				<-late
+			}
+		}
+		errs := make(chan error)
+		commit := func(v int) {
+			go func() { errs <- commitFloats(l, 3, int64(v), float64(v)) }()
+			synctest.Wait()
+		}
+		commit(1)
+		commitOverFailedWrite(t, l, d, 3, 2)
+		commit(3)
+		failed := false
+		d.fault = func(op string) (int, error) {
+			if op == "sync" && !failed {
+				failed = true
+				return 0, syscall.EIO
+			}
+			return 0, nil
+		}
+		close(late)
+		if a, b := <-errs, <-errs; a != nil || b != nil || !failed {
+			t.Fatalf("commits over a failed fsync: %v, %v", a, b)
+		}
+		l = openLog(t, memOptions(t, d.crash(), saves.crash()))
+		if got, missing := drain(t, l, openReader(t, l, "a", ReaderOptions{StartAt: StartOldest})); !slices.Equal(got, []float64{1, 2, 3}) || missing != (queue.Outcome{}) {
+			t.Errorf("read %v after a power cut, missing %+v", got, missing)
+		}
+	})
+}

@@ -135,11 +135,13 @@ func (c *crashLife) run(t testing.TB) {
 				c.runs(l)
 				l.targets.reading.ahead = c.ahead
 				l.series.ref = 1 << 20 // so that sizes are the same in each run
+				c.judging = true
 				view := c.reopened(l, since, c.tally)
 				for _, s := range view { // but for the IDs of log and segments, which are random
 					c.note("opened with", fmt.Sprint(s.id, s.segment, s.end.Position, s.end.Commit, s.end.Total))
 				}
 				c.readStock(l, view)
+				c.judging = false
 				if c.out != nil {
 					c.dump(c.out, l)
 				}
@@ -152,7 +154,7 @@ func (c *crashLife) run(t testing.TB) {
 			since.power = since.power || c.fuse.power
 			c.cut = c.cut || c.fuse.power
 			since.at = c.at
-			since.fault, since.unsynced = c.machine.fault, c.machine.unsynced
+			since.fault, since.unsynced, since.unread = c.machine.fault, c.machine.unsynced, c.machine.unread
 		}
 		c.next()
 		time.Sleep(time.Duration(c.rng.IntN(50)) * time.Millisecond)
@@ -247,7 +249,9 @@ func (c *crashLife) end(t testing.TB, l *Log, last bool) {
 		time.Sleep(time.Millisecond)
 	}
 	if c.log != nil {
+		c.judging = true
 		c.view, _, _ = c.oracle.read(l)
+		c.judging = false
 	}
 	for _, f := range c.targets {
 		if t := l.targets.byName[f.name]; t != nil {

@@ -46,8 +46,10 @@ type machine struct {
 	full        bool          // only what needs space fails then, and always
 	fault       time.Time     // when one failed last
 	unsynced    time.Time     // when an fsync of the segments failed last
+	unread      time.Time     // when a read failed last while the log was being opened
 	uncut       bool          // a truncation has failed in this process
 	storm       *storm        // decides what fails; nil: the fields above do
+	judging     bool          // the oracle reads: no read fails
 
 	trace uint64    // of all that was noted, in any order
 	out   io.Writer // gets it to read; nil: nobody
@@ -77,6 +79,15 @@ func (m *machine) boot(f fuse) {
 	for name, d := range map[string]*memDir{segmentDir: m.segments, savepointDir: m.saves} {
 		d.chance = m.rng
 		d.fault = func(op string) (int, error) { return m.breaks(name, op) }
+		if m.storm != nil {
+			d.unreadable = func(string, int64) error {
+				if m.judging {
+					return nil
+				}
+				_, err := m.breaks(name, "read")
+				return err
+			}
+		}
 		d.linger = func(op string) { m.linger(name, op) }
 		d.struck = func(op, file string) error { return m.struck(name, op, file) }
 	}
@@ -120,6 +131,11 @@ func (m *machine) failed(dir, op string) {
 	m.fault = time.Now()
 	if dir == segmentDir && (op == "sync" || op == "syncdir") {
 		m.unsynced = m.fault
+	}
+	m.tally.Failed[op]++
+	if op == "read" && m.log == nil {
+		m.unread = m.fault
+		m.tally.Failed["opening"]++
 	}
 	switch {
 	case m.full:

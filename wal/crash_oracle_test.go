@@ -157,13 +157,15 @@ type crash struct {
 	at       time.Time // of the last one
 	fault    time.Time // when the disk failed last
 	unsynced time.Time // when it failed to sync a segment last
+	unread   time.Time // when it failed to read a log that was being opened last
 	uncut    bool      // a failed commit could not be cut off
 }
 
 // age is for how long a commit could have been made durable.
 func (after crash) age(c *asked) time.Duration {
-	// After a failed fsync only logging again helps, and after a kill writing again; both take a disk that works.
-	if (after.unsynced.After(c.at) || c.unsure) && after.fault.After(c.at) {
+	// After a failed fsync only logging again helps, and after a kill writing again; both take a disk that works. A start that
+	// waits until it can read what the last process left writes nothing meanwhile.
+	if (after.unsynced.After(c.at) || after.unread.After(c.at) || c.unsure) && after.fault.After(c.at) {
 		return after.at.Sub(after.fault)
 	}
 	return after.at.Sub(c.at)

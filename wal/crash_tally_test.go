@@ -7,6 +7,7 @@ type tally struct {
 	Lives, Commits int
 	Struck         map[string]int // crashes by their kind and operation
 	Faults         int            // operations of the disk that failed
+	Failed         map[string]int // the same by operation; "opening" are reads of a log that was being opened
 	Torn           int            // files with a write of which a cut left a part
 	Shared         int            // entries of a reading that several targets followed
 	Cut            int            // lanes that had to leave the reading
@@ -25,13 +26,18 @@ type tally struct {
 	Ended map[string]int
 }
 
-func newTally() *tally { return &tally{Struck: map[string]int{}, Ended: map[string]int{}} }
+func newTally() *tally {
+	return &tally{Struck: map[string]int{}, Failed: map[string]int{}, Ended: map[string]int{}}
+}
 
 func (s *tally) add(o *tally) {
 	s.Lives += o.Lives
 	s.Commits += o.Commits
 	for k, n := range o.Struck {
 		s.Struck[k] += n
+	}
+	for k, n := range o.Failed {
+		s.Failed[k] += n
 	}
 	for k, n := range o.Ended {
 		s.Ended[k] += n

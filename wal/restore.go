@@ -295,12 +295,27 @@ func (l *Log) resume(told, durable, last Mark) error {
 	w.durable = w.written
 	l.index.settle(durable) // commits lost to a power cut must not count as durable, even after another cut
 	w.number += all.Commit
-	w.lost = all.Total - durable.Total
-	if damaged := durable.Total - last.Total; w.lost > 0 || damaged > 0 || all.Commit > last.Commit {
-		l.logger.Warn("Samples that were acknowledged are not on the disk any more", "power_cut", w.lost, "damage", damaged)
+	lost := all.Total - durable.Total
+	w.lost = lost
+	if w.proven != nil {
+		w.lost = max(lost, l.lostAt(all.Total, *w.proven))
+	}
+	if damaged := durable.Total - last.Total; lost > 0 || damaged > 0 || all.Commit > last.Commit {
+		l.logger.Warn("Samples that were acknowledged are not on the disk any more", "power_cut", lost, "damage", damaged)
 		w.mark()
 	}
 	return nil
+}
+
+// lostAt returns how many samples before that total were lost to power cuts according to headers that may not be durable themselves,
+// because they are behind the durable commit. Another power cut may take them, so the next header repeats that.
+func (l *Log) lostAt(total uint64, durable Mark) (lost uint64) {
+	for _, s := range l.index.list {
+		if h := s.Header; s.Known() && h.Commit >= durable.Commit && h.Total == total {
+			lost = max(lost, h.Total-h.Found)
+		}
+	}
+	return lost
 }
 
 // mark logs an empty commit. After a power cut, no savepoint is then ahead of the head.

@@ -36,9 +36,9 @@ func (w *writer) await(b *batch) error {
 // sync runs one fsync, of the segment before the active one if there is one, otherwise of the
 // active one. It releases w.mu during the fsync.
 func (w *writer) sync() {
-	f, target, newName := w.file, w.written, w.newName
+	f, target, newName, number := w.file, w.written, w.newName, w.header.Number
 	if w.before != nil {
-		f, target, newName = w.before.file, w.before.end, w.before.newName
+		f, target, newName, number = w.before.file, w.before.end, w.before.newName, w.before.end.Segment
 	}
 	w.syncing = true
 	w.mu.Unlock()
@@ -54,7 +54,11 @@ func (w *writer) sync() {
 	case !ended && w.file != f:
 		// A write failed meanwhile, and the commits that were not durable are in another
 		// segment. This fsync proves nothing about them, nor about the file, which was truncated
-		// during the fsync.
+		// during the fsync. If the active segment is that file, truncated and begun anew, a failure may have dropped
+		// bytes that were written since, and the kernel need not report it again.
+		if err != nil && w.file != nil && w.header.Number == number {
+			_ = w.recover(err, nil) // failed records the error, in the batches too
+		}
 	case err != nil:
 		if ended {
 			w.forgetBefore()
