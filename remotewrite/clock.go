@@ -129,7 +129,7 @@ func (q *Queue) questionFailed(ctx context.Context, p gate.Pass, a client.Answer
 		q.gate.Release(p)
 		return true, ctx.Err()
 	}
-	switch client.Classify(a, config.Policy{RetryOnRateLimit: true}) {
+	switch client.Classify(a, config.Policy{}) {
 	case client.Retry:
 		q.noTime(a)
 		q.gate.Failed(p, a.String(), a.RetryAfter, a.Status != 0)

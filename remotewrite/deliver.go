@@ -256,7 +256,7 @@ func (s *shard) post(p gate.Pass, l *parcel, m mode, c protocol.Choice) (_ clien
 	s.q.took(time.Since(began))
 	l.attempts++
 	l.unsure = l.unsure || a.Again
-	v := client.Classify(a, config.Policy{RetryOnRateLimit: true})
+	v := client.Classify(a, config.Policy{})
 	if v != client.Hold && v != client.Split && a.Status != client.StatusUnsupported {
 		s.w.mayHave(newest)
 	}

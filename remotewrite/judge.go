@@ -150,7 +150,7 @@ func (s *shard) refusalIsReal(p gate.Pass, l *parcel, a client.Answer, version w
 		}
 	}
 	e := s.q.emptyAgain(s.sending, version)
-	if l.hasty >= maxHasty && e.RetryAfter == 0 && client.Classify(e, config.Policy{RetryOnRateLimit: true}) == client.Retry {
+	if l.hasty >= maxHasty && e.RetryAfter == 0 && client.Classify(e, config.Policy{}) == client.Retry {
 		// Perhaps every second request fails, as with one of two receivers down, and this was one of them.
 		e = s.q.sendEmpty(s.sending, version)
 	}
@@ -168,7 +168,7 @@ func (s *shard) refusalIsReal(p gate.Pass, l *parcel, a client.Answer, version w
 	if l.refusedAt.IsZero() {
 		l.refusedAt = time.Now()
 	}
-	if client.Classify(e, config.Policy{RetryOnRateLimit: true}) == client.Retry {
+	if client.Classify(e, config.Policy{}) == client.Retry {
 		l.hasty++
 		g.Failed(p, e.String(), e.RetryAfter, e.Status != 0)
 	} else {

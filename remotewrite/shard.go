@@ -213,7 +213,7 @@ func (s *shard) askForGrouping() {
 	a := s.q.sendEmpty(s.sending, s.q.proto.ForEmpty(false))
 	if a.Accepted() {
 		g.SawEmptyPass()
-	} else if client.Classify(a, config.Policy{RetryOnRateLimit: true}) == client.Retry {
+	} else if client.Classify(a, config.Policy{}) == client.Retry {
 		s.q.asked.Store(false) // the question is still open
 	}
 	g.Release(p)

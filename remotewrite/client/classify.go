@@ -100,10 +100,10 @@ func classify(a Answer, p config.Policy) Verdict {
 	case s < 400 || s > 499:
 		return Hold
 	case s == http.StatusTooManyRequests:
-		if p.RetryOnRateLimit {
-			return Retry
+		if p.DropRateLimited {
+			return Discard
 		}
-		return Discard
+		return Retry
 	case p.OnRefusal == config.RefusalDrop:
 		return Discard
 	case s == http.StatusBadRequest, s == http.StatusConflict, s == http.StatusUnprocessableEntity:

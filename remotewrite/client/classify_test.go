@@ -10,10 +10,10 @@ import (
 
 // The outcome table, whole: every status that HTTP can bring, under every policy.
 func TestClassify(t *testing.T) {
-	hold := config.Policy{OnRefusal: config.RefusalHold, RetryOnRateLimit: true}
-	drop := config.Policy{OnRefusal: config.RefusalDrop, RetryOnRateLimit: true}
-	holdNo429 := config.Policy{OnRefusal: config.RefusalHold}
-	dropNo429 := config.Policy{OnRefusal: config.RefusalDrop}
+	hold := config.Policy{OnRefusal: config.RefusalHold}
+	drop := config.Policy{OnRefusal: config.RefusalDrop}
+	holdNo429 := config.Policy{OnRefusal: config.RefusalHold, DropRateLimited: true}
+	dropNo429 := config.Policy{OnRefusal: config.RefusalDrop, DropRateLimited: true}
 
 	special := map[int][2]Verdict{ // status: hold, drop
 		400: {Suspect, Discard}, 409: {Suspect, Discard}, 422: {Suspect, Discard},
@@ -63,7 +63,7 @@ func TestClassify(t *testing.T) {
 // An answer to zstd proves nothing about the samples if it is a refusal, or a 2xx without VictoriaMetrics'
 // header.
 func TestClassifyZstd(t *testing.T) {
-	for _, p := range []config.Policy{{RetryOnRateLimit: true}, {}, {OnRefusal: config.RefusalDrop, RetryOnRateLimit: true}, {OnRefusal: config.RefusalDrop}} {
+	for _, p := range []config.Policy{{}, {DropRateLimited: true}, {OnRefusal: config.RefusalDrop}, {OnRefusal: config.RefusalDrop, DropRateLimited: true}} {
 		for _, is := range []bool{false, true} {
 			for status := 100; status < 700; status++ {
 				snappy := Classify(Answer{Status: status}, p)

@@ -302,7 +302,7 @@ func TestOAuth2Failures(t *testing.T) {
 				if a.Err == nil || !strings.HasPrefix(a.Err.Error(), "post to http://h.example/: get OAuth2 token from http://idp.example/token: ") || !strings.Contains(a.Err.Error(), tc.says) || strings.Contains(a.Err.Error(), "CANARY") {
 					t.Errorf("%v, want %q", a.Err, tc.says)
 				}
-				for _, p := range []config.Policy{{}, {OnRefusal: config.RefusalDrop}} {
+				for _, p := range []config.Policy{{DropRateLimited: true}, {OnRefusal: config.RefusalDrop, DropRateLimited: true}} {
 					if v := Classify(a, p); v != tc.want {
 						t.Errorf("%s: %v, want %s", v, a.Err, tc.want)
 					}

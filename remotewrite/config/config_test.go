@@ -85,7 +85,7 @@ hwsagent: {on_refusal: drop, start_at: oldest, max_backlog: 1GiB, future_limit: 
 		{"queue", c.Queue, QueueConfig{2500, 20, 2, 500, duration(time.Second), duration(time.Second), duration(10 * time.Second), false, duration(5 * time.Minute)}},
 		{"metadata", c.Metadata, MetadataConfig{false, duration(2 * time.Minute), 100}},
 		{"target", c.Target, TargetConfig{OnRefusal: RefusalDrop, StartAt: StartOldest, MaxBacklog: 1 << 30, CatchUp: InOrder, Compression: CompressionAuto, FutureLimit: duration(time.Hour), OnFuture: FutureDrop}},
-		{"policy", c.Policy(), Policy{RefusalDrop, false}},
+		{"policy", c.Policy(), Policy{RefusalDrop, true}},
 	} {
 		if d := cmp.Diff(tc.want, tc.got); d != "" {
 			t.Errorf("%s (-want +got):\n%s", tc.name, d)

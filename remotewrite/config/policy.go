@@ -48,13 +48,13 @@ const (
 	StartOldest StartAt = "oldest" // the oldest sample in the log
 )
 
-// Policy is the part of an entry that decides the outcome of refused samples.
+// Policy is the part of an entry that decides the outcome of refused samples. The zero Policy gives up none of them without proof.
 type Policy struct {
-	OnRefusal        Refusal
-	RetryOnRateLimit bool // queue_config.retry_on_http_429
+	OnRefusal       Refusal
+	DropRateLimited bool // give up samples that a 429 refuses: queue_config.retry_on_http_429 is false
 }
 
 // Policy returns the entry's policy.
 func (c *Config) Policy() Policy {
-	return Policy{OnRefusal: c.Target.OnRefusal, RetryOnRateLimit: c.Queue.RetryOnRateLimit}
+	return Policy{OnRefusal: c.Target.OnRefusal, DropRateLimited: !c.Queue.RetryOnRateLimit}
 }

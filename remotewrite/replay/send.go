@@ -186,7 +186,7 @@ func (r *Replay) blame(samples []sample) {
 
 // verdict says what an answer means. The entry's settings for 429 and refusals do not apply: they decide what its queue drops.
 func verdict(a client.Answer) client.Verdict {
-	return client.Classify(a, config.Policy{RetryOnRateLimit: true})
+	return client.Classify(a, config.Policy{})
 }
 
 // send sends one request and retries temporary failures. The error is ctx's.
