@@ -168,4 +168,6 @@ func (f *fakeFile) Close() error { return nil }
 
 var errDisk = errors.New("input/output error")
 
+func (l *fakeLog) broken() bool { return false }
+
 func (l *fakeLog) pool() *seriesPool { return l.series }

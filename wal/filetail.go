@@ -95,6 +95,7 @@ func (l *fileTail) head() Mark                       { return l.mark }
 func (l *fileTail) segments() []segment.Info         { return l.list }
 func (l *fileTail) pool() *seriesPool                { return l.series }
 func (l *fileTail) wait(context.Context, Mark) error { return ErrClosed }
+func (l *fileTail) broken() bool                     { return false } // nothing is written here
 
 func (l *fileTail) first() int {
 	if len(l.list) == 0 {

@@ -29,6 +29,9 @@ type tail interface {
 	// none. The file may be unlinked while it is open.
 	openSegment(n int) (segmentFile, error)
 
+	// broken reports whether the disk as a whole fails: a read error then says nothing about the place that was read.
+	broken() bool
+
 	// pool returns the series that cursors share.
 	pool() *seriesPool
 }

@@ -139,9 +139,12 @@ func (l *Lane) wait(ctx context.Context, past Mark) error {
 }
 
 // retry waits after a read error. After readRetries errors it gives up one unreadable page
-// as damage; it never gives up a segment that cannot be opened.
+// as damage; it never gives up a segment that cannot be opened, nor anything while the whole disk fails.
 func (l *Lane) retry(ctx context.Context, cause error) error {
 	l.failures++
+	if l.tail.broken() {
+		l.failures = min(l.failures, readRetries/2) // the others come after the disk works again
+	}
 	if l.failures == 1 {
 		l.log.Error("Cannot read the log; trying again", "err", cause)
 	}

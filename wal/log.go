@@ -8,7 +8,9 @@ import (
 	"log/slog"
 	"os"
 	"path/filepath"
+	"slices"
 	"sync"
+	"syscall"
 	"time"
 
 	"github.com/prometheus/client_golang/prometheus"
@@ -351,6 +353,13 @@ func (l *Log) first() int                                { return l.index.first(
 func (l *Log) segments() []segment.Info                  { return l.index.segments() }
 
 func (l *Log) pool() *seriesPool { return l.read }
+
+// broken goes by the last write, because the kernel may have other places that were read before in memory. A disk that is full or
+// read-only can still be read.
+func (l *Log) broken() bool {
+	_, err := l.index.trouble()
+	return err != nil && !slices.ContainsFunc([]error{ErrFull, syscall.ENOSPC, syscall.EDQUOT, syscall.EROFS}, func(e error) bool { return errors.Is(err, e) })
+}
 
 func (l *Log) openSegment(n int) (segmentFile, error) {
 	return l.dir.Open(segment.Name(n), os.O_RDONLY)

@@ -1,13 +1,16 @@
 package wal
 
 import (
+	"context"
 	"errors"
 	"fmt"
+	"syscall"
 	"testing"
 	"testing/synctest"
 	"time"
 
 	"hwsagent/wal/internal/segment"
+	"hwsagent/wal/queue"
 )
 
 // A reader that the disk refuses for a moment gets everything all the same.
@@ -192,9 +195,11 @@ func TestOpenKeepsASegmentThatItCouldNotRead(t *testing.T) {
 				r = openReader(t, l, "a", ReaderOptions{})
 				commit(1, 100_000)
 				for head := l.head(); ; {
-					e, err := r.Next(t.Context())
+					ctx, cancel := context.WithTimeout(t.Context(), time.Hour)
+					e, err := r.Next(ctx)
+					cancel()
 					if err != nil {
-						t.Fatal(err)
+						t.Fatalf("%v, %+v, pending %d", err, r.Ledger(), r.Pending())
 					}
 					o := e.Missing
 					o.Delivered = e.Count()
@@ -216,5 +221,75 @@ func TestOpenKeepsASegmentThatItCouldNotRead(t *testing.T) {
 				}
 			})
 		}
+	}
+}
+
+// TestUnreadableWhileTheDiskFails: a disk that refuses all reads for ten minutes costs nothing if it refuses writes as well, since no
+// page is at fault then. If the log is written meanwhile, or refused for want of space, pages that cannot be read are given up.
+func TestUnreadableWhileTheDiskFails(t *testing.T) {
+	w := writeLog(t)
+	for _, tc := range []struct {
+		writes error
+		keeps  bool
+	}{{nil, false}, {syscall.EIO, true}, {syscall.ENOSPC, false}, {syscall.EDQUOT, false}, {syscall.EROFS, false}} {
+		t.Run(fmt.Sprint(tc.writes), func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				segments, saves := w.dirs(harm{})
+				l, err := Open(w.options(segments, saves))
+				if err != nil {
+					t.Fatal(err)
+				}
+				defer l.Close()
+				r := openReader(t, l, "all", ReaderOptions{})
+				defer r.Close()
+				end, refused := time.Now().Add(10*time.Minute), 0
+				failing := func() bool { return time.Now().Before(end) }
+				newest := segment.Name(l.head().Segment)
+				segments.unreadable = func(name string, _ int64) error {
+					if !failing() || name > newest { // the kernel has what was just written in memory
+						return nil
+					}
+					refused++
+					return errDisk
+				}
+				segments.fault = func(op string) (int, error) {
+					if failing() && op != "remove" {
+						return 0, tc.writes
+					}
+					return 0, nil
+				}
+				for at := int64(0); failing(); at++ {
+					if err := commitFloats(l, 3, at, 1); tc.writes != nil && failing() && !errors.Is(err, tc.writes) {
+						t.Fatalf("a commit to the failing disk: %v, want %v", err, tc.writes)
+					}
+					ctx, cancel := context.WithTimeout(t.Context(), time.Second)
+					if e, err := r.Next(ctx); err == nil {
+						o := e.Missing
+						o.Delivered = e.Count()
+						r.Advance(e.End, o)
+					}
+					cancel()
+					time.Sleep(time.Second)
+				}
+				if err := commitFloats(l, 3, 1e6, 1); err != nil {
+					t.Fatal(err)
+				}
+				for r.Pending() > 0 {
+					ctx, cancel := context.WithTimeout(t.Context(), time.Hour)
+					e, err := r.Next(ctx)
+					cancel()
+					if err != nil {
+						t.Fatalf("%v, %+v, pending %d", err, r.Ledger(), r.Pending())
+					}
+					o := e.Missing
+					o.Delivered = e.Count()
+					r.Advance(e.End, o)
+				}
+				g := r.Ledger()
+				if refused == 0 || !g.Balanced() || g.Lost() != g.Dropped[queue.Damage] || (g.Lost() == 0) != tc.keeps {
+					t.Errorf("refused %d reads, ledger %+v", refused, g)
+				}
+			})
+		})
 	}
 }
