@@ -205,17 +205,19 @@ func (p *Receiver) remove(r *receivers.Request, labels map[string]string) error 
 		}
 		return (&group{labels: old.labels, deleted: true}).after(old)
 	})
-	if err != nil {
+	if err != nil && !errors.Is(err, errSync) {
 		// A full disk has no room for the remaining work, but removing a file always works.
 		_, err = p.regroup(r.Context(), labels, func(old *group) *group {
 			gone = (&group{labels: labels, deleted: true}).after(old)
 			return nil
 		})
 	}
+	if err == nil || errors.Is(err, errSync) {
+		p.end(r.Context(), gone)
+	}
 	if err != nil {
 		return refusal(err)
 	}
-	p.end(r.Context(), gone)
 	return nil
 }
 

@@ -28,10 +28,12 @@ const (
 	newEnd  = ".new"
 )
 
-// Store keeps the groups, each in its own file: everything that was answered is durable. It is safe for concurrent use.
+// Store keeps the groups, each in its own file: everything that was answered without an error is durable. It is safe
+// for concurrent use.
 type Store struct {
-	dir string
-	log *slog.Logger
+	dir     string
+	log     *slog.Logger
+	syncDir func(dir string) error // makes the names in dir durable; tests replace it
 
 	mu     sync.Mutex
 	groups map[string]*group // by key
@@ -41,11 +43,15 @@ type Store struct {
 	// unpushed counts groups with only refused pushes. They have their own limit, so that a sender of nonsense under
 	// ever new names takes no room from others.
 	unpushed int
+	// unsynced are the directories with names that may not be durable: dir and its parent at first, because a start does
+	// not know which syncs before it failed.
+	unsynced []string
 }
 
 var (
 	errFull  = fmt.Errorf("%d groups or %d bytes are kept already: delete groups that are no longer needed", maxGroups, maxBytes)
 	errDisk  = errors.New("keep the group")
+	errSync  = errors.New("make the group durable") // the group is changed, but a power cut may undo that
 	errClash = errors.New("a series is there twice, in this group or in another one")
 	errKind  = errors.New("a family has another type than its name allows")
 )
@@ -59,7 +65,7 @@ func OpenStore(dir string, logger *slog.Logger) (*Store, error) {
 	if err != nil {
 		return nil, fmt.Errorf("read pushed groups: %w", err)
 	}
-	s := &Store{dir: dir, log: logger, groups: map[string]*group{}, shown: map[uint64]string{}, kinds: kinds{}}
+	s := &Store{dir: dir, log: logger, syncDir: syncDir, groups: map[string]*group{}, shown: map[uint64]string{}, kinds: kinds{}, unsynced: []string{filepath.Dir(dir), dir}}
 	for _, e := range entries {
 		if strings.HasSuffix(e.Name(), fileEnd+newEnd) { // left over from a kill before the rename
 			if err := os.Remove(filepath.Join(dir, e.Name())); err != nil {
@@ -133,7 +139,7 @@ func (s *Store) clashes(k string, next *group) bool {
 }
 
 // change replaces a group by the result of f, durably, and returns it. f gets nil for a missing group, and returns nil
-// to remove it. The result must not be changed afterwards.
+// to remove it. The result must not be changed afterwards. With errSync the group is replaced all the same: its file is.
 func (s *Store) change(labels map[string]string, f func(old *group) *group) (*group, error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -141,14 +147,13 @@ func (s *Store) change(labels map[string]string, f func(old *group) *group) (*gr
 	old := s.groups[k]
 	next := f(old)
 	if next == old {
-		return old, nil
+		return old, s.sync() // old may be the result of a change that could not be made durable
 	}
 	if next == nil {
-		if err := s.remove(s.file(k)); err != nil {
+		if err := os.Remove(s.file(k)); err != nil && !errors.Is(err, fs.ErrNotExist) {
 			return nil, fmt.Errorf("%w: %w", errDisk, err)
 		}
-		s.put(k, nil)
-		return nil, nil
+		return nil, s.renamed(k, nil)
 	}
 	switch {
 	case s.full(old, next):
@@ -162,8 +167,27 @@ func (s *Store) change(labels map[string]string, f func(old *group) *group) (*gr
 	if err := s.save(s.file(k), next); err != nil {
 		return nil, fmt.Errorf("%w: %w", errDisk, err)
 	}
+	return next, s.renamed(k, next)
+}
+
+// renamed sets the group of a key to next, as its file is already, and makes that durable. s.mu must be held.
+func (s *Store) renamed(k string, next *group) error {
 	s.put(k, next)
-	return next, nil
+	if !slices.Contains(s.unsynced, s.dir) {
+		s.unsynced = append(s.unsynced, s.dir)
+	}
+	return s.sync()
+}
+
+// sync makes all names durable. s.mu must be held.
+func (s *Store) sync() error {
+	for len(s.unsynced) > 0 {
+		if err := s.syncDir(s.unsynced[0]); err != nil {
+			return fmt.Errorf("%w: %w: %w", errDisk, errSync, err)
+		}
+		s.unsynced = s.unsynced[1:]
+	}
+	return nil
 }
 
 // full reports whether there is no room to replace old, which may be nil, by next. s.mu must be held.
@@ -204,7 +228,8 @@ func (s *Store) isShown(hash uint64) bool {
 	return ok
 }
 
-// settle records that the log has the stale markers of g, unless g has been changed meanwhile.
+// settle records that the log has the stale markers of g, unless g has been changed meanwhile. That need not be durable:
+// at worst, a power cut has the markers written again.
 func (s *Store) settle(g *group) error {
 	_, err := s.change(g.labels, func(now *group) *group {
 		switch {
@@ -217,6 +242,9 @@ func (s *Store) settle(g *group) error {
 		next.ended = nil
 		return &next
 	})
+	if errors.Is(err, errSync) {
+		return nil
+	}
 	return err
 }
 
@@ -251,22 +279,12 @@ func (s *Store) save(name string, g *group) error {
 	if err = errors.Join(err, f.Close()); err != nil {
 		return errors.Join(err, os.Remove(next))
 	}
-	if err := os.Rename(next, name); err != nil {
-		return err
-	}
-	return s.syncDir()
+	return os.Rename(next, name)
 }
 
-func (s *Store) remove(name string) error {
-	if err := os.Remove(name); err != nil && !errors.Is(err, fs.ErrNotExist) {
-		return err
-	}
-	return s.syncDir()
-}
-
-// syncDir makes the names in the directory durable, if directories can be synced.
-func (s *Store) syncDir() error {
-	d, err := os.Open(s.dir)
+// syncDir makes the names in a directory durable, if directories can be synced.
+func syncDir(dir string) error {
+	d, err := os.Open(dir)
 	if err != nil {
 		return err
 	}
