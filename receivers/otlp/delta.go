@@ -22,11 +22,12 @@ const deltaIdle = time.Hour
 // stream is the sum of the deltas of one series. The translation of every kind of point except the exponential one
 // gives plain sums, so each series is summed by itself.
 type stream struct {
+	hash   uint64 // of labels
 	labels labels.Labels
 	st, t  int64 // milliseconds: start of the first delta, and time of the newest; t is math.MinInt64 before the first
 	v      float64
-	fh     *histogram.FloatHistogram // nil for a float
-	seen   time.Time
+	fh     *histogram.FloatHistogram // nil for a float; never changed, only replaced
+	seen   time.Time                 // when the newest delta was added, not refused: what is refused does not keep a sum
 }
 
 // deltas holds the sums of a receiver. They are in memory only: after a restart sums begin again, with their own start
@@ -67,31 +68,81 @@ func (s *sums) commit() {
 	}
 }
 
-// find returns the state of a stream after the request so far, for the caller to change. It is nil, with the reason, if
-// there is no room for a new stream.
+// find returns a copy of the state of a stream after the request so far, for the caller to change and to keep. It is
+// nil, with the reason, if there is no room for a new stream.
 func (s *sums) find(ls labels.Labels) (*stream, receivers.Reason) {
 	hash := ls.Hash()
-	if one := s.changed[hash]; one != nil {
-		if !labels.Equal(one.labels, ls) {
-			return nil, receivers.InvalidSample // two series with the same hash
-		}
-		return one, ""
+	old := s.changed[hash]
+	if old == nil {
+		old = s.d.streams[hash]
 	}
-	one := &stream{labels: ls, t: math.MinInt64}
-	if old := s.d.streams[hash]; old != nil {
-		if !labels.Equal(old.labels, ls) {
-			return nil, receivers.InvalidSample
-		}
-		*one = *old
-	} else {
-		if len(s.d.streams)+s.added >= s.d.limit {
-			return nil, receivers.NewSeries
-		}
+	switch {
+	case old == nil && len(s.d.streams)+s.added >= s.d.limit:
+		return nil, receivers.NewSeries
+	case old == nil:
+		return &stream{hash: hash, labels: ls, t: math.MinInt64}, ""
+	case !labels.Equal(old.labels, ls):
+		return nil, receivers.InvalidSample // two series with the same hash
+	}
+	one := *old
+	return &one, ""
+}
+
+// keep sets the state of a stream, if the request is stored.
+func (s *sums) keep(one *stream) {
+	if s.changed[one.hash] == nil && s.d.streams[one.hash] == nil {
 		s.added++
 	}
 	one.seen = s.now
-	s.changed[hash] = one
-	return one, ""
+	s.changed[one.hash] = one
+}
+
+// add adds a delta: v, or h unless it is nil. If it refuses the delta, with a reason, the stream must not be kept.
+func (s *stream) add(st, t int64, v float64, h *histogram.Histogram) (refused receivers.Reason, why string) {
+	switch {
+	case t <= s.t:
+		// Usually the sender repeats a delta because the answer was lost: do not add it twice.
+		return receivers.OldDelta, "a delta up to that time was counted before"
+	case s.t != math.MinInt64 && st != 0 && st < s.st:
+		return receivers.OldDelta, "a delta began before its series did: do two programs send it?"
+	case s.t == math.MinInt64:
+		s.st = st
+	}
+	s.t = t
+	if h != nil {
+		return s.addNative(st, h)
+	}
+	if s.v += v; math.IsNaN(s.v) { // as would be every later sum
+		return receivers.InvalidSample, "a delta, or the sum with it, is not a number"
+	}
+	return "", ""
+}
+
+func (s *stream) addNative(st int64, h *histogram.Histogram) (refused receivers.Reason, why string) {
+	if err := h.Validate(); err != nil { // the sum would be invalid for ever
+		return receivers.InvalidSample, err.Error()
+	}
+	sum := h.ToFloat(nil)
+	if s.fh != nil {
+		whole, _, otherBounds, err := s.fh.Copy().Add(sum)
+		switch {
+		case err != nil:
+			return receivers.InvalidSample, fmt.Sprintf("add up histograms: %s", err)
+		case otherBounds: // whole has only those that both have: begin again
+			s.st = st
+		default:
+			sum = whole
+		}
+	}
+	if math.IsNaN(sum.Sum) {
+		return receivers.InvalidSample, "the sum of a delta, or the sum with it, is not a number"
+	}
+	if err := coarsen(sum); err != nil {
+		return receivers.InvalidSample, fmt.Sprintf("add up histograms: %s", err)
+	}
+	sum.CounterResetHint = histogram.UnknownCounterReset
+	s.fh = sum
+	return "", ""
 }
 
 // summing adds up the deltas that the translation appends.
@@ -100,15 +151,11 @@ type summing struct {
 	sums *sums
 }
 
-// Append implements [translation.Sink].
+// Append implements [translation.Sink]. fh is nil: counts of OTLP are integers.
 func (a *summing) Append(ref storage.SeriesRef, ls labels.Labels, st, t int64, v float64, h *histogram.Histogram, fh *histogram.FloatHistogram, o storage.AOptions) (storage.SeriesRef, error) {
-	native := h != nil || fh != nil
 	none := v // a stale marker if the point has no value
-	switch {
-	case h != nil:
+	if h != nil {
 		none = h.Sum
-	case fh != nil:
-		none = fh.Sum
 	}
 	if ls.Get(model.MetricNameLabel) == "target_info" || value.IsStaleNaN(none) {
 		return a.appender.Append(ref, ls, st, t, v, h, fh, o)
@@ -119,52 +166,37 @@ func (a *summing) Append(ref storage.SeriesRef, ls labels.Labels, st, t int64, v
 	if a.b.Refuses() { // such a series needs no sum; Append counts the sample with its reason
 		return a.appender.Append(ref, ls, st, t, v, h, fh, o)
 	}
-	if !native && math.IsNaN(v) { // every later sum would be NaN
-		a.b.RefuseSamples(receivers.InvalidSample, 1, fmt.Sprintf("%.200s: a delta is not a number", ls))
-		return 0, nil
-	}
 	s, full := a.sums.find(ls)
-	switch {
-	case s == nil:
+	if s == nil {
 		a.b.RefuseSamples(full, 1, fmt.Sprintf("%.200s: no more streams of deltas are kept", ls))
 		return 0, nil
-	case t <= s.t:
-		// Usually the sender repeats a delta because the answer was lost: do not add it twice.
-		a.b.RefuseSamples(receivers.OldDelta, 1, fmt.Sprintf("%.200s: a delta up to that time was counted before", ls))
-		return 0, nil
-	case s.t != math.MinInt64 && st != 0 && st < s.st:
-		a.b.RefuseSamples(receivers.OldDelta, 1, fmt.Sprintf("%.200s: a delta began before its series did: do two programs send it?", ls))
-		return 0, nil
-	case s.t == math.MinInt64:
-		s.st = st
 	}
-	s.t = t
+	if reason, why := s.add(st, t, v, h); reason != "" {
+		a.b.RefuseSamples(reason, 1, fmt.Sprintf("%.200s (%s): %s", ls, reason, why))
+		return 0, nil
+	}
+	before := a.b.RefusedSamples()
+	if err := a.appendSum(ref, s, h != nil, o); err != nil {
+		return 0, err
+	}
+	if a.b.RefusedSamples() == before { // the log took the sum
+		a.sums.keep(s)
+	}
+	return 0, nil
+}
+
+// appendSum appends the sum of a stream.
+func (a *summing) appendSum(ref storage.SeriesRef, s *stream, native bool, o storage.AOptions) (err error) {
 	if !native {
-		s.v += v
-		return a.appender.Append(ref, s.labels, s.st, t, s.v, nil, nil, o)
+		_, err = a.appender.Append(ref, s.labels, s.st, s.t, s.v, nil, nil, o)
+		return err
 	}
-	delta := fh
-	if h != nil {
-		delta = h.ToFloat(nil)
+	if whole := integers(s.fh); whole != nil {
+		_, err = a.appender.Append(ref, s.labels, s.st, s.t, 0, whole, nil, o)
+		return err
 	}
-	sum := delta.Copy()
-	if s.fh != nil {
-		var err error
-		if sum, _, _, err = s.fh.Copy().Add(delta); err != nil {
-			a.b.RefuseSamples(receivers.InvalidSample, 1, fmt.Sprintf("%.200s: add up histograms: %s", ls, err))
-			return 0, nil
-		}
-	}
-	if err := coarsen(sum); err != nil {
-		a.b.RefuseSamples(receivers.InvalidSample, 1, fmt.Sprintf("%.200s: add up histograms: %s", ls, err))
-		return 0, nil
-	}
-	sum.CounterResetHint = histogram.UnknownCounterReset
-	s.fh = sum
-	if whole := integers(sum); whole != nil {
-		return a.appender.Append(ref, s.labels, s.st, t, 0, whole, nil, o)
-	}
-	return a.appender.Append(ref, s.labels, s.st, t, 0, nil, sum.Copy(), o)
+	_, err = a.appender.Append(ref, s.labels, s.st, s.t, 0, nil, s.fh.Copy(), o)
+	return err
 }
 
 // maxBuckets bounds the buckets of a sum. SDKs keep 160; unrelated histograms under one name could add up to any
