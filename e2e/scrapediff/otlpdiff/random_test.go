@@ -101,6 +101,9 @@ func buckets(r *rand.Rand) []uint64 {
 		if r.IntN(3) == 0 {
 			counts[i] = r.Uint64N(9)
 		}
+		if r.IntN(200) == 0 {
+			counts[i] = math.MaxUint64 - r.Uint64N(2)
+		}
 	}
 	if len(counts) > 0 && r.IntN(2) == 0 {
 		clear(counts[r.IntN(len(counts)):])
@@ -202,6 +205,9 @@ func explicit(r *rand.Rand, p pmetric.HistogramDataPoint) {
 	for i := range r.IntN(12) {
 		p.ExplicitBounds().Append(float64(i) * 1.5)
 	}
+	if n := p.ExplicitBounds().Len(); n > 0 && r.IntN(10) == 0 {
+		p.ExplicitBounds().SetAt(r.IntN(n), number(r))
+	}
 }
 
 func exponential(r *rand.Rand, p pmetric.ExponentialHistogramDataPoint) {
@@ -215,14 +221,19 @@ func exponential(r *rand.Rand, p pmetric.ExponentialHistogramDataPoint) {
 	}
 	p.SetCount(r.Uint64N(100))
 	p.SetZeroCount(r.Uint64N(5))
+	if r.IntN(3) == 0 {
+		p.SetZeroThreshold(number(r))
+		p.SetMin(number(r))
+		p.SetMax(number(r))
+	}
 	p.SetScale(int32(r.IntN(26)) - 4)
 	if r.IntN(100) == 0 {
-		p.SetScale(pick(r, []int32{-5, 100, math.MaxInt32}))
+		p.SetScale(pick(r, []int32{math.MinInt32, -5, 39, 40, 41, 100, math.MaxInt32}))
 	}
 	for _, side := range []pmetric.ExponentialHistogramDataPointBuckets{p.Positive(), p.Negative()} {
 		side.SetOffset(int32(r.IntN(200)) - 100)
 		if r.IntN(50) == 0 {
-			side.SetOffset(pick(r, []int32{math.MaxInt32 - 5, math.MinInt32}))
+			side.SetOffset(pick(r, []int32{math.MaxInt32, math.MaxInt32 - 1, math.MaxInt32 - 5, math.MinInt32, math.MinInt32 + 5, -1, 1 << 30}))
 		}
 		side.BucketCounts().FromRaw(buckets(r))
 	}
