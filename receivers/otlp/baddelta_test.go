@@ -69,6 +69,8 @@ func TestBadDeltaHistogram(t *testing.T) {
 	for name, spoil := range map[string]func(point){
 		"a count that is not that of the buckets": func(p point) { p.SetCount(7) },
 		"a negative count":                        func(p point) { p.Positive().BucketCounts().FromRaw([]uint64{1 << 63}); p.SetCount(1 << 63) },
+		"buckets beyond all numbers":              func(p point) { p.Positive().SetOffset(math.MaxInt32 - 1) },
+		"buckets below all numbers":               func(p point) { p.Positive().SetOffset(math.MinInt32) },
 		"a sum that is not a number":              func(p point) { p.SetSum(math.NaN()) },
 	} {
 		t.Run(name, func(t *testing.T) {

@@ -122,6 +122,9 @@ func (s *stream) addNative(st int64, h *histogram.Histogram) (refused receivers.
 	if err := h.Validate(); err != nil { // the sum would be invalid for ever
 		return receivers.InvalidSample, err.Error()
 	}
+	if !addable(h.PositiveSpans) || !addable(h.NegativeSpans) {
+		return receivers.InvalidSample, "a delta has buckets for values that no number has"
+	}
 	sum := h.ToFloat(nil)
 	if s.fh != nil {
 		whole, _, otherBounds, err := s.fh.Copy().Add(sum)
@@ -197,6 +200,24 @@ func (a *summing) appendSum(ref storage.SeriesRef, s *stream, native bool, o sto
 	}
 	_, err = a.appender.Append(ref, s.labels, s.st, s.t, 0, nil, s.fh.Copy(), o)
 	return err
+}
+
+// maxIndex bounds the indexes of buckets: at the finest resolution, of 256 buckets for each power of two, the numbers
+// have indexes between -275,000 and 263,000.
+const maxIndex = 1 << 19
+
+// addable reports whether all buckets have an index that a number may have. With others Prometheus' addition overflows,
+// and panics.
+func addable(spans []histogram.Span) bool {
+	end := int64(0)
+	for _, s := range spans {
+		start := end + int64(s.Offset)
+		end = start + int64(s.Length)
+		if start < -maxIndex || end > maxIndex {
+			return false
+		}
+	}
+	return true
 }
 
 // maxBuckets bounds the buckets of a sum. SDKs keep 160; unrelated histograms under one name could add up to any
