@@ -1,6 +1,7 @@
 package remotewrite
 
 import (
+	"errors"
 	"fmt"
 	"net/http"
 
@@ -40,6 +41,15 @@ func fields(message []byte, f func(number protowire.Number, value []byte) error)
 		}
 	}
 	return nil
+}
+
+// errKind is the error for a field with a number in place of bytes.
+var errKind = errors.New("read the message: a series, metadata or a symbol is a number")
+
+// another is the refusal of a message of the other version. Its fields are unknown to this one, so all of it would be
+// skipped and answered as stored. Senders of 2.0 know the status: they send 1.0 next.
+func another(as string) error {
+	return receivers.Refuse(receivers.Unsupported, http.StatusUnsupportedMediaType, "the message is not a %s, as Content-Type says", as)
 }
 
 // room reserves the memory for the object of one series, once for the largest.

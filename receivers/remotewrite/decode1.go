@@ -25,6 +25,12 @@ func (h *handler) decode1(r *receivers.Request, body []byte, b *receivers.Batch)
 	lb := labels.NewScratchBuilder(16)
 	memory := room{r: r}
 	err = fields(body, func(number protowire.Number, value []byte) error {
+		switch {
+		case number == symbols2 || number == series2:
+			return another(message1)
+		case value == nil && (number == series1 || number == metadata1):
+			return errKind
+		}
 		switch number {
 		case series1:
 			if err := memory.of(value); err != nil {

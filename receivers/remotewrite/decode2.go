@@ -46,7 +46,12 @@ func decode2(r *receivers.Request, body []byte, b *receivers.Batch) error {
 func symbolsOf(r *receivers.Request, body []byte) ([]string, error) {
 	count, bytes := 0, 0
 	err := fields(body, func(number protowire.Number, value []byte) error {
-		if number == symbols2 {
+		switch {
+		case number == series1 || number == metadata1:
+			return another(message2)
+		case value == nil && (number == symbols2 || number == series2):
+			return errKind
+		case number == symbols2:
 			count, bytes = count+1, bytes+len(value)
 		}
 		return nil
