@@ -84,9 +84,16 @@ func (h *handler) append1(s *prompb.TimeSeries, lb *labels.ScratchBuilder, b *re
 	return nil
 }
 
+// metadataBytes is the memory of one entry of the metadata, beside its texts, in a list that grows. Two bytes of a
+// message can be an entry.
+const metadataBytes = 256
+
 // metadataOf decodes one entry of the metadata.
 func metadataOf(r *receivers.Request, value []byte) (m prompb.MetricMetadata, err error) {
 	if err := (&room{r: r}).of(value); err != nil {
+		return m, err
+	}
+	if err := r.Take(metadataBytes); err != nil {
 		return m, err
 	}
 	if err := m.Unmarshal(value); err != nil {

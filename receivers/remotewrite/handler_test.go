@@ -205,6 +205,7 @@ func TestHostileMessages(t *testing.T) {
 		{"reference to nothing", content2, marshal(t, &writev2.Request{Symbols: []string{"", "x"}, Timeseries: []writev2.TimeSeries{{LabelsRefs: []uint32{1, 9}}}}), receivers.Malformed},
 		{"odd references", content2, marshal(t, &writev2.Request{Symbols: []string{"", "x"}, Timeseries: []writev2.TimeSeries{{LabelsRefs: []uint32{1}}}}), receivers.Malformed},
 		{"one help named by 40,000 series", content2, marshal(t, helped), receivers.TooComplex},
+		{"metadata of nothing", "", bytes.Repeat([]byte{3<<3 | 2, 0}, 4<<20), receivers.TooComplex},
 		{"symbols of nothing", content2, bytes.Repeat([]byte{4<<3 | 2, 0}, 4<<20), ""},
 		{"another message", "application/x-protobuf;proto=io.prometheus.write.v3.Request", nil, receivers.Unsupported},
 		{"json", "application/json", []byte("{}"), receivers.Unsupported},
