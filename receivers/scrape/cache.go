@@ -22,6 +22,7 @@ const familyScrapes = 10
 // cache is the state that a loop keeps of a target between scrapes: the series by the digests of
 // their texts, and the metric families. It belongs to one goroutine at a time.
 type cache struct {
+	used   bool   // a loop has scraped with it
 	scrape uint32 // number of the current scrape
 	// series are in the order of the last successful scrape. Targets show their series in the same order each time, which saves
 	// most look-ups and most parsing of labels.

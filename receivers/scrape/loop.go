@@ -59,23 +59,32 @@ type loop struct {
 }
 
 // run scrapes until the loop is ended. If the target has gone while the job and the agent go on, it marks
-// the series as stale two intervals later. It starts when before is closed, or at once if before is nil.
+// the series as stale two intervals later, also those of a loop whose cache it has. It starts when before is
+// closed, or at once if before is nil.
 func (l *loop) run(job context.Context, before <-chan struct{}) {
 	if before != nil {
 		<-before
 	}
 	ticker := time.NewTicker(l.target.interval)
 	defer ticker.Stop()
-	last := l.scrapes(ticker, before == nil)
-	if job.Err() == nil && !last.IsZero() && !l.handed.Load() {
+	if l.scrapes(ticker, before == nil) && job.Err() == nil && !l.handed.Load() {
 		l.gone(job, ticker)
 	}
 }
 
-// scrapes scrapes at the target's point of each interval. At the agent's start it scrapes a fresh target
-// once before that. It returns the start of the last scrape, the zero time if there was none.
-func (l *loop) scrapes(ticker *time.Ticker, fresh bool) (last time.Time) {
+// scrapes scrapes until the loop is ended. It reports whether there was a scrape with its cache, of this
+// loop or of one that it continues.
+func (l *loop) scrapes(ticker *time.Ticker, fresh bool) bool {
 	defer close(l.ended)
+	if !l.rounds(ticker, fresh).IsZero() {
+		l.cache.used = true
+	}
+	return l.cache.used
+}
+
+// rounds scrapes at the target's point of each interval. At the agent's start it scrapes a fresh target
+// once before that. It returns the start of the last scrape, the zero time if there was none.
+func (l *loop) rounds(ticker *time.Ticker, fresh bool) (last time.Time) {
 	interval := l.target.interval
 	if fresh {
 		last = l.first()

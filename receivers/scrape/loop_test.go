@@ -118,11 +118,15 @@ func TestScrapesAreSpread(t *testing.T) {
 	}
 }
 
-// TestTargetGoes: the series of a target that goes end two intervals later; those of one that comes
-// back by then do not, and neither do those of a job that is removed, or of an agent that stops.
+// TestTargetGoes: the series of a target that goes end two intervals later, also if a reload came after
+// its last scrape; those of one that comes back by then do not, and neither do those of a job that is
+// removed, or of an agent that stops.
 func TestTargetGoes(t *testing.T) {
 	const up = `{__name__="up", instance="i", job="j"}`
-	for name, want := range map[string]bool{"for good": true, "and comes back": false, "with the job": false, "with the agent": false} {
+	for name, want := range map[string]bool{
+		"for good": true, "and comes back": false, "with the job": false, "with the agent": false,
+		"after a reload": true, "after two reloads": true,
+	} {
 		t.Run(name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
 				m := newMemory()
@@ -135,6 +139,14 @@ func TestTargetGoes(t *testing.T) {
 					p.stop()
 				case "with the agent":
 					stop()
+				case "after a reload", "after two reloads": // and before the next scrape
+					for i := range strings.Count(name, "two") + 1 {
+						if err := p.reload(configOf(t, fmt.Sprintf("{job_name: j, scrape_interval: 1m, scrape_timeout: 10s, sample_limit: %d}", i+99)), group("a:1")); err != nil {
+							t.Fatal(err)
+						}
+					}
+					synctest.Wait()
+					p.sync(nil)
 				default:
 					p.sync(nil)
 				}
