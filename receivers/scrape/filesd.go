@@ -3,6 +3,7 @@ package scrape
 import (
 	"bytes"
 	"context"
+	"errors"
 	"fmt"
 	"io"
 	"io/fs"
@@ -10,6 +11,7 @@ import (
 	"os"
 	"path/filepath"
 	"strings"
+	"syscall"
 	"time"
 
 	"github.com/prometheus/client_golang/prometheus"
@@ -32,6 +34,8 @@ type reader struct {
 	files    map[string]*listFile // files present at the last look
 	// whole is when all files were last read.
 	whole time.Time
+	// unlisted is why the last look could not find out which files there are; "" if it could.
+	unlisted string
 }
 
 // listFile is the state of a file.
@@ -40,6 +44,7 @@ type listFile struct {
 	changed time.Time
 	groups  int
 	failed  string // last read error; "" if the last read succeeded
+	blank   bool   // it had groups, and was empty at the last look
 }
 
 // run checks the files until ctx ends.
@@ -68,16 +73,23 @@ func (r *reader) look(now time.Time) (found []*targetgroup.Group) {
 		r.whole = now
 	}
 	there := map[string]bool{}
+	var errs []error
 	for _, pattern := range r.patterns {
-		names, err := filepath.Glob(pattern)
+		names, err := match(pattern)
 		if err != nil {
-			continue // the configuration has been checked
+			r.failed.Inc()
+			errs = append(errs, err)
+			for name := range r.files {
+				there[name] = there[name] || matches(pattern, name)
+			}
+			continue
 		}
 		for _, name := range names {
 			there[name] = true
 			found = append(found, r.file(name, all)...)
 		}
 	}
+	r.tell(errors.Join(errs...))
 	for name, f := range r.files {
 		if !there[name] {
 			found = append(found, groups(nil, name, "", "", f.groups)...)
@@ -87,8 +99,60 @@ func (r *reader) look(now time.Time) (found []*targetgroup.Group) {
 	return found
 }
 
+// tell logs why files cannot be listed, nil if they can, when that begins or changes.
+func (r *reader) tell(err error) {
+	before := r.unlisted
+	if r.unlisted = ""; err != nil {
+		r.unlisted = err.Error()
+	}
+	if r.unlisted != "" && r.unlisted != before {
+		r.logger.Error("Files with targets cannot be listed; their targets stay as they were", "err", err)
+	}
+}
+
+// match returns the files that a pattern matches. Unlike [filepath.Glob] it returns an error if nobody can tell, as when
+// the directory cannot be opened because there are no file descriptors left.
+func match(pattern string) (names []string, err error) {
+	const special = `*?[\`
+	dir, last := filepath.Split(pattern)
+	switch {
+	case strings.ContainsAny(dir, special):
+		return filepath.Glob(pattern) // the configuration has been checked
+	case !strings.ContainsAny(last, special):
+		_, err := os.Lstat(pattern)
+		if err != nil {
+			return nil, unlessMissing(err)
+		}
+		return []string{pattern}, nil
+	}
+	entries, err := os.ReadDir(filepath.Clean(dir))
+	if err != nil {
+		return nil, unlessMissing(err)
+	}
+	for _, e := range entries {
+		if name := filepath.Join(dir, e.Name()); matches(pattern, name) {
+			names = append(names, name)
+		}
+	}
+	return names, nil
+}
+
+// matches reports whether a file that [match] found may be of that pattern.
+func matches(pattern, name string) bool {
+	ok, err := filepath.Match(filepath.Clean(pattern), name)
+	return name == pattern || ok && err == nil
+}
+
+// unlessMissing returns nil for an error that says that there is no such file, else err.
+func unlessMissing(err error) error {
+	if errors.Is(err, fs.ErrNotExist) || errors.Is(err, syscall.ENOTDIR) {
+		return nil
+	}
+	return err
+}
+
 // file returns the groups of a file if it has changed or always is set. A file that cannot be read
-// keeps its previous groups.
+// keeps its previous groups, and so does one that has been empty since less than two looks.
 func (r *reader) file(name string, always bool) []*targetgroup.Group {
 	f := r.files[name]
 	info, err := os.Stat(name)
@@ -99,6 +163,11 @@ func (r *reader) file(name string, always bool) []*targetgroup.Group {
 		f = &listFile{}
 		r.files[name] = f
 	}
+	if err == nil && info.Size() == 0 && f.groups > 0 && !f.blank {
+		f.blank, f.size = true, -1 // perhaps a program is writing it: look once more
+		return nil
+	}
+	f.blank = false
 	var list []listed
 	if err == nil {
 		f.size, f.changed = info.Size(), info.ModTime()
