@@ -4,6 +4,8 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io/fs"
+	"os"
 	"path/filepath"
 	"reflect"
 	"regexp"
@@ -66,7 +68,7 @@ func (c *Config) scrapeEntries(d *document, x *expander) []scrapeEntry {
 			path = filepath.Join(c.Dir, path)
 		}
 		files, err := filepath.Glob(path)
-		if err != nil {
+		if err = errors.Join(err, listable(path)); err != nil {
 			d.errorAt(at, err.Error(), "")
 			continue
 		}
@@ -78,6 +80,20 @@ func (c *Config) scrapeEntries(d *document, x *expander) []scrapeEntry {
 		}
 	}
 	return entries
+}
+
+// listable returns why nobody can tell which files match a pattern, nil if one can. [filepath.Glob] finds none then, and a
+// reload would remove their jobs.
+func listable(pattern string) (err error) {
+	if strings.ContainsAny(pattern, `*?[`) {
+		_, err = os.ReadDir(filepath.Dir(pattern))
+	} else {
+		_, err = os.Lstat(pattern)
+	}
+	if errors.Is(err, fs.ErrNotExist) {
+		return nil
+	}
+	return err
 }
 
 // filePattern is Prometheus' own pattern for such paths.
