@@ -8,6 +8,7 @@ import (
 	"io"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"sync"
 
@@ -95,14 +96,21 @@ func (k *file) wrong() string {
 	return fmt.Sprintf("%v; the %d targets that it had before stay", k.err, n)
 }
 
-// expand returns the files that pattern matches. It drops the state of files that no longer match.
+// expand returns the files that pattern matches; with an error, perhaps those that it matched before. It drops the state
+// of files that no longer match.
 func (f *Files) expand(pattern string) ([]string, error) {
 	if !strings.ContainsAny(pattern, `*?[`) {
 		return []string{pattern}, nil
 	}
-	paths, err := filepath.Glob(pattern)
+	paths, err := match(pattern)
 	if err != nil {
-		return nil, err
+		for p := range f.known {
+			if ok, _ := filepath.Match(filepath.Clean(pattern), p); ok {
+				paths = append(paths, p)
+			}
+		}
+		slices.Sort(paths)
+		return paths, fmt.Errorf("list the files: %w", err)
 	}
 	if len(paths) > maxFiles {
 		return paths[:maxFiles], fmt.Errorf("names %d files; only the first %d are read", len(paths), maxFiles)
@@ -112,13 +120,37 @@ func (f *Files) expand(pattern string) ([]string, error) {
 		named[p] = true
 	}
 	for p := range f.known {
-		if ok, _ := filepath.Match(pattern, p); ok && !named[p] {
+		if ok, _ := filepath.Match(filepath.Clean(pattern), p); ok && !named[p] {
 			delete(f.known, p)
 			f.changes++
 		}
 	}
 	if len(paths) == 0 {
 		return nil, errors.New("no file matches the pattern")
+	}
+	return paths, nil
+}
+
+// match returns the files that a pattern matches, in order. Unlike [filepath.Glob] it returns an error if nobody can tell,
+// as when the directory cannot be opened because there are no file descriptors left.
+func match(pattern string) (paths []string, err error) {
+	dir := filepath.Dir(pattern)
+	if strings.ContainsAny(dir, `*?[\`) {
+		return filepath.Glob(pattern)
+	}
+	entries, err := os.ReadDir(dir)
+	if err != nil && !errors.Is(err, os.ErrNotExist) {
+		return nil, err
+	}
+	for _, e := range entries {
+		path := filepath.Join(dir, e.Name())
+		ok, err := filepath.Match(filepath.Clean(pattern), path)
+		if err != nil {
+			return nil, err
+		}
+		if ok {
+			paths = append(paths, path)
+		}
 	}
 	return paths, nil
 }
