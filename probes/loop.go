@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"log/slog"
 	"math"
+	"slices"
 	"sync"
 	"time"
 
@@ -53,6 +54,7 @@ type loop struct {
 	once    bool // a single round for people: out is not the log, and Committed is not called
 
 	up, took *tracked // the series in every round
+	reported bool     // a round of this loop, or of one that it replaces, had them
 
 	// ended holds the series whose stale markers are not in the log yet, because commits failed.
 	ended []tracked
@@ -247,6 +249,25 @@ func (l *loop) stop() {
 // closeProbe closes the probe, if it is a Closer.
 func (l *loop) closeProbe() { closeProbe(l.log, l.guard, l.spec.Name, l.spec.Probe) }
 
+// adopt takes over the series of a stopped loop that this one replaces. That one may not have had a round since it took
+// over series itself.
+func (l *loop) adopt(old *loop) {
+	l.tracker.adopt(old.tracker)
+	l.ended = old.ended
+	switch {
+	case !old.reported:
+	case labels.Equal(old.up.labels, l.up.labels):
+		l.reported = true
+	default:
+		l.ended = append(l.ended, *old.up, *old.took)
+	}
+	l.ended = slices.DeleteFunc(l.ended, func(tr tracked) bool {
+		back := labels.Equal(tr.labels, l.up.labels) || labels.Equal(tr.labels, l.took.labels)
+		l.reported = l.reported || back
+		return back
+	})
+}
+
 // end marks every series of a stopped loop as stale, because they get no more samples.
 func (l *loop) end() {
 	var app storage.AppenderV2
@@ -274,8 +295,8 @@ func (l *loop) markAll(app storage.AppenderV2) error {
 	for i := range l.ended { // they wait since the log refused a round
 		mark(&l.ended[i])
 	}
-	if l.round > 0 {
-		l.tracker.gone(l.round+1, mark)
+	l.tracker.gone(l.round+1, mark)
+	if l.reported {
 		mark(l.up)
 		mark(l.took)
 	}

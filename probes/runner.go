@@ -7,7 +7,6 @@ import (
 	"sync"
 	"sync/atomic"
 
-	"github.com/prometheus/prometheus/model/labels"
 	"github.com/prometheus/prometheus/storage"
 
 	"hwsagent/inputs/panics"
@@ -79,11 +78,7 @@ func (r *Runner) Apply(specs []Spec) {
 		next[s.Name] = newLoop(s, r.out, r.log.With("probe", s.Name), &r.rounds)
 		if old != nil {
 			old.stop()
-			next[s.Name].tracker.adopt(old.tracker)
-			next[s.Name].ended = old.ended
-			if old.round > 0 && !labels.Equal(old.up.labels, next[s.Name].up.labels) {
-				next[s.Name].ended = append(next[s.Name].ended, *old.up, *old.took)
-			}
+			next[s.Name].adopt(old)
 		}
 		if r.mu.ctx != nil {
 			r.start(next[s.Name])

@@ -43,7 +43,7 @@ func (l *loop) store(ctx context.Context, start time.Time, res result) (done sto
 func (l *loop) commit(app storage.AppenderV2, t int64, res result) stored {
 	defer l.tracker.endRound()
 	l.round++
-	l.stamped = t
+	l.stamped, l.reported = t, true
 	appended, refused, firstErr := l.appendRound(app, t, res.round)
 	fate := roundFate(res, appended, firstErr)
 	l.tracker.gone(l.round, func(tr *tracked) { l.ended = append(l.ended, *tr) })
