@@ -178,8 +178,10 @@ func (a *Agent) build(cfg *config.Config) error {
 // put applies a configuration: it first constructs everything that can fail, and only then swaps it in. Only a change
 // (see [changes]) calls it, or New, before anything runs.
 func (a *Agent) put(cfg *config.Config) error {
+	shown := a.lists.shown
 	a.follow(cfg)
 	if err := a.swap(cfg); err != nil {
+		a.unfollow(shown)
 		return err
 	}
 	now := time.Now()

@@ -37,6 +37,13 @@ func (a *Agent) follow(cfg *config.Config) {
 	a.metrics.listProblems.Set(float64(len(problems)))
 }
 
+// unfollow undoes follow for a configuration that is not put in force: shown are the problems of the one that is. Its lists
+// are to be applied at their next change, also if follow has seen it.
+func (a *Agent) unfollow(shown []devices.Problem) {
+	a.lists.change, a.lists.shown = 0, shown
+	a.metrics.listProblems.Set(float64(len(shown)))
+}
+
 // watchLists applies changed target lists until ctx ends.
 func (a *Agent) watchLists(ctx context.Context) {
 	ticks, stop := a.beat.Every(listsEvery)

@@ -1,10 +1,14 @@
 package agent
 
 import (
+	"fmt"
+	"net"
 	"os"
 	"path/filepath"
 	"strings"
 	"testing"
+
+	"github.com/prometheus/client_golang/prometheus/testutil"
 )
 
 // names are the probes of the running agent that belong to the list.
@@ -72,4 +76,47 @@ func TestListInAFile(t *testing.T) {
 	// The loop itself sees a change.
 	write(`[{"targets": ["127.0.0.1:6"], "labels": {"site": "a"}}]`)
 	until(t, "the changed list", func() bool { return r.listed() == "127.0.0.1:6" })
+}
+
+// TestListAndFailedReload: a reload that fails takes no notice of lists: one that has changed just before is applied all
+// the same, and problems of lists that only the refused configuration names are forgotten.
+func TestListAndFailedReload(t *testing.T) {
+	dir := t.TempDir()
+	list := func(text string) {
+		t.Helper()
+		if err := os.WriteFile(filepath.Join(dir, "devices.json"), []byte(text), 0o600); err != nil {
+			t.Fatal(err)
+		}
+	}
+	list(`[{"targets": ["127.0.0.1:1"]}]`)
+	r := &running{t: t, file: filepath.Join(dir, "agent.yaml"), done: make(chan error, 1)}
+	entry := func(files string) string {
+		return "  - {name: list, type: snmp, file_sd_configs: [{files: [" + files + "]}], auth: {community: public}, modules: [system], retries: 0, packet_timeout: 10ms, interval: 1h}\n"
+	}
+	r.extra = entry("devices.json")
+	r.configure()
+	startAgentWith(t, r, t.TempDir(), "127.0.0.1:0")
+	busy, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer busy.Close()
+	list(`[{"targets": ["127.0.0.1:2"]}]`)
+	r.extra = entry("devices.json, 'none*.json'") + fmt.Sprintf("\nreceivers: {import: {listen: %q}}\n", busy.Addr())
+	r.configure()
+	if err := r.Reload(); err == nil {
+		t.Fatal("the port is in use")
+	}
+	if err := r.changes.do("a test", r.putLists); err != nil { // as the loop does when a file has changed
+		t.Fatal(err)
+	}
+	if got := r.listed(); got != "127.0.0.1:2" || len(r.lists.shown) != 0 || testutil.ToFloat64(r.metrics.listProblems) != 0 {
+		t.Errorf("probes %q, problems %v; want that of the changed list", got, r.lists.shown)
+	}
+	if err := r.Reload(); err == nil {
+		t.Fatal("the port is in use")
+	}
+	if len(r.lists.shown) != 0 || testutil.ToFloat64(r.metrics.listProblems) != 0 {
+		t.Errorf("the configuration in force has the problems %v", r.lists.shown)
+	}
 }
