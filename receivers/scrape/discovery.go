@@ -3,7 +3,6 @@ package scrape
 import (
 	"context"
 	"log/slog"
-	"maps"
 	"reflect"
 	"slices"
 	"strings"
@@ -33,6 +32,7 @@ type discovery struct {
 	mu      sync.Mutex
 	jobs    []string // names
 	lists   []*list
+	former  map[kindOf]former
 	running context.Context // until end
 	end     context.CancelFunc
 	all     *sync.WaitGroup // everything that runs for jobs
@@ -45,6 +45,7 @@ type list struct {
 	problem  string // why it cannot be queried; "" if it can
 	end      context.CancelFunc
 	ended    bool
+	answered bool                          // at least once
 	groups   map[string]*targetgroup.Group // groups with targets, by source
 }
 
@@ -92,13 +93,14 @@ func signal(c chan struct{}) {
 	}
 }
 
-// apply sets the sources to query to those of jobs. Sources queried before continue.
+// apply sets the sources to query to those of jobs. Sources queried before continue, and the targets of those that new
+// ones replace stay until these have answered.
 func (d *discovery) apply(jobs *Jobs) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
-	before := d.lists
+	before, had := d.lists, map[*list][]string{}
 	for _, l := range before {
-		l.jobs = nil
+		had[l], l.jobs = l.jobs, nil
 	}
 	gone := d.jobs
 	d.lists, d.jobs = nil, jobs.Names()
@@ -107,6 +109,7 @@ func (d *discovery) apply(jobs *Jobs) {
 			d.ask(s.JobName, place, before)
 		}
 	}
+	d.former = d.formers(had)
 	for _, l := range before {
 		if len(l.jobs) == 0 {
 			l.ended = true
@@ -164,27 +167,29 @@ func (d *discovery) start(l *list, job string) {
 	ctx, l.end = context.WithCancel(d.running)
 	found := func(groups []*targetgroup.Group) { d.take(l, groups) }
 	told := func(problem string) { d.fails(l, problem) }
+	answered := func() { d.answers(l) }
 	logger := d.logger.With("job", job)
 	guard := d.guards.of(job)
 	switch c := l.settings.(type) {
 	case []*listed:
+		l.answered = true
 		d.put(l, staticGroups(c))
 	case *fileSettings:
 		r := &reader{
 			patterns: c.Files, interval: time.Duration(c.RefreshInterval), failed: d.metrics.fileFailed, logger: logger,
-			guard: guard, files: map[string]*listFile{},
+			guard: guard, files: map[string]*listFile{}, answered: answered,
 		}
 		d.all.Go(func() { _ = guard.Run(func() { r.run(ctx, found) }) }) // which counts and logs a panic
 	case *httpSettings:
 		f := &finder{config: c, failed: d.metrics.httpFailed, guard: guard, pages: &d.pages}
-		r := &refresher{kind: "http", job: job, interval: time.Duration(c.RefreshInterval), refresh: f.refresh, metrics: d.metrics, logger: logger, problem: told}
+		r := &refresher{kind: "http", job: job, interval: time.Duration(c.RefreshInterval), refresh: f.refresh, metrics: d.metrics, logger: logger, problem: told, answered: answered}
 		d.all.Go(func() { _ = guard.Run(func() { r.run(ctx, found) }) }) // which counts and logs a panic
 	case *dnsSettings:
 		n := &lookups{config: c, metrics: d.metrics, guard: guard}
-		r := &refresher{kind: "dns", job: job, interval: time.Duration(c.RefreshInterval), refresh: n.refresh, metrics: d.metrics, logger: logger, problem: told}
+		r := &refresher{kind: "dns", job: job, interval: time.Duration(c.RefreshInterval), refresh: n.refresh, metrics: d.metrics, logger: logger, problem: told, answered: answered}
 		d.all.Go(func() { _ = guard.Run(func() { r.run(ctx, found) }) }) // which counts and logs a panic
 	case *kubernetes.Config:
-		k := newCluster(c, d.metrics, guard, logger, found, told, func() {})
+		k := newCluster(c, d.metrics, guard, logger, found, told, answered)
 		d.all.Go(func() { _ = guard.Run(func() { k.Run(ctx) }) }) // which counts and logs a panic
 	}
 }
@@ -241,11 +246,12 @@ func (d *discovery) found() map[string][]*targetgroup.Group {
 		all[name] = nil
 	}
 	for _, l := range d.lists {
-		for _, source := range slices.Sorted(maps.Keys(l.groups)) {
-			for _, job := range l.jobs {
-				all[job] = append(all[job], l.groups[source])
-			}
+		for _, job := range l.jobs {
+			all[job] = append(all[job], l.sorted()...)
 		}
+	}
+	for _, name := range d.jobs {
+		all[name] = append(all[name], d.kept(name)...)
 	}
 	for name, groups := range all {
 		n := 0

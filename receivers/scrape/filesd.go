@@ -36,6 +36,8 @@ type reader struct {
 	whole time.Time
 	// unlisted is why the last look could not find out which files there are; "" if it could.
 	unlisted string
+	// answered is called after each look at which all files could be read, now or before.
+	answered func()
 }
 
 // listFile is the state of a file.
@@ -53,9 +55,12 @@ func (r *reader) run(ctx context.Context, to func([]*targetgroup.Group)) {
 	defer tick.Stop()
 	for {
 		var found []*targetgroup.Group
-		_ = r.guard.Run(func() { found = r.look(time.Now()) }) // which counts and logs a panic
+		err := r.guard.Run(func() { found = r.look(time.Now()) }) // which counts and logs a panic
 		if len(found) > 0 {
 			to(found)
+		}
+		if err == nil && r.complete() {
+			r.answered()
 		}
 		select {
 		case <-tick.C:
@@ -97,6 +102,16 @@ func (r *reader) look(now time.Time) (found []*targetgroup.Group) {
 		}
 	}
 	return found
+}
+
+// complete reports whether all files are known and can be read.
+func (r *reader) complete() bool {
+	for _, f := range r.files {
+		if f.failed != "" {
+			return false
+		}
+	}
+	return r.unlisted == "" && !r.whole.IsZero()
 }
 
 // tell logs why files cannot be listed, nil if they can, when that begins or changes.

@@ -17,7 +17,9 @@ type refresher struct {
 	metrics *sdMetrics
 	logger  *slog.Logger
 	problem func(string) // receives why the source cannot be queried, or "" when it can again
-	failed  string       // the last error, "" if none
+	// answered is called after each query without an error.
+	answered func()
+	failed   string // the last error, "" if none
 }
 
 // run queries until ctx ends, the first time at once.
@@ -42,7 +44,9 @@ func (r *refresher) once(ctx context.Context, found func([]*targetgroup.Group)) 
 		found(groups)
 	}
 	now := ""
-	if err != nil {
+	if err == nil {
+		r.answered()
+	} else {
 		r.metrics.refreshFailed.WithLabelValues(r.kind, r.job).Inc()
 		now = err.Error()
 	}
