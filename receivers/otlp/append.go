@@ -6,6 +6,7 @@ import (
 	"github.com/prometheus/prometheus/storage"
 
 	"hwsagent/receivers"
+	"hwsagent/receivers/otlp/translation"
 )
 
 // appender adds the output of the translation to a batch. Once a limit is exceeded it keeps failing.
@@ -13,6 +14,16 @@ type appender struct {
 	b    *receivers.Batch
 	last labels.Labels // the current series of the batch
 	err  error
+
+	points uint64 // points with refused samples
+	told   uint64 // refused samples of the batch before the current point
+}
+
+// PointEnds implements [translation.PointEnder].
+func (a *appender) PointEnds() {
+	if n := a.b.RefusedSamples(); n > a.told {
+		a.points, a.told = a.points+1, n
+	}
 }
 
 func (a *appender) failure() error { return a.err }
@@ -21,6 +32,9 @@ func (a *appender) failure() error { return a.err }
 func (a *appender) Append(_ storage.SeriesRef, ls labels.Labels, st, t int64, v float64, h *histogram.Histogram, fh *histogram.FloatHistogram, o storage.AOptions) (storage.SeriesRef, error) {
 	if a.series(ls, o) == nil {
 		a.err = a.b.Append(st, t, v, h, fh, o.Exemplars...)
+	}
+	if o.MetricFamilyName == translation.TargetInfo { // of a resource, not of a point
+		a.told = a.b.RefusedSamples()
 	}
 	return 0, a.err
 }

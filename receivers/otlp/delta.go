@@ -13,6 +13,7 @@ import (
 	"github.com/prometheus/prometheus/storage"
 
 	"hwsagent/receivers"
+	"hwsagent/receivers/otlp/translation"
 )
 
 // deltaIdle is how long a stream of deltas may pause before its sum is dropped; the sum then restarts, which readers
@@ -160,7 +161,7 @@ func (a *summing) Append(ref storage.SeriesRef, ls labels.Labels, st, t int64, v
 	if h != nil {
 		none = h.Sum
 	}
-	if ls.Get(model.MetricNameLabel) == "target_info" || value.IsStaleNaN(none) {
+	if ls.Get(model.MetricNameLabel) == translation.TargetInfo || value.IsStaleNaN(none) {
 		return a.appender.Append(ref, ls, st, t, v, h, fh, o)
 	}
 	if err := a.series(ls, o); err != nil {

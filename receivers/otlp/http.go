@@ -65,16 +65,16 @@ func (v *Receiver) post(w http.ResponseWriter, r *receivers.Request) error {
 		return nil
 	}
 	answer := map[string]any{}
-	if refused > 0 {
+	if why != "" {
 		answer["partialSuccess"] = map[string]string{"rejectedDataPoints": strconv.FormatUint(refused, 10), "errorMessage": why}
 	}
 	_ = json.NewEncoder(w).Encode(answer) // as above
 	return nil
 }
 
-// response returns an ExportMetricsServiceResponse.
+// response returns an ExportMetricsServiceResponse. Without refused points, why is a warning.
 func response(refused uint64, why string) []byte {
-	if refused == 0 {
+	if why == "" {
 		return nil
 	}
 	var partial []byte

@@ -84,8 +84,8 @@ func (v *Receiver) decode(r *receivers.Request, body []byte, json bool) (md pmet
 	return md, checkAttributes(md, max(maxAttributes, r.Limits().Labels))
 }
 
-// store writes the metrics of a request to the log, in one commit. If single samples are refused, refused and why
-// describe them, and the rest is stored.
+// store writes the metrics of a request to the log, in one commit. If single samples are refused, why describes them and
+// refused counts their points, and the rest is stored.
 func (v *Receiver) store(r *receivers.Request, md pmetric.Metrics) (refused uint64, why string, err error) {
 	delta, bad := sort(md)
 	refused, why, err = v.try(r, md, delta, bad)
@@ -104,12 +104,12 @@ func (v *Receiver) try(r *receivers.Request, md, delta pmetric.Metrics, bad []fl
 	for _, f := range bad {
 		b.RefuseSamples(f.reason, f.points, f.why)
 	}
-	app := &appender{b: b}
+	app := &appender{b: b, points: b.RefusedSamples(), told: b.RefusedSamples()}
 	if err := translate(r.Context(), md, v.settings, app); err != nil {
 		return 0, "", err
 	}
 	if delta.MetricCount() == 0 {
-		return verdict(b)
+		return verdict(b, app)
 	}
 	// Add deltas up one request at a time; a sum counts only once it is in the log.
 	v.deltas.mu.Lock()
@@ -118,7 +118,7 @@ func (v *Receiver) try(r *receivers.Request, md, delta pmetric.Metrics, bad []fl
 	if err := translate(r.Context(), delta, v.settings, &summing{appender: app, sums: sums}); err != nil {
 		return 0, "", err
 	}
-	refused, why, err = verdict(b)
+	refused, why, err = verdict(b, app)
 	if err == nil {
 		sums.commit()
 	}
@@ -126,13 +126,13 @@ func (v *Receiver) try(r *receivers.Request, md, delta pmetric.Metrics, bad []fl
 }
 
 // verdict commits b.
-func verdict(b *receivers.Batch) (refused uint64, why string, err error) {
+func verdict(b *receivers.Batch, app *appender) (refused uint64, why string, err error) {
 	_, err = b.Commit()
 	if err == nil {
 		return 0, "", nil
 	}
 	if r := receivers.AsRefusal(err); r.Reason == receivers.InvalidSample {
-		return b.RefusedSamples(), r.Text, nil
+		return app.points, r.Text, nil
 	}
 	return 0, "", err
 }

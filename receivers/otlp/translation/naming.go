@@ -140,7 +140,7 @@ func (n *naming) info(attributes pcommon.Map) (labels.Labels, error) {
 		return labels.EmptyLabels(), err
 	}
 	n.identify()
-	n.builder.Set(model.MetricNameLabel, targetInfo)
+	n.builder.Set(model.MetricNameLabel, TargetInfo)
 	return n.builder.Labels(), nil
 }
 

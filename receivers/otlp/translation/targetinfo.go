@@ -10,8 +10,8 @@ import (
 	"go.opentelemetry.io/collector/pdata/pcommon"
 )
 
-// targetInfo is the metric with a resource's attributes.
-const targetInfo = "target_info"
+// TargetInfo is the metric with a resource's attributes.
+const TargetInfo = "target_info"
 
 // repeat is half of PromQL's lookback delta, so that target_info is found at each time between a resource's first and
 // last point.
@@ -58,7 +58,7 @@ func (t *translator) tell(ls labels.Labels, one told) error {
 	}
 	t.told[one] = struct{}{}
 	_, err := t.sink.Append(0, ls, 0, one.t, 1, nil, nil, storage.AOptions{
-		MetricFamilyName: targetInfo, Metadata: metadata.Metadata{Type: model.MetricTypeGauge, Help: "Target metadata"},
+		MetricFamilyName: TargetInfo, Metadata: metadata.Metadata{Type: model.MetricTypeGauge, Help: "Target metadata"},
 	})
 	return err
 }

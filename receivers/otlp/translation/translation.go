@@ -37,6 +37,12 @@ type Sink interface {
 	Append(ref storage.SeriesRef, ls labels.Labels, st, t int64, v float64, h *histogram.Histogram, fh *histogram.FloatHistogram, o storage.AOptions) (storage.SeriesRef, error)
 }
 
+// PointEnder is an optional interface of sinks that tell which samples belong to one point.
+type PointEnder interface {
+	// PointEnds is called after the samples of each point.
+	PointEnds()
+}
+
 // Translate appends the samples of md to sink, and target_info with each resource's samples. It stops at the first
 // metric without a form in Prometheus; then only a part of md was appended. All metrics must be cumulative.
 func Translate(ctx context.Context, md pmetric.Metrics, s Settings, sink Sink) error {
@@ -55,12 +61,14 @@ type translator struct {
 	steps    int
 	settings Settings
 	sink     Sink
+	points   PointEnder // of sink; nil if it is none
 	naming   naming
 	told     map[told]struct{} // target_info that was appended
 }
 
 func newTranslator(ctx context.Context, s Settings, sink Sink) *translator {
-	return &translator{ctx: ctx, settings: s, sink: sink, naming: newNaming(s), told: map[told]struct{}{}}
+	points, _ := sink.(PointEnder)
+	return &translator{ctx: ctx, settings: s, sink: sink, points: points, naming: newNaming(s), told: map[told]struct{}{}}
 }
 
 // resource translates the metrics of one resource.
@@ -142,6 +150,9 @@ func each[P any](t *translator, points func(func(int, P) bool), do func(P) error
 		}
 		if err != nil {
 			return err
+		}
+		if t.points != nil {
+			t.points.PointEnds()
 		}
 	}
 	return nil
