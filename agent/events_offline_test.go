@@ -79,7 +79,7 @@ func TestOfflineEventsWithADamagedFile(t *testing.T) {
 		t.Fatal(err)
 	}
 	list, err := FetchEvents(t.Context(), storage)
-	if err == nil || !strings.Contains(err.Error(), "events ack") || len(list.Events) != 1 {
+	if err == nil || !strings.Contains(err.Error(), "events ack") || len(list.Events) != 2 {
 		t.Errorf("%+v, %v", list, err)
 	}
 	if ack, err := AcknowledgeEvents(t.Context(), storage); err != nil || ack.Samples == 0 {

@@ -14,16 +14,28 @@ type LossStatus struct {
 	// The losses were noticed between these times. FirstAt is zero if the agent no longer knows when the first one was.
 	FirstAt time.Time `json:"first_at,omitzero"`
 	LastAt  time.Time `json:"last_at"`
+	Until   time.Time `json:"until,omitzero"` // how long it causes a warning; zero: for LossesFor after LastAt
 
 	Acknowledged bool `json:"acknowledged"` // acknowledged with hwsagent events ack
 }
 
-// ReasonRefused is the reason of samples that the log refused.
-const ReasonRefused = "refused"
+// The reasons of losses that are in no target's ledger.
+const (
+	ReasonRefused = "refused"           // by the log
+	ReasonUnread  = "unreadable_record" // not known: the record of losses could not be read. Samples is 0
+)
+
+// Ends returns how long a loss is shown.
+func (l LossStatus) Ends() time.Time {
+	if l.Until.IsZero() {
+		return l.LastAt.Add(LossesFor)
+	}
+	return l.Until
+}
 
 // alarms reports whether a loss causes a warning.
 func (l LossStatus) alarms(now time.Time) bool {
-	return !l.Acknowledged && l.Samples > 0 && now.Sub(l.LastAt) < LossesFor
+	return !l.Acknowledged && (l.Samples > 0 || l.Reason == ReasonUnread) && now.Before(l.Ends())
 }
 
 // lossesOf sums the unacknowledged losses of a target, "" for the log.
@@ -58,7 +70,7 @@ func lossProblem(s Status, l LossStatus) Problem {
 	if l.Target != "" {
 		p.Subject = "target " + l.Target
 	}
-	if l.LastAt.After(s.Now.Add(-losingFor)) {
+	if l.LastAt.After(s.Now.Add(-losingFor)) && l.Samples > 0 {
 		p.Severity = SeverityError
 	}
 	return p
@@ -76,6 +88,9 @@ func lost24(s Status, target string) (n uint64) {
 
 // Text reports how many samples were lost, when, and why.
 func (l LossStatus) Text(now time.Time) string {
+	if l.Reason == ReasonUnread {
+		return fmt.Sprintf("the record of losses before %s could not be read: samples that the log refused are missing from it, and losses that were acknowledged are reported again", clock(now, l.LastAt))
+	}
 	when := "at " + clock(now, l.LastAt)
 	switch {
 	case l.FirstAt.IsZero():
@@ -139,6 +154,8 @@ func lossTry(l LossStatus) string {
 		return "write a default under hwsagent.tenant of the target" + seen
 	case ReasonRefused:
 		return "make room or repair the file system" + seen
+	case ReasonUnread:
+		return "look at the disk (dmesg, smartctl); the agent's log has the error" + seen
 	}
 	return "`hwsagent events ack` ends this warning"
 }

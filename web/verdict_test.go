@@ -245,6 +245,12 @@ func TestEachThingCounts(t *testing.T) {
 		{"refused by the log", func(s *Status) {
 			s.Losses = []LossStatus{{Reason: ReasonRefused, Samples: 7, FirstAt: now.Add(-time.Hour), LastAt: now.Add(-time.Hour)}}
 		}, ExitAttention, "7 samples were lost", Delivering},
+		{"the record of losses is unreadable", func(s *Status) {
+			s.Losses = []LossStatus{{Reason: ReasonUnread, LastAt: now}}
+		}, ExitAttention, "something needs attention", Delivering},
+		{"lost long ago by a clock that has jumped", func(s *Status) {
+			s.Losses = []LossStatus{{Target: "a", Reason: "budget", Samples: 144329, LastAt: now.Add(-48 * time.Hour), Until: now.Add(time.Hour)}}
+		}, ExitTarget, "144\u202f329 samples were lost", DeliveryLost},
 		{"paused", func(s *Status) { s.Targets[0].State = StatePaused }, ExitTarget, "not at a", DeliveryPaused},
 		{"series are in quarantine", func(s *Status) {
 			s.Targets[0].Quarantined = []QuarantineStatus{{Reason: "series-limit", Text: "the receiver's limit of series is reached", Words: "per-user series limit", Series: 5000, Example: `{__name__="a"}`, Since: now}}

@@ -29,6 +29,46 @@ func TestTimesInTheFuture(t *testing.T) {
 	}
 }
 
+// TestClockAheadAfterAStart: a loss that nobody acknowledged does not end because the clock is years ahead at a start. It
+// ends after a day of that agent, for good; an acknowledged one ends at once.
+func TestClockAheadAfterAStart(t *testing.T) {
+	for _, acknowledged := range []bool{false, true} {
+		dir := t.TempDir()
+		j := open(t, dir)
+		j.Account(at(start, 10, nil))
+		j.Account(at(start.Add(time.Minute), 10, map[string]uint64{"budget": 3}))
+		if acknowledged {
+			j.Acknowledge(start.Add(time.Minute))
+		}
+		if err := j.Save(start.Add(time.Minute)); err != nil {
+			t.Fatal(err)
+		}
+		j = open(t, dir)
+		ahead := start.AddDate(5, 0, 0)
+		j.Begin(ahead, "v1")
+		want := 1
+		if acknowledged {
+			want = 0
+		}
+		for _, after := range []time.Duration{time.Second, 23 * time.Hour} {
+			losses := j.Account(at(ahead.Add(after), 10, map[string]uint64{"budget": 3}))
+			if len(losses) != want || want > 0 && !losses[0].LastAt.Equal(start.Add(time.Minute)) {
+				t.Errorf("acknowledged %v, after %v: losses %+v, want %d", acknowledged, after, losses, want)
+			}
+		}
+		over := ahead.Add(25 * time.Hour)
+		if losses := j.Account(at(over, 10, map[string]uint64{"budget": 3})); len(losses) != 0 {
+			t.Errorf("a day later: %+v", losses)
+		}
+		if err := j.Save(over); err != nil {
+			t.Fatal(err)
+		}
+		if losses := open(t, dir).Account(at(over, 10, map[string]uint64{"budget": 3})); len(losses) != 0 {
+			t.Errorf("at the next start: %+v", losses)
+		}
+	}
+}
+
 // Samples that came back lessen all recorded losses of their kind, the latest first.
 func TestRegainOfSeveralLosses(t *testing.T) {
 	j := open(t, t.TempDir())

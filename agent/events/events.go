@@ -2,7 +2,8 @@
 //
 // Losses need not be caught when they happen: they are the difference between each target's ledger, which is durable
 // before samples are dropped, and the losses that the journal has accounted for. So a kill between the two hides no
-// loss; if the file is missing or damaged, the losses in the ledgers become old losses of unknown time.
+// loss; if the file is missing or damaged, the losses in the ledgers become old losses of unknown time. No ledger has
+// the samples that the log refused: if the file cannot be read, the journal says that their record is gone.
 package events
 
 import (
@@ -67,6 +68,8 @@ type Journal struct {
 	refused uint64      // samples refused by the log since it was opened, as far as accounted for
 	changes uint64      // counts changes of s, including new events
 	growing bool        // losses have grown since the last save
+	unread  bool        // the file could not be read, and what it had is missing
+	looked  bool        // this process has looked at the losses before
 
 	saveMu sync.Mutex // held during a save
 	saved  uint64     // value of changes on disk
@@ -170,7 +173,7 @@ func (j *Journal) regain(target, reason string, n uint64) {
 			l.Samples, n = l.Samples-back, n-back
 		}
 	}
-	j.s.Losses = slices.DeleteFunc(j.s.Losses, func(l web.LossStatus) bool { return l.Samples == 0 })
+	j.s.Losses = slices.DeleteFunc(j.s.Losses, func(l web.LossStatus) bool { return l.Samples == 0 && l.Reason != web.ReasonUnread })
 }
 
 // lose records a loss between since, which may be zero, and now.
@@ -182,12 +185,15 @@ func (j *Journal) lose(target, reason string, n uint64, since, now time.Time) {
 			continue
 		}
 		if now.Sub(l.LastAt) < oneLoss || len(j.s.Losses) >= maxLosses {
-			l.Samples, l.LastAt = l.Samples+n, now
+			l.Samples, l.LastAt, l.Until = l.Samples+n, now, now.Add(For)
+			if target == "" { // no ledger has it, so it must not wait for the next save of growing losses
+				j.changes++
+			}
 			return
 		}
 		break
 	}
-	j.s.Losses = append(j.s.Losses, web.LossStatus{Target: target, Reason: reason, Samples: n, FirstAt: since, LastAt: now})
+	j.s.Losses = append(j.s.Losses, web.LossStatus{Target: target, Reason: reason, Samples: n, FirstAt: since, LastAt: now, Until: now.Add(For)})
 	j.changes++
 }
 
@@ -202,21 +208,41 @@ func (j *Journal) Forget(target string) {
 
 // forget removes entries older than a day, and puts the times of the others on the clock as it is set now.
 func (j *Journal) forget(now time.Time) {
+	if j.unread {
+		j.unread = false
+		j.s.Losses = append(j.s.Losses, web.LossStatus{Reason: web.ReasonUnread, LastAt: now, Until: now.Add(For)})
+		j.changes++
+	}
 	for i := range j.s.Losses {
 		l := &j.s.Losses[i]
 		l.FirstAt, l.LastAt = byClock(now, l.FirstAt), byClock(now, l.LastAt)
 		if l.FirstAt.After(l.LastAt) {
 			l.FirstAt = l.LastAt
 		}
+		l.Until = j.until(now, *l)
 	}
+	j.looked = true
 	for i := range j.s.Events {
 		j.s.Events[i].Time = byClock(now, j.s.Events[i].Time)
 	}
-	j.s.Losses = slices.DeleteFunc(j.s.Losses, func(l web.LossStatus) bool { return now.Sub(l.LastAt) >= For })
+	all := len(j.s.Losses)
+	if j.s.Losses = slices.DeleteFunc(j.s.Losses, func(l web.LossStatus) bool { return !now.Before(l.Until) }); len(j.s.Losses) < all {
+		j.changes++ // or the next start would take it for one that ended while no agent ran
+	}
 	j.s.Events = slices.DeleteFunc(j.s.Events, func(e Event) bool { return now.Sub(e.Time) >= For })
 	if n := len(j.s.Events) - maxEvents; n > 0 {
 		j.s.Events = slices.Delete(j.s.Events, 0, n)
 	}
+}
+
+// until returns when a loss ends, on the clock as it is set now. A loss whose day ended while no agent ran gets another
+// one, unless it is acknowledged: nobody could see it, or the clock has jumped and the day has not passed at all.
+func (j *Journal) until(now time.Time, l web.LossStatus) time.Time {
+	left := min(l.Ends().Sub(now), For)
+	if left <= 0 && !j.looked && !l.Acknowledged {
+		left = For
+	}
+	return now.Add(left)
 }
 
 // byClock converts a time of this process to the wall clock as it is set now: many boards start in 1970, and what
@@ -277,17 +303,18 @@ func (j *Journal) End(now time.Time) {
 	j.add(Event{now, Stopped, "agent", "stopped"})
 }
 
-// Acknowledge ends the warnings of all losses so far, and returns how many samples they cover.
+// Acknowledge ends the warnings of all losses so far, and returns how many samples they cover, as far as known.
 func (j *Journal) Acknowledge(now time.Time) (samples uint64) {
 	j.mu.Lock()
 	defer j.mu.Unlock()
+	some := false
 	for i := range j.s.Losses {
 		if l := &j.s.Losses[i]; !l.Acknowledged {
-			l.Acknowledged = true
+			l.Acknowledged, some = true, true
 			samples += l.Samples
 		}
 	}
-	if samples > 0 {
+	if some {
 		j.add(Event{now, Acknowledged, "agent", "losses acknowledged"})
 	}
 	return samples

@@ -208,8 +208,74 @@ func TestFile(t *testing.T) {
 	if err := os.WriteFile(filepath.Join(dir, FileName), []byte(`{"schema": 1, "losses`), 0o600); err != nil {
 		t.Fatal(err)
 	}
-	if j, err := Open(dir); err == nil || len(j.Account(at(start, 10, map[string]uint64{"budget": 3}))) != 1 {
-		t.Errorf("a damaged file: %v", err)
+	j, err = Open(dir)
+	losses := j.Account(at(start, 10, map[string]uint64{"budget": 3}))
+	if err == nil || len(losses) != 2 || losses[0].Samples+losses[1].Samples != 3 {
+		t.Errorf("a damaged file: %v, losses %+v", err, losses)
+	}
+}
+
+// TestUnreadableFile: no ledger has the samples that the log refused, so a file that cannot be read is a loss itself,
+// until it is acknowledged.
+func TestUnreadableFile(t *testing.T) {
+	dir := t.TempDir()
+	j := open(t, dir)
+	s := at(start, 10, nil)
+	s.WAL.Refused = 4
+	j.Account(s)
+	if err := j.Save(start); err != nil {
+		t.Fatal(err)
+	}
+	if err := os.Truncate(filepath.Join(dir, FileName), 40); err != nil {
+		t.Fatal(err)
+	}
+	j, err := Open(dir)
+	if err == nil {
+		t.Fatal("the damage did not take")
+	}
+	unread := func(j *Journal) (alarms int) {
+		for _, l := range j.Account(at(start.Add(time.Minute), 10, nil)) {
+			if l.Reason == web.ReasonUnread && !l.Acknowledged {
+				alarms++
+			}
+		}
+		return alarms
+	}
+	if n := unread(j); n != 1 {
+		t.Errorf("%d losses of the record", n)
+	}
+	if all := j.Events(start.Add(time.Minute)); len(all) != 1 || all[0].Kind != Lost || !strings.Contains(all[0].Text, "could not be read") {
+		t.Errorf("events %+v", all)
+	}
+	if err := j.Save(start); err != nil {
+		t.Fatal(err)
+	}
+	j = open(t, dir)
+	if n := unread(j); n != 1 {
+		t.Errorf("%d losses of the record after the next start", n)
+	}
+	j.Acknowledge(start.Add(time.Minute))
+	if n := unread(j); n != 0 {
+		t.Errorf("%d losses of the record after an acknowledgement", n)
+	}
+}
+
+// TestRefusedSamplesAreSavedSoon: no ledger has the samples that the log refused, so a kill may hide those since the last
+// Save only.
+func TestRefusedSamplesAreSavedSoon(t *testing.T) {
+	dir := t.TempDir()
+	j, now := open(t, dir), start
+	for n := range uint64(3) {
+		s := at(now, 10, nil)
+		s.WAL.Refused = n + 1
+		j.Account(s)
+		if err := j.Save(now); err != nil {
+			t.Fatal(err)
+		}
+		if losses := open(t, dir).Account(at(now, 10, nil)); len(losses) != 1 || losses[0].Samples != n+1 {
+			t.Errorf("saved %+v, want %d samples", losses, n+1)
+		}
+		now = now.Add(5 * time.Second)
 	}
 }
 

@@ -25,9 +25,10 @@ const maxFile = 8 << 20
 const growEvery = time.Minute
 
 // Open reads the journal in the storage directory; without a file it is empty. If the file cannot be read, it returns
-// an empty journal and an error.
-func Open(storage string) (*Journal, error) {
+// an error, and a journal that has nothing but the loss of the record.
+func Open(storage string) (_ *Journal, err error) {
 	j := &Journal{file: filepath.Join(storage, FileName), s: state{Schema: 1}}
+	defer func() { j.unread = err != nil }()
 	f, err := os.Open(j.file)
 	if errors.Is(err, fs.ErrNotExist) {
 		return j, nil

@@ -42,7 +42,11 @@ func (c *cli) events() *cobra.Command {
 				c.printJSON(ack)
 				return nil
 			}
-			_, err = fmt.Fprintf(c.stdout, "acknowledged: no more warnings about %d lost samples\n", ack.Samples)
+			about := "the losses so far" // none, or an unknown number
+			if ack.Samples > 0 {
+				about = fmt.Sprintf("%d lost samples", ack.Samples)
+			}
+			_, err = fmt.Fprintf(c.stdout, "acknowledged: no more warnings about %s\n", about)
 			return err
 		}),
 	})
