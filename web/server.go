@@ -56,8 +56,9 @@ type Options struct {
 	Logger *slog.Logger
 }
 
-// Limits of a connection. Writing is not limited: profiles take their time.
+// Limits of a connection.
 const (
+	answerTimeout     = time.Minute // see timed
 	readHeaderTimeout = 5 * time.Second
 	readTimeout       = 10 * time.Second
 	idleTimeout       = 2 * time.Minute
@@ -148,7 +149,7 @@ func (s *Server) Serve(ctx context.Context, l net.Listener) error {
 
 func (s *Server) serve(ctx context.Context, handler http.Handler, run func(*http.Server) error) error {
 	srv := &http.Server{
-		Handler: handler, ReadHeaderTimeout: readHeaderTimeout, ReadTimeout: readTimeout,
+		Handler: timed(handler), ReadHeaderTimeout: readHeaderTimeout, ReadTimeout: readTimeout,
 		IdleTimeout: idleTimeout, MaxHeaderBytes: maxHeaderBytes,
 		ErrorLog: slog.NewLogLogger(s.o.Logger.Handler(), slog.LevelDebug),
 	}
@@ -172,6 +173,20 @@ func (s *Server) serve(ctx context.Context, handler http.Handler, run func(*http
 		return fmt.Errorf("serve the page: %w", err)
 	}
 	return nil
+}
+
+// timed bounds how long a client may take to read an answer: one that does not read would keep the answer in memory for
+// ever. Profiles, and answers to commands, take as long as they take; streams set limits of their own.
+func timed(next http.Handler) http.Handler {
+	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		end := time.Now().Add(answerTimeout)
+		if r.Method != http.MethodGet && r.Method != http.MethodHead || strings.HasPrefix(r.URL.Path, "/debug/") || strings.HasPrefix(r.URL.Path, "/control/") {
+			end = time.Time{} // none, also where an earlier request of the connection has set one
+		}
+		// Every connection of this server has deadlines; a test's may not.
+		_ = http.NewResponseController(w).SetWriteDeadline(end)
+		next.ServeHTTP(w, r)
+	})
 }
 
 // newHandler serves the page and its API.

@@ -3,12 +3,16 @@ package web
 import (
 	"bufio"
 	"context"
+	"io"
 	"log/slog"
+	"net"
 	"net/http"
 	"net/http/httptest"
 	"strings"
+	"sync"
 	"sync/atomic"
 	"testing"
+	"testing/synctest"
 	"time"
 )
 
@@ -141,3 +145,70 @@ func TestStreamHead(t *testing.T) {
 type deadlines struct{ *httptest.ResponseRecorder }
 
 func (deadlines) SetWriteDeadline(time.Time) error { return nil }
+
+// TestSlowReader: a client that does not read its answer is disconnected; one that
+// waits for a profile is not.
+func TestSlowReader(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		answer := strings.Repeat("x", 1<<20)
+		s := &Server{o: Options{Logger: slog.New(slog.DiscardHandler)}, streams: &streams{ending: make(chan struct{})}}
+		sent := make(chan error, 1)
+		handler := http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+			if r.URL.Path == "/debug/pprof/profile" {
+				time.Sleep(3 * answerTimeout)
+			}
+			_, err := w.Write([]byte(answer))
+			sent <- err
+		})
+		l := &pipes{conns: make(chan net.Conn), closed: make(chan struct{})}
+		ctx, cancel := context.WithCancel(t.Context())
+		done := make(chan error, 1)
+		go func() { done <- s.serve(ctx, handler, func(srv *http.Server) error { return srv.Serve(l) }) }()
+		ask := func(request string, read bool) error {
+			here, there := net.Pipe()
+			defer here.Close()
+			l.conns <- there
+			if _, err := here.Write([]byte(request)); err != nil {
+				t.Error(err)
+			}
+			if read {
+				go func() { _, _ = io.Copy(io.Discard, here) }()
+			}
+			return <-sent
+		}
+		began := time.Now()
+		if err := ask("GET /metrics HTTP/1.1\r\nHost: localhost\r\n\r\n", false); err == nil || time.Since(began) != answerTimeout {
+			t.Errorf("an answer that nobody reads: %v after %v", err, time.Since(began))
+		}
+		if err := ask("GET /debug/pprof/profile HTTP/1.1\r\nHost: localhost\r\n\r\n", true); err != nil {
+			t.Errorf("a profile that takes long: %v", err)
+		}
+		cancel()
+		if err := <-done; err != nil {
+			t.Error(err)
+		}
+	})
+}
+
+// pipes is a listener in memory.
+type pipes struct {
+	conns  chan net.Conn
+	closed chan struct{}
+	once   sync.Once
+}
+
+func (p *pipes) Accept() (net.Conn, error) {
+	select {
+	case c := <-p.conns:
+		return c, nil
+	case <-p.closed:
+		return nil, net.ErrClosed
+	}
+}
+
+func (p *pipes) Close() error {
+	p.once.Do(func() { close(p.closed) })
+	return nil
+}
+
+func (p *pipes) Addr() net.Addr { return &net.UnixAddr{} }
