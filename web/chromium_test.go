@@ -8,6 +8,7 @@ import (
 	"os/exec"
 	"regexp"
 	"strconv"
+	"strings"
 	"testing"
 	"time"
 )
@@ -99,6 +100,54 @@ func TestPageFitsChromium(t *testing.T) {
 		if width == 1280 && height > 2*900 {
 			t.Errorf("%d wide: %d high, more than two screens of 900", width, height)
 		}
+	}
+}
+
+// selected shows a page in a frame, selects its first line, and writes down what the page says when there was something new.
+const selected = `<!DOCTYPE html><body><script>
+var f = document.createElement("iframe");
+f.src = "/";
+f.onload = function () {
+  var d = f.contentDocument, p = document.createElement("p"), s = f.contentWindow.getSelection();
+  s.selectAllChildren(d.querySelector(".who"));
+  setTimeout(function () {
+    var main = d.getElementById("main");
+    p.textContent = "while selected: " + f.contentWindow.getComputedStyle(main, "::before").content + ";";
+    s.removeAllRanges();
+  }, 10000);
+  setTimeout(function () {
+    var main = d.getElementById("main");
+    p.textContent += " afterwards: " + f.contentWindow.getComputedStyle(main, "::before").content + ";";
+    document.body.append(p);
+  }, 20000);
+};
+document.body.append(f);
+</script></body>`
+
+// TestSelectedTextChromium: a page that keeps old figures because text is selected says so, and no longer than that.
+func TestSelectedTextChromium(t *testing.T) {
+	browser := chromium(t)
+	s := Judged(fleet(3))
+	h := newHandler(Options{Status: func() Status { return s }})
+	srv := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		switch r.URL.Path {
+		case "/selected":
+			w.Header().Set("Content-Type", "text/html; charset=utf-8")
+			fmt.Fprint(w, selected)
+		case "/api/v1/stream": // the page asks by itself: a browser whose time is virtual does not wait for a stream
+			http.NotFound(w, r)
+		default:
+			h.ServeHTTP(unframed{w}, r)
+		}
+	}))
+	defer srv.Close()
+	out, err := exec.CommandContext(t.Context(), browser, "--headless", "--no-sandbox", "--disable-gpu", "--disable-dev-shm-usage", "--user-data-dir="+t.TempDir(),
+		"--virtual-time-budget=30000", "--dump-dom", srv.URL+"/selected").Output()
+	if err != nil {
+		t.Fatalf("run %s: %v", browser, err)
+	}
+	if want := `while selected: "Not refreshed while text is selected"; afterwards: none;`; !strings.Contains(string(out), want) {
+		t.Errorf("the page does not say %q:\n%s", want, out)
 	}
 }
 

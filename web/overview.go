@@ -87,17 +87,19 @@ func overviewMain(p *page, v view) {
 	if v.Up != "" {
 		p.put(` · up `, v.Up, ``)
 	}
-	p.put(` · `, v.At, ` · <a href="/api/v1/status">status as JSON</a> · <a href="/metrics">metrics</a> · <a href="/api/v1/config">configuration in force</a></footer>
+	p.raw(` · <a href="/api/v1/status">status as JSON</a> · <a href="/metrics">metrics</a> · <a href="/api/v1/config">configuration in force</a></footer>
 </main>`)
 }
 
-// showVerdict ends the line with the agent's name and shows the verdict.
+// showVerdict ends the line with the agent's name, with the time by which all others on the page are to be read, and shows
+// the verdict.
 func showVerdict(p *page, v view) {
 	if v.Host != "" {
 		p.put(` on `, v.Host, ``)
 	}
-	p.put(`</p>
-<header class="verdict `, v.Verdict.Level, `">
+	p.put(`, `, v.At, `</p>
+`)
+	p.put(`<header class="verdict `, v.Verdict.Level, `">
 `)
 	p.put(`  <span class="mark" aria-hidden="true">`, mark(v.Verdict), `</span>
 `)

@@ -134,7 +134,7 @@ func scrapedMain(p *page, v view) {
 	p.rawIf(len(v.Jobs) == 0, `<section><p class="none">No scrape jobs are configured.</p></section>
 `)
 	p.put(`<footer>hwsagent `, v.Version, ``)
-	p.put(` · `, v.At, ` · <a href="/">overview</a> · <a href="/api/v1/targets">targets as JSON</a></footer>
+	p.raw(` · <a href="/">overview</a> · <a href="/api/v1/targets">targets as JSON</a></footer>
 </main>`)
 }
 

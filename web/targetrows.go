@@ -28,7 +28,8 @@ func showRow(p *page, r rowView) {
 	p.rawIf(r.Open, ` open`)
 	p.put(`>
 <summary><span class="state"><i class="dot"></i>`, r.Word, `</span> `)
-	p.put(`<b>`, r.Name, `</b> `)
+	p.put(`<b title="`, r.Name, `">`)
+	p.put(`<bdi>`, r.Name, `</bdi></b> `)
 	p.put(`<span>`, r.Lag, ` <small>behind</small></span> `)
 	p.put(`<span>`, r.Waiting, ` <small>waiting</small></span> `)
 	p.put(`<span>`, r.Sent, ` <small>sent</small></span> <span`)

@@ -157,10 +157,11 @@ func cut(s string, n int) string {
 	return string(r[:n-1]) + "…"
 }
 
-// plain removes control characters, so that texts of receivers and devices cannot control the terminal.
+// plain removes control characters, so that texts of receivers and devices cannot control the terminal, nor turn the
+// words behind them around.
 func plain(s string) string {
 	return strings.Map(func(r rune) rune {
-		if r < ' ' && r != '\n' || r == 0x7f || r >= 0x80 && r < 0xa0 {
+		if r < ' ' && r != '\n' || r == 0x7f || r >= 0x80 && r < 0xa0 || strings.ContainsRune(turns, r) {
 			return '?'
 		}
 		return r

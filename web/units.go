@@ -108,7 +108,8 @@ func samples(n uint64) string {
 	return count(n) + " samples"
 }
 
-// clock formats a point in time for people, in this host's time zone.
+// clock formats a point in time for people, in this host's time zone: with the date unless it is today's or last night's,
+// and with the year if the date alone could be of this one.
 func clock(now, t time.Time) string {
 	if t.IsZero() {
 		return "–"
@@ -116,6 +117,9 @@ func clock(now, t time.Time) string {
 	t = t.In(now.Location())
 	if now.Sub(t).Abs() < 20*time.Hour {
 		return t.Format("15:04:05")
+	}
+	if now.Sub(t).Abs() > 300*24*time.Hour {
+		return t.Format("Jan 2 2006 15:04")
 	}
 	return t.Format("Jan 2 15:04")
 }

@@ -234,7 +234,7 @@ func verdictText(s Status, c tally, level string) string {
 	case len(c.stuck) == c.live:
 		return "No data arrives" + behindText(c.worst) + waitingText(c.pending)
 	case len(c.stuck) > 0:
-		return fmt.Sprintf("Data arrives at %d of %d targets; not at %s", c.live-len(c.stuck), c.live, someOf(c.stuck))
+		return fmt.Sprintf("Data arrives at %d of %d targets; not at %s", c.live-len(c.stuck)-c.idle, c.live, someOf(c.stuck))
 	case c.worst > late(s):
 		return "Data arrives, up to " + span(c.worst) + " late"
 	case c.missed > 0:

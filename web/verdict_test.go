@@ -226,6 +226,9 @@ func TestEachThingCounts(t *testing.T) {
 		{"never delivered", func(s *Status) {
 			s.Targets[0].Ledger = LedgerStatus{Appended: 9, Pending: 9, Balanced: true}
 		}, ExitTarget, "not at a", DeliveryNever},
+		{"held, and the other has had nothing to get", func(s *Status) {
+			s.Targets[0].State, s.Targets[1].Ledger = StateHeld, LedgerStatus{Balanced: true}
+		}, ExitTarget, "Data arrives at 0 of 2 targets; not at a", DeliveryHeld},
 		{"held", func(s *Status) { s.Targets[0].State = StateHeld }, ExitTarget, "not at a", DeliveryHeld},
 		{"behind", func(s *Status) { s.Targets[0].LagSeconds = 46 }, ExitTarget, "up to 46 s late", DeliveryBehind},
 		{"nearly behind", func(s *Status) { s.Targets[0].LagSeconds = 44 }, ExitAllWell, "All data arrives, 44 s behind", Delivering},

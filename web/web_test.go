@@ -102,11 +102,31 @@ func TestUnits(t *testing.T) {
 		{size(0), "0 B"}, {size(1023), "1023 B"}, {size(1024), "1.0 KiB"}, {size(2 << 30), "2.0 GiB"}, {size(1<<63 - 1), "8.0 EiB"},
 		{rate(0), "0/s"}, {rate(0.5), "0.5/s"}, {rate(412.4), "412/s"},
 		{ago(now, time.Time{}), "never"}, {ago(now, now), "now"}, {ago(now, now.Add(-90*time.Second)), "90 s ago"},
-		{clock(now, now.Add(-time.Hour)), "11:00:00"}, {clock(now, now.Add(-50*time.Hour)), "Mar 2 10:00"}, {clock(now, time.Time{}), "–"},
+		{clock(now, now.Add(-time.Hour)), "11:00:00"}, {clock(now, now.Add(-50*time.Hour)), "Mar 2 10:00"}, {clock(now, now.AddDate(-1, 0, 0)), "Mar 4 2025 12:00"}, {clock(now, time.Time{}), "–"},
 	} {
 		if c.got != c.want {
 			t.Errorf("got %q, want %q", c.got, c.want)
 		}
+	}
+}
+
+// TestNamesAreWhole: a row that cuts a long name has the whole name as its title, and the page begins with the time and its
+// zone, by which all other times are to be read.
+func TestNamesAreWhole(t *testing.T) {
+	s := fleet(2)
+	s.Targets[0].Name = "an-entry-with-a-long-name/tenant-1"
+	body := render(t, Judged(s), nil)
+	for _, want := range []string{`<b title="an-entry-with-a-long-name/tenant-1">`, "hwsagent</b> on plant-7, 2026-11-20 12:00:00 UTC</p>"} {
+		if !strings.Contains(body, want) {
+			t.Errorf("the page has no %s", want)
+		}
+	}
+}
+
+// TestPlain: no text of a device controls the terminal or turns the words behind it around.
+func TestPlain(t *testing.T) {
+	if got, want := plain("a\x1b[31m\u202eb\u2066c\td\n\u00e9"), "a?[31m?b?c d\n\u00e9"; got != want {
+		t.Errorf("got %q, want %q", got, want)
 	}
 }
 

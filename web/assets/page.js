@@ -19,9 +19,12 @@
     var focused = document.activeElement;
     return focused && focused.matches("summary") && old.contains(focused) ? focused.nextElementSibling.id : "";
   }
+  // Selected text stays, and the page says that it is not refreshed.
   function selecting() {
     var s = window.getSelection();
-    return s && !s.isCollapsed;
+    var some = s && !s.isCollapsed;
+    main.classList.toggle("waits", Boolean(some));
+    return some;
   }
   function lost() {
     main.classList.add("stale");
