@@ -238,7 +238,8 @@ func (c *Client) send(ctx context.Context, l *generation, k *token, r Request) A
 	// a body that has not ended closes its connection.
 	text := readText(resp)
 
-	page := isPage(plain(text))
+	shown := plain(text)
+	page := isPage(shown) || saysPage(resp.Header, shown)
 	a := Answer{
 		Version: r.Version, Compression: r.Compression, Samples: r.Samples,
 		VictoriaMetrics: resp.Header.Get(ServerHeader) != "",
@@ -250,8 +251,8 @@ func (c *Client) send(ctx context.Context, l *generation, k *token, r Request) A
 		Took:            time.Since(start),
 	}
 	if to := leadsTo(resp); to != "" {
-		shown := []rune(c.redact(l, to))
-		a.Text = strings.TrimSuffix("to "+string(shown[:min(len(shown), keptText)])+": "+a.Text, ": ")
+		where := []rune(c.redact(l, to))
+		a.Text = strings.TrimSuffix("to "+string(where[:min(len(where), keptText)])+": "+a.Text, ": ")
 	}
 	if date, err := http.ParseTime(resp.Header.Get("Date")); err == nil {
 		a.Date = date

@@ -1,6 +1,7 @@
 package client
 
 import (
+	"compress/gzip"
 	"fmt"
 	"html"
 	"io"
@@ -37,10 +38,40 @@ func statusText(status int, text string) string {
 	return s
 }
 
-// isPage reports whether text begins as an HTML page does.
+// isPage reports whether text begins as an HTML page does, perhaps after comments or an XML declaration.
 func isPage(text string) bool {
 	begins := func(with string) bool { return len(text) >= len(with) && strings.EqualFold(text[:len(with)], with) }
+	for _, skip := range [][2]string{{"<?xml", "?>"}, {"<!--", "-->"}} {
+		for begins(skip[0]) {
+			_, text, _ = strings.Cut(text, skip[1]) // a comment that does not end leaves nothing
+			text = strings.TrimSpace(text)
+		}
+	}
 	return begins("<html") || begins("<!doctype html")
+}
+
+// saysPage reports whether the header of an answer declares text, its body, an HTML page. A receiver's answer without markup may
+// have that type by default, so the text must begin with a tag, or be in an encoding that the agent did not ask for and cannot
+// read.
+func saysPage(h http.Header, text string) bool {
+	kind, _, _ := strings.Cut(h.Get("Content-Type"), ";")
+	switch strings.ToLower(strings.TrimSpace(kind)) {
+	case "text/html", "application/xhtml+xml":
+		return strings.HasPrefix(text, "<") || text != "" && encoding(h) != "" && encoding(h) != "gzip"
+	}
+	return false
+}
+
+// encoding returns how the body of an answer is encoded, "" if it is not.
+func encoding(h http.Header) string {
+	e := strings.ToLower(strings.TrimSpace(h.Get("Content-Encoding")))
+	switch e {
+	case "identity":
+		return ""
+	case "x-gzip": // RFC 9110, section 8.4.1.3
+		return "gzip"
+	}
+	return e
 }
 
 // pageTitle returns the title of an HTML page, "" if text is not an HTML page.
@@ -72,12 +103,24 @@ func plain(b []byte) string {
 	return strings.Join(strings.Fields(s), " ")
 }
 
-// readText reads the part of an answer's body that is needed, as far as it comes in time.
+// maxZipped bounds the compressed bytes that are read for readBody bytes of text.
+const maxZipped = 64 << 10
+
+// readText reads the part of an answer's body that is needed, as far as it comes in time. The agent asks for no encoding,
+// but a server or something in front of it may compress all the same (RFC 9110, section 12.5.3), also a login page.
 func readText(resp *http.Response) []byte {
 	if resp.Body == http.NoBody {
 		return nil
 	}
+	var body io.Reader = resp.Body
+	if encoding(resp.Header) == "gzip" {
+		z, err := gzip.NewReader(io.LimitReader(body, maxZipped))
+		if err != nil {
+			return nil
+		}
+		body = z
+	}
 	buf := make([]byte, readBody)
-	n, _ := io.ReadFull(resp.Body, buf)
+	n, _ := io.ReadFull(body, buf)
 	return buf[:n]
 }
