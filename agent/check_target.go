@@ -1,6 +1,7 @@
 package agent
 
 import (
+	"cmp"
 	"context"
 	"crypto/tls"
 	"crypto/x509"
@@ -9,6 +10,7 @@ import (
 	"io/fs"
 	"net"
 	"net/http"
+	"slices"
 	"strings"
 	"time"
 
@@ -115,12 +117,22 @@ func checkTLS(ctx context.Context, t *remoteconfig.Config, conn net.Conn, host s
 	if cfg.ServerName == "" {
 		cfg.ServerName = host
 	}
+	asked := false // for a client certificate that is not configured
+	if cfg.GetClientCertificate == nil {
+		cfg.GetClientCertificate = func(*tls.CertificateRequestInfo) (*tls.Certificate, error) {
+			asked = true
+			return &tls.Certificate{}, nil // none
+		}
+	}
 	ctx, cancel := context.WithTimeout(ctx, stepTimeout)
 	defer cancel()
 	start := time.Now()
 	c := tls.Client(conn, cfg)
 	if err := c.HandshakeContext(ctx); err != nil {
 		s.Took, s.Text, s.Try = time.Since(start), plainTLS(err), tryTLS(err)
+		if asked {
+			s.Try = client.ClientCertificate.Hint(t)
+		}
 		return s
 	}
 	s.Took, s.Result = time.Since(start), OK
@@ -133,6 +145,9 @@ func checkTLS(ctx context.Context, t *remoteconfig.Config, conn net.Conn, host s
 		if !time.Now().Before((client.Expiry{From: leaf.NotBefore, Until: leaf.NotAfter}).WarnAt()) {
 			s.Result, s.Try = Warn, "the receiver's operator must renew its certificate"
 		}
+	}
+	if asked {
+		s.Text += ", asks for a client certificate, and none is configured"
 	}
 	if t.HTTP.TLSConfig.InsecureSkipVerify {
 		s.Text += ", not verified (insecure_skip_verify)"
@@ -158,11 +173,20 @@ func tryTLS(err error) string {
 	if _, ok := errors.AsType[x509.UnknownAuthorityError](err); ok {
 		return "name the receiver's CA in tls_config.ca_file"
 	}
-	if _, ok := errors.AsType[x509.HostnameError](err); ok {
+	if wrong, ok := errors.AsType[x509.HostnameError](err); ok {
+		if c := wrong.Certificate; len(c.DNSNames)+len(c.IPAddresses) == 0 {
+			return "the receiver needs a certificate with a subject alternative name (SAN): its common name does not count"
+		}
 		return "use the name that the certificate has in url:, or give it as tls_config.server_name"
 	}
 	if invalid, ok := errors.AsType[x509.CertificateInvalidError](err); ok && invalid.Reason == x509.Expired {
+		if time.Now().Before(invalid.Cert.NotBefore) {
+			return "the receiver's certificate is not valid yet, or this host's clock is behind"
+		}
 		return "the receiver's certificate has expired, or this host's clock is wrong"
+	}
+	if strings.Contains(err.Error(), "protocol version") { // an alert, which has no type
+		return "the receiver speaks only other versions of TLS: it should be updated, or tls_config.min_version or max_version changed"
 	}
 	if _, ok := errors.AsType[tls.RecordHeaderError](err); ok {
 		return "the receiver does not speak TLS on this port: use http:// or its TLS port"
@@ -180,7 +204,7 @@ func checkWrite(ctx context.Context, t *remoteconfig.Config) []Step {
 		return []Step{s}
 	}
 	defer sender.Close()
-	answer := sender.EmptyWrite(ctx)
+	answer := emptyWrite(ctx, sender)
 	if answer.Version == wire.V2 && !answer.Written.Known && answer.Err == nil {
 		if older := sender.Send(ctx, client.EmptyRequest(wire.V1)); older.Status/100 == 2 {
 			return []Step{checkVersion(t, answer)}
@@ -188,6 +212,9 @@ func checkWrite(ctx context.Context, t *remoteconfig.Config) []Step {
 	}
 	s.Took, s.Text, s.Try = answer.Took, answer.String(), answer.Failure.Hint(t)
 	if answer.Err != nil {
+		if try := tryAnswer(t, answer); try != "" {
+			s.Try = try
+		}
 		return []Step{s}
 	}
 	said := fmt.Sprintf("%d %s", answer.Status, http.StatusText(answer.Status))
@@ -197,6 +224,9 @@ func checkWrite(ctx context.Context, t *remoteconfig.Config) []Step {
 	switch answer.Failure {
 	case client.NoFailure:
 		s.Result, s.Text = OK, fmt.Sprintf("an empty write is accepted: %d in %s", answer.Status, took(answer.Took))
+		if answer.Text != "" { // a receiver has nothing to say here: let people judge
+			s.Text += fmt.Sprintf(", with the words %q", cutText(answer.Text, 200))
+		}
 	case client.Page:
 	case client.Credentials, client.ClientCertificate:
 		s.Name, s.Text = "auth", said
@@ -207,12 +237,41 @@ func checkWrite(ctx context.Context, t *remoteconfig.Config) []Step {
 		if answer.Status != http.StatusSwitchingProtocols {
 			s.Text = said
 		}
+		s.Try = cmp.Or(s.Try, "look at the receiver's log, and at what lies between")
 	}
 	steps := []Step{s}
 	if !answer.Date.IsZero() {
 		steps = append(steps, checkClock(time.Now().Add(-answer.Took/2).Sub(answer.Date)))
 	}
 	return steps
+}
+
+// emptyWrite sends a write without samples. If the server speaks before it is asked, or refuses while net/http still writes,
+// the error may be only that the connection was closed; a further attempt gets the server's words.
+func emptyWrite(ctx context.Context, sender *client.Client) client.Answer {
+	a := sender.EmptyWrite(ctx)
+	for tries := 0; tries < 9 && a.Failure == client.Network && vague(a.Err); tries++ {
+		a = sender.EmptyWrite(ctx)
+	}
+	return a
+}
+
+// vague reports whether an error of net/http says only that this side has closed the connection.
+func vague(err error) bool {
+	return slices.ContainsFunc([]string{"use of closed network connection", "readLoopPeekFailLocked", "server closed idle connection", "broken pipe"},
+		func(text string) bool { return strings.Contains(err.Error(), text) })
+}
+
+// tryAnswer returns what to do about a server that gave no HTTP answer, if the error tells more than that.
+func tryAnswer(t *remoteconfig.Config, a client.Answer) string {
+	switch text := a.Err.Error(); {
+	case a.Failure != client.Network:
+	case strings.Contains(text, "malformed HTTP"):
+		return "what answers there does not speak HTTP/1.1: look at host and port in url:"
+	case (strings.HasSuffix(text, ": EOF") || strings.Contains(text, "connection reset by peer") || vague(a.Err)) && t.URL.Full().Scheme == "https" && !t.HTTP.EnableHTTP2:
+		return "the receiver closed the connection: if it speaks HTTP/2 only, write enable_http2: true; else look at its log"
+	}
+	return ""
 }
 
 // checkVersion reports that a receiver accepts remote write 1.0 but not 2.0.
@@ -228,11 +287,15 @@ func checkVersion(t *remoteconfig.Config, a client.Answer) Step {
 // checkClock judges the offset of this host's clock from the receiver's, whose Date header has no fractions of seconds.
 func checkClock(skew time.Duration) Step {
 	s := Step{Name: "clock", Result: OK, Text: "clocks agree"}
-	if skew < 0 || skew > time.Second {
-		s.Text = fmt.Sprintf("this host's clock is %s ahead of the receiver's", skew.Round(time.Second))
-		if skew < 0 {
-			s.Text = fmt.Sprintf("this host's clock is %s behind the receiver's", (-skew).Round(time.Second))
-		}
+	by := skew.Abs().Round(time.Second).String()
+	if skew.Abs() >= 48*time.Hour {
+		by = days(skew.Abs())
+	}
+	switch {
+	case skew < -time.Second:
+		s.Text = fmt.Sprintf("this host's clock is %s behind the receiver's", by)
+	case skew > time.Second:
+		s.Text = fmt.Sprintf("this host's clock is %s ahead of the receiver's", by)
 	}
 	if skew.Abs() > maxClockSkew {
 		s.Result, s.Try = Warn, "set the clock (chrony, systemd-timesyncd): receivers refuse samples that are too old or in the future"

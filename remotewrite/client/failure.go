@@ -79,6 +79,8 @@ func failureOf(err error) Failure {
 		return Scheme
 	case errors.As(err, &verify):
 		return ServerCertificate
+	case errors.As(err, &operation) && operation.Op == "remote error" && strings.Contains(operation.Err.Error(), "certificate"):
+		return ClientCertificate // the receiver's alert; RFC 8446, section 6.2
 	case errors.As(err, &operation) && (operation.Op == "remote error" || operation.Op == "local error"), // an alert, see crypto/tls
 		errors.As(err, &invalid), errors.As(err, &record),
 		strings.Contains(err.Error(), "tls: "), strings.Contains(err.Error(), "x509: "): // most errors of crypto/tls have no type
@@ -150,7 +152,7 @@ func (f Failure) Hint(c *config.Config) string {
 	case Proxy:
 		return "look at proxy_url and its user, and at what the proxy lets through"
 	case Handshake:
-		return "the receiver may want another client certificate: look at tls_config.cert_file and key_file, and at its log"
+		return "the receiver may want another version of TLS or another client certificate: look at tls_config (min_version, cert_file, key_file), and at its log"
 	case ServerCertificate:
 		return serverCertificateHint(c)
 	case ReceiverOff:
@@ -200,10 +202,14 @@ func credentialsHint(c *config.Config) string {
 	if hint := cloudRightHint(c); hint != "" {
 		return hint
 	}
+	hint := "the receiver wants credentials: bearer_token_file, basic_auth or tls_config, or a tenant's header (X-Scope-OrgID)"
 	if files := secretFiles(c); files != "" {
-		return "put a valid token, password or certificate into " + files + "; the agent reads it again by itself"
+		hint = "put a valid token, password or certificate into " + files + "; the agent reads it again by itself"
 	}
-	return "the receiver wants credentials: bearer_token_file, basic_auth or tls_config, or a tenant's header (X-Scope-OrgID)"
+	if u := c.URL.Full(); u != nil && u.Scheme == "http" && (c.HTTP.ProxyFromEnvironment || c.HTTP.ProxyURL.URL != nil && c.HTTP.ProxyURL.String() != "") {
+		hint += "; or the proxy refuses, whose answers to http:// look like the receiver's: see what it lets through"
+	}
+	return hint
 }
 
 // secretFiles lists the entry's credential files except the CA file.

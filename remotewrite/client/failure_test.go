@@ -89,7 +89,8 @@ func TestFailureWithoutAnAnswer(t *testing.T) {
 		{"proxy denies the tunnel", "url: " + picky.URL + "\nproxy_url: " + denying.URL, Proxy},
 		{"no token", "url: " + plain.URL + "\noauth2: {client_id: x, client_secret_file: secret, token_url: " + denying.URL + "}", Token},
 		{"unknown authority", "url: " + picky.URL, ServerCertificate},
-		{"no client certificate", "url: " + picky.URL + "\ntls_config: {insecure_skip_verify: true}", Handshake},
+		{"no client certificate", "url: " + picky.URL + "\ntls_config: {insecure_skip_verify: true}", ClientCertificate},
+		{"a version of TLS that the receiver does not speak", "url: " + picky.URL + "\ntls_config: {insecure_skip_verify: true, max_version: TLS11, min_version: TLS10}", Handshake},
 		{"no TLS", "url: " + strings.Replace(plain.URL, "http:", "https:", 1), Scheme},
 	} {
 		t.Run(tc.name, func(t *testing.T) {
@@ -97,7 +98,7 @@ func TestFailureWithoutAnAnswer(t *testing.T) {
 			a := c.EmptyWrite(t.Context())
 			// With TLS 1.3 a server refuses a certificate after the handshake, while net/http may be writing. Then the
 			// error may be that of the write, and the alert is lost. The target's next attempt gets it.
-			for tries := 0; tc.want == Handshake && a.Failure == Network && tries < 20; tries++ {
+			for tries := 0; tc.want == ClientCertificate && a.Failure == Network && tries < 20; tries++ {
 				a = c.EmptyWrite(t.Context())
 			}
 			if a.Failure != tc.want || a.Err == nil || a.Failure.Hint(&config.Config{}) == "" {
