@@ -65,6 +65,7 @@ func (r *Runner) Run(ctx context.Context) error {
 func (r *Runner) Apply(specs []Spec) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
+	r.remove(specs)
 	next := make(map[string]*loop, len(specs))
 	order := make([]string, 0, len(specs))
 	for _, s := range specs {
@@ -84,18 +85,34 @@ func (r *Runner) Apply(specs []Spec) {
 			r.start(next[s.Name])
 		}
 	}
-	for name, l := range r.mu.loops {
-		if next[name] == nil {
-			l.stop()
-			l.end()
-		}
-	}
 	r.mu.loops = next
 	shown := make([]*loop, len(order))
 	for i, name := range order {
 		shown[i] = next[name]
 	}
 	r.shown.Store(&shown)
+}
+
+// remove ends the loops of probes that are not in specs. Nothing new runs before: a probe may have the series of a removed
+// one, as when it was renamed, and they must not be marked stale after its first round. The caller holds the lock.
+func (r *Runner) remove(specs []Spec) {
+	stays := make(map[string]bool, len(specs))
+	for _, s := range specs {
+		stays[s.Name] = true
+	}
+	var gone []*loop
+	for name, l := range r.mu.loops {
+		if !stays[name] {
+			gone = append(gone, l)
+			if l.cancel != nil {
+				l.cancel() // all at once, because each may take its time to end
+			}
+		}
+	}
+	for _, l := range gone {
+		l.stop()
+		l.end()
+	}
 }
 
 // start runs l; the caller holds the lock.
