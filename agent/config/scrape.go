@@ -82,7 +82,7 @@ func (c *Config) scrapeEntries(d *document, x *expander) []scrapeEntry {
 	return entries
 }
 
-// listable returns why nobody can tell which files match a pattern, nil if one can. [filepath.Glob] finds none then, and a
+// listable returns an error if the directory of a pattern cannot be read. [filepath.Glob] returns no files then, and a
 // reload would remove their jobs.
 func listable(pattern string) (err error) {
 	if strings.ContainsAny(pattern, `*?[`) {

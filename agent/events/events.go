@@ -227,7 +227,7 @@ func (j *Journal) forget(now time.Time) {
 	}
 	all := len(j.s.Losses)
 	if j.s.Losses = slices.DeleteFunc(j.s.Losses, func(l web.LossStatus) bool { return !now.Before(l.Until) }); len(j.s.Losses) < all {
-		j.changes++ // or the next start would take it for one that ended while no agent ran
+		j.changes++ // save it: the next start would show the loss for another day
 	}
 	j.s.Events = slices.DeleteFunc(j.s.Events, func(e Event) bool { return now.Sub(e.Time) >= For })
 	if n := len(j.s.Events) - maxEvents; n > 0 {
@@ -236,7 +236,7 @@ func (j *Journal) forget(now time.Time) {
 }
 
 // until returns when a loss ends, on the clock as it is set now. A loss whose day ended while no agent ran gets another
-// one, unless it is acknowledged: nobody could see it, or the clock has jumped and the day has not passed at all.
+// one, unless it is acknowledged: the loss was not shown in that time, or the clock has jumped and the day has not passed.
 func (j *Journal) until(now time.Time, l web.LossStatus) time.Time {
 	left := min(l.Ends().Sub(now), For)
 	if left <= 0 && !j.looked && !l.Acknowledged {

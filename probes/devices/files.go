@@ -131,8 +131,8 @@ func (f *Files) expand(pattern string) ([]string, error) {
 	return paths, nil
 }
 
-// match returns the files that a pattern matches, in order. Unlike [filepath.Glob] it returns an error if nobody can tell,
-// as when the directory cannot be opened because there are no file descriptors left.
+// match returns the files that a pattern matches, in order. Unlike [filepath.Glob] it returns an error if the directory
+// cannot be read, for example because no file descriptors are left.
 func match(pattern string) (paths []string, err error) {
 	dir := filepath.Dir(pattern)
 	if strings.ContainsAny(dir, `*?[\`) {

@@ -125,8 +125,8 @@ func (r *reader) tell(err error) {
 	}
 }
 
-// match returns the files that a pattern matches. Unlike [filepath.Glob] it returns an error if nobody can tell, as when
-// the directory cannot be opened because there are no file descriptors left.
+// match returns the files that a pattern matches. Unlike [filepath.Glob] it returns an error if the directory cannot be
+// read, for example because no file descriptors are left.
 func match(pattern string) (names []string, err error) {
 	const special = `*?[\`
 	dir, last := filepath.Split(pattern)
