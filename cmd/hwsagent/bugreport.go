@@ -17,10 +17,10 @@ func (c *cli) bugreport() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "bugreport",
 		Short: "Collect diagnostics in one file, without samples and secrets",
-		Long: "bugreport writes a .tar.gz with the version, facts about the system, the configuration without secrets, what check says, the\n" +
-			"status, metrics, scrape targets and, with web.pprof: true, what the agent is doing. It prints what is in it. It reads\n" +
-			"no part of the log, and also works without a running agent. It contains host names, addresses and labels: look before you\n" +
-			"send it to somebody.",
+		Long: "bugreport writes a .tar.gz and prints its contents: the version, facts about the system, the configuration without\n" +
+			"secrets, the output of check --no-network, status, metrics, scrape targets and, with web.pprof: true, the stacks of the\n" +
+			"agent's goroutines. It does not read the log, and works without a running agent. The file contains host names, addresses\n" +
+			"and labels: review it before you send it to anybody.",
 		Example: "  hwsagent bugreport --output report.tar.gz",
 		Args:    cobra.NoArgs,
 		RunE: c.command(func(cmd *cobra.Command, _ []string) error {

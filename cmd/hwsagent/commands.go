@@ -21,8 +21,8 @@ func (c *cli) root() *cobra.Command {
 		Use:   "hwsagent",
 		Short: "Reads hardware and host metrics and pushes them to remote-write targets through a log on disk",
 		Long: "hwsagent reads hardware and host metrics, writes every sample to a log on disk, and pushes from it to any number of\n" +
-			"Prometheus remote-write targets. What was collected arrives, whatever happens to the network or the agent meanwhile.\n\n" + exitCodes,
-		Example: "  hwsagent check --config.file agent.yaml     # does all of it work?\n" +
+			"Prometheus remote-write targets. Collected samples arrive, even after a network outage or a crash of the agent.\n\n" + exitCodes,
+		Example: "  hwsagent check --config.file agent.yaml     # does everything work?\n" +
 			"  hwsagent run --config.file agent.yaml       # page: http://127.0.0.1:9464\n" +
 			"  hwsagent status                             # does my data arrive?",
 		SilenceErrors: true, SilenceUsage: true,
@@ -89,9 +89,9 @@ func (c *cli) check() *cobra.Command {
 	o := agent.CheckOptions{Level: agent.Live}
 	cmd := &cobra.Command{
 		Use:   "check",
-		Short: "Check configuration, files, storage, every target and every probe, and say what to do about what fails",
-		Long: "check goes as far as a real write to every target (an empty one, which stores nothing) and one round of every probe.\n" +
-			"It uses the same code as run. With --target or --probe it tries these only.\n\n" + exitCodes,
+		Short: "Check configuration, files, storage, every target and every probe, and print a remedy for each failure",
+		Long: "check sends an empty write, which stores nothing, to every target, and runs every probe once. It uses the same code\n" +
+			"as run. With --target or --probe it checks only these.\n\n" + exitCodes,
 		Example: "  hwsagent check --no-network --config.file new.yaml   # before a reload\n" +
 			"  hwsagent check --target mimir                        # one target, and no probe\n" +
 			"  hwsagent check --probe core-switch",
@@ -127,10 +127,10 @@ func (c *cli) check() *cobra.Command {
 		}),
 	}
 	f := cmd.Flags()
-	f.BoolVar(&syntaxOnly, "syntax-only", false, "the configuration file alone; files that it names need not exist")
-	f.BoolVar(&noNetwork, "no-network", false, "configuration, files, certificates and storage; no target, no probe")
-	f.StringSliceVar(&o.Targets, "target", nil, "try the target of this `name` only, with its files")
-	f.StringSliceVar(&o.Probes, "probe", nil, "try the probe of this `name` only, with its files")
+	f.BoolVar(&syntaxOnly, "syntax-only", false, "check only the configuration file; the files that it names need not exist")
+	f.BoolVar(&noNetwork, "no-network", false, "check configuration, files, certificates and storage, but no target and no probe")
+	f.StringSliceVar(&o.Targets, "target", nil, "check only the target with this `name`, and its files; may be given several times")
+	f.StringSliceVar(&o.Probes, "probe", nil, "check only the probe with this `name`, and its files; may be given several times")
 	cmd.MarkFlagsMutuallyExclusive("syntax-only", "no-network")
 	complete(cmd, "target", c.targetNames)
 	complete(cmd, "probe", c.probeNames)
@@ -140,7 +140,7 @@ func (c *cli) check() *cobra.Command {
 func (c *cli) probe() *cobra.Command {
 	return &cobra.Command{
 		Use:   "probe NAME",
-		Short: "Run one probe once and print what it would append, in Prometheus' text format",
+		Short: "Run one probe once and print its samples in Prometheus' text format, without storing them",
 		Example: "  hwsagent probe host --config.file agent.yaml\n" +
 			"  hwsagent probe core-switch | grep ^hw_temperature",
 		Args: func(_ *cobra.Command, args []string) error {
@@ -173,7 +173,7 @@ func (c *cli) probe() *cobra.Command {
 			if err == nil {
 				fmt.Fprintf(c.stderr, "%s: %d samples in %.3g s\n", r.Name, r.Samples, r.Seconds)
 				if r.Error != "" {
-					fmt.Fprintf(c.stderr, "some parts could not be read: %s\n", r.Error)
+					fmt.Fprintf(c.stderr, "the probe could not read everything: %s\n", r.Error)
 				}
 			}
 			return err
@@ -184,12 +184,11 @@ func (c *cli) probe() *cobra.Command {
 func (c *cli) status() *cobra.Command {
 	return &cobra.Command{
 		Use:   "status",
-		Short: "Is my data arriving, how far behind, and if not, why not; also while the agent is down",
-		Long: "status shows the verdict, every target and input, and every problem with its remedy.\n" +
-			"It exits with 0 only if all is well: 4 if a target is not, 5 if something else needs a person, 7 if the agent is not running.\n\n" + exitCodes,
+		Short: "Show whether the data arrives, how far behind it is, and why; works while the agent is down",
+		Long:  "status shows the verdict, every target and input, and every problem with its remedy.\n\n" + exitCodes,
 		Example: "  hwsagent status\n" +
-			"  hwsagent status --json | jq .verdict.text            # for a script; the exit code says whether all is well\n" +
-			"  hwsagent status --storage.path /mnt/var/lib/hwsagent   # of a disk from another machine",
+			"  hwsagent status --json | jq .verdict.text              # for a script; the exit code shows whether all is well\n" +
+			"  hwsagent status --storage.path /mnt/var/lib/hwsagent   # a disk from another machine",
 		Args: cobra.NoArgs,
 		RunE: c.command(func(cmd *cobra.Command, _ []string) error {
 			s, err := agent.FetchStatus(cmd.Context(), c.storage)
@@ -216,10 +215,10 @@ func (c *cli) reload() *cobra.Command {
 	var dryRun bool
 	cmd := &cobra.Command{
 		Use:   "reload",
-		Short: "Make the running agent read its configuration again, and print what changed; a mistake in it changes nothing",
-		Long: "reload prints how the configuration differs from the one that was in force: + added, - removed, ~ changed, by key. Values of secrets\n" +
-			"are not shown. --dry-run prints the same and changes nothing.",
-		Example: "  hwsagent reload --dry-run   # what would change\n" +
+		Short: "Load the changed configuration into the running agent, and print the changes; after a mistake the old one stays",
+		Long: "reload prints each key that differs from the previous configuration: + added, - removed, ~ changed. It never prints\n" +
+			"secrets. --dry-run prints the same and changes nothing.",
+		Example: "  hwsagent reload --dry-run   # only print the changes\n" +
 			"  hwsagent reload",
 		Args: cobra.NoArgs,
 		RunE: c.command(func(cmd *cobra.Command, _ []string) error {
@@ -287,9 +286,9 @@ func (c *cli) demo() *cobra.Command {
 	var o demo.Options
 	cmd := &cobra.Command{
 		Use:   "demo",
-		Short: "Show that nothing is lost: mutual TLS, a bearer token, an outage, a kill -9; needs nothing and ends by itself",
+		Short: "Show that an outage and a kill -9 lose nothing; needs no configuration and ends by itself",
 		Example: "  hwsagent demo\n" +
-			"  hwsagent demo --script crash --keep /tmp/demo   # one of its parts; its files can be looked at afterwards",
+			"  hwsagent demo --script crash --keep /tmp/demo   # only the crash; keeps its files",
 		Args: cobra.NoArgs,
 		RunE: c.command(func(cmd *cobra.Command, _ []string) error {
 			o.JSON, o.Listen, o.Stdout, o.Stderr = c.json, c.listen, c.stdout, c.stderr
@@ -302,6 +301,6 @@ func (c *cli) demo() *cobra.Command {
 	}
 	f := cmd.Flags()
 	f.StringVar(&o.Script, "script", "", "outage or crash; by default a tour of both")
-	f.StringVar(&o.Keep, "keep", "", "use this `directory` and keep it")
+	f.StringVar(&o.Keep, "keep", "", "use this `directory`, and keep it afterwards")
 	return cmd
 }

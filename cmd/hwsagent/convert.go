@@ -18,7 +18,7 @@ const maxConvert = 1<<20 + 1
 // configuration returns the group of commands about configurations.
 func (c *cli) configuration() *cobra.Command {
 	cmd := &cobra.Command{
-		Use: "config", Short: "Make a configuration from that of another program, or print the schema of configurations",
+		Use: "config", Short: "Convert another program's configuration, or print the JSON schema of agent.yaml",
 		Example: "  hwsagent config convert prometheus.yml >agent.yaml\n" +
 			"  hwsagent config schema >agent.schema.json",
 		Args: cobra.NoArgs, RunE: func(cmd *cobra.Command, _ []string) error { return cmd.Help() },
@@ -31,8 +31,8 @@ func (c *cli) schema() *cobra.Command {
 	return &cobra.Command{
 		Use:   "schema",
 		Short: "Print the JSON schema of agent.yaml, for editors",
-		Long: "schema prints the JSON schema (draft 2020-12) of the configuration files of this very program. An editor with a language\n" +
-			"server for YAML uses it by the first line of the file:\n" +
+		Long: "schema prints the JSON schema (draft 2020-12) of this version's configuration files. An editor with a language server\n" +
+			"for YAML uses it if agent.yaml begins with this line:\n" +
 			"# yaml-language-server: $schema=agent.schema.json",
 		Example: "  hwsagent config schema >agent.schema.json",
 		Args:    cobra.NoArgs,
@@ -51,13 +51,14 @@ func (c *cli) convert() *cobra.Command {
 	var from string
 	cmd := &cobra.Command{
 		Use:   "convert FILE",
-		Short: "Print an agent.yaml made from another program's configuration, and what it could not carry over",
-		Long: "convert reads FILE, - for standard input, and prints an agent.yaml. At its head, and on standard error, stands what was\n" +
-			"not carried over, or differs, each with its line. Check the result with `hwsagent check`.\n" +
+		Short: "Print an agent.yaml made from another program's configuration, and list the settings that it lacks",
+		Long: "convert reads FILE (- for standard input) and prints an agent.yaml. A comment at its top, and standard error, list each\n" +
+			"setting that was not converted or behaves differently, with its line. Check the result with hwsagent check.\n" +
 			"The formats are prometheus, vmagent (-promscrape.config), grafana-agent (static mode), otelcol (OpenTelemetry\n" +
-			"Collector) and hws (Hardware Sentry's hws-config.yaml, metricshub.yaml); the keys of FILE show which it is, except for vmagent,\n" +
-			"which has Prometheus' keys.\n" +
-			"Of a vmagent its flags can be given in the place of FILE, behind --; the file of -promscrape.config is read, too.",
+			"Collector) and hws (Hardware Sentry's hws-config.yaml, MetricsHub's metricshub.yaml). convert detects the format from\n" +
+			"the keys of FILE, but not vmagent, which has the same keys as prometheus.\n" +
+			"For vmagent you may write its command-line flags after -- instead of FILE; convert then also reads the file that\n" +
+			"-promscrape.config names.",
 		Example: "  hwsagent config convert prometheus.yml >agent.yaml\n" +
 			"  hwsagent config convert --from vmagent -- -remoteWrite.url=http://vm:8428/api/v1/write -promscrape.config=scrape.yml",
 		Args: func(cmd *cobra.Command, args []string) error {

@@ -12,9 +12,9 @@ import (
 func (c *cli) events() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "events",
-		Short: "What happened in the last 24 hours: targets down, held and up again, losses, reloads, restarts, replaced credentials",
-		Example: "  hwsagent events          # also while the agent is down\n" +
-			"  hwsagent events ack      # what was lost is known: no warning any more",
+		Short: "List the events of the last 24 hours: targets down, held and up again, losses, reloads, restarts, replaced credentials",
+		Example: "  hwsagent events          # works while the agent is down\n" +
+			"  hwsagent events ack      # end the warnings about losses",
 		Args: cobra.NoArgs,
 		RunE: c.command(func(cmd *cobra.Command, _ []string) error {
 			list, err := agent.FetchEvents(cmd.Context(), c.storage)
@@ -30,8 +30,8 @@ func (c *cli) events() *cobra.Command {
 	}
 	cmd.AddCommand(&cobra.Command{
 		Use:     "ack",
-		Short:   "End the warnings about losses so far; later losses are reported again",
-		Example: "  hwsagent events ack      # after reading what hwsagent events says",
+		Short:   "End the warnings about all losses so far; a later loss causes a new warning",
+		Example: "  hwsagent events ack      # after you have read hwsagent events",
 		Args:    cobra.NoArgs,
 		RunE: c.command(func(cmd *cobra.Command, _ []string) error {
 			ack, err := agent.AcknowledgeEvents(cmd.Context(), c.storage)

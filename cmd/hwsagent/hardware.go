@@ -12,8 +12,8 @@ import (
 )
 
 // probeWords describe the argument PROBE of inventory and record.
-const probeWords = "PROBE is the name of a probe of the configuration. Without a configuration it is a type, host, smart, nvidia, nut or ipmi (of this machine), or an entry as it\n" +
-	"would stand under probes: '{type: snmp, target: HOST, auth: {community_file: FILE}}'."
+const probeWords = "PROBE is the name of a probe in the configuration. Two forms need no configuration file: a type (host, smart, nvidia, nut,\n" +
+	"or ipmi for this machine's BMC), and an entry as under probes: '{type: snmp, target: HOST, auth: {community_file: FILE}}'."
 
 func (c *cli) inventory() *cobra.Command {
 	var o agent.HardwareOptions
@@ -21,8 +21,9 @@ func (c *cli) inventory() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "inventory [PROBE]",
 		Short: "Print the hardware as a tree: each component with its state and values",
-		Long: "inventory reads the hardware once, of one probe or of all that the configuration has, and prints each component with its state and values, below the one\n" +
-			"that it is in. " + probeWords + " With --recording it shows what the agent makes of a file of hwsagent record.\n\n" + exitCodes,
+		Long: "inventory reads the hardware of one probe, or of all probes in the configuration, once. It prints each component with its\n" +
+			"state and values, below the component that contains it. With --recording it reads a file that hwsagent record wrote.\n" +
+			probeWords + "\n\n" + exitCodes,
 		Example: "  hwsagent inventory                 # all probes of the configuration that read hardware\n" +
 			"  hwsagent inventory host\n" +
 			"  hwsagent inventory '{type: redfish, target: 192.0.2.9, username: monitor, password_file: /etc/hwsagent/bmc}'\n" +
@@ -53,7 +54,7 @@ func (c *cli) inventory() *cobra.Command {
 		}),
 	}
 	definitionsFlag(cmd, &o.Definitions)
-	cmd.Flags().StringVar(&file, "recording", "", "read this `file` in place of the hardware: one of hwsagent record, or an SNMP recording in snmpsim's format")
+	cmd.Flags().StringVar(&file, "recording", "", "read this `file` instead of the hardware: a recording by hwsagent record, or of SNMP in snmpsim's format")
 	return cmd
 }
 
@@ -84,11 +85,13 @@ func (c *cli) record() *cobra.Command {
 	var keep []string
 	cmd := &cobra.Command{
 		Use:   "record PROBE FILE",
-		Short: "Write all answers of the hardware to a probe to a file, without data that identifies its owner",
-		Long: "record reads the hardware once and writes what it was asked and answered to a new file, from which hwsagent inventory --recording, and a test, can read it again.\n" +
-			probeWords + "\nOver SNMP it walks the whole device and writes snmpsim's format (snmprec).\n" +
-			"Left out: secrets, logins, programs and their parameters, tables of addresses. Replaced by others of the same form: names, contacts and places, serial numbers\n" +
-			"and UUIDs, hardware and IP addresses, wherever they are recognised; --keep keeps some of them. Look through the file before you give it away.\n\n" + exitCodes,
+		Short: "Record the hardware's answers to a probe in a file, without data that identifies the owner",
+		Long: "record reads the hardware once and writes the probe's questions and the answers to a new file, which hwsagent inventory\n" +
+			"--recording can read. An SNMP device is walked completely, and the file is in snmpsim's format (snmprec).\n" +
+			probeWords + "\n" +
+			"The recording leaves out secrets, logins, programs with their parameters, and tables of addresses. It replaces names,\n" +
+			"contacts, locations, serial numbers, UUIDs, hardware addresses and IP addresses by others of the same form, where it\n" +
+			"recognises them; --keep keeps some kinds. Review the file before you give it away.\n\n" + exitCodes,
 		Example: "  hwsagent record host machine.rec\n" +
 			"  hwsagent record '{type: snmp, target: 192.0.2.7, auth: {community_file: /etc/hwsagent/community}}' device.snmprec",
 		Args: cobra.ExactArgs(2),
@@ -111,7 +114,7 @@ func (c *cli) record() *cobra.Command {
 			if c.json {
 				c.printJSON(done)
 			} else {
-				fmt.Fprintf(c.stdout, "%s: %d answers; %d left out; replaced: %s\nLook through it before you give it away; hwsagent inventory --recording shows what the agent makes of it\n",
+				fmt.Fprintf(c.stdout, "%s: %d answers; %d left out; replaced: %s\nReview it before you give it away. hwsagent inventory --recording prints its components\n",
 					done.File, done.Answers, done.LeftOut, counts(done.Replaced))
 			}
 			switch {
@@ -132,7 +135,7 @@ func (c *cli) record() *cobra.Command {
 func (c *cli) moved(name, arguments string) *cobra.Command {
 	return &cobra.Command{
 		Use:                name + " " + arguments,
-		Short:              "Is hwsagent " + name + " now, for all probes",
+		Short:              "Replaced by hwsagent " + name + ", for all probes",
 		Hidden:             true,
 		DisableFlagParsing: true, // accept any arguments
 		ValidArgsFunction:  cobra.NoFileCompletions,
@@ -141,7 +144,7 @@ func (c *cli) moved(name, arguments string) *cobra.Command {
 			if len(args) > 0 && !strings.HasPrefix(args[0], "-") {
 				target = args[0]
 			}
-			return fmt.Errorf("%w: hwsagent snmp %s is now hwsagent %s '{type: snmp, target: \"%s\"}'%s; what stood in --auth stands in the entry as auth: {…}", agent.ErrUsage, name, name, target, rest)
+			return fmt.Errorf("%w: hwsagent snmp %s is now hwsagent %s '{type: snmp, target: \"%s\"}'%s; write the value of --auth into the entry as auth: {…}", agent.ErrUsage, name, name, target, rest)
 		}),
 	}
 }

@@ -38,7 +38,7 @@ const (
 	exitDamaged    = 6 // the log
 	exitNotRunning = 7
 	exitSilent     = 8 // an agent is running but does not answer
-	exitLeft       = 9 // the agent stopped, but a part of it did not end
+	exitLeft       = 9 // the process ended although a part of it still ran
 )
 
 const exitCodes = `Exit codes:
@@ -46,12 +46,12 @@ const exitCodes = `Exit codes:
   1  failed at run time
   2  wrong usage
   3  the configuration, or a file that it names, is wrong
-  4  a target failed; of status: a target is not well
-  5  a probe failed; of status: something else needs a person
+  4  a target failed; status: a target has a problem
+  5  a probe failed; status: something else has a problem
   6  the log is damaged
   7  the agent is not running
   8  the agent does not answer
-  9  stopped without a part that hung`
+  9  stopped, although a part hung`
 
 func main() {
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
@@ -188,10 +188,10 @@ func (c *cli) complain(cmd *cobra.Command, code int, err error) {
 	case code == exitNotRunning:
 		fmt.Fprintln(c.stderr, "Try: name the agent's directory with --storage.path, or start it: hwsagent run")
 	case code == exitLeft:
-		fmt.Fprintln(c.stderr, "Try: look at the file, disk or host that the log names; report it with the stacks from the log if it is none of these")
+		fmt.Fprintln(c.stderr, "Try: look at the file, disk or host that the log names; if it names none, report the stacks in the log as a bug")
 	case code == exitSilent:
-		fmt.Fprintln(c.stderr, "Try: look at its process (ps -o pid,stat,cmd -C hwsagent). T: stopped; resume with kill -CONT. D: the disk does not answer.\n"+
-			"    Otherwise restart it. It may still carry out the request once it runs again: check with hwsagent targets")
+		fmt.Fprintln(c.stderr, "Try: look at the agent's process (ps -o pid,stat,cmd -C hwsagent). State T: it is stopped; resume it with kill -CONT.\n"+
+			"    State D: the disk does not answer. Otherwise restart it. A resumed agent may still carry out the request: check with hwsagent targets")
 	case errors.Is(err, inspect.ErrNoLog):
 		fmt.Fprintln(c.stderr, "Try: name the agent's directory with --storage.path")
 	case errors.Is(err, agent.ErrNotListening):
@@ -199,9 +199,9 @@ func (c *cli) complain(cmd *cobra.Command, code int, err error) {
 	case errors.Is(err, agent.ErrInUse):
 		fmt.Fprintln(c.stderr, "Try: stop the other agent, or give this one its own directory with --storage.path; hwsagent status shows the state of the other")
 	case errors.Is(err, syscall.EROFS):
-		fmt.Fprintln(c.stderr, "Try: name a directory that can be written with --storage.path, or mount the file system for writing")
+		fmt.Fprintln(c.stderr, "Try: name a writable directory with --storage.path, or remount the file system as writable")
 	case errors.Is(err, fs.ErrPermission):
-		fmt.Fprintln(c.stderr, "Try: run it as the agent's user, or give this user access; hwsagent check checks every file and the storage")
+		fmt.Fprintln(c.stderr, "Try: run this as the agent's user, or give your user access; hwsagent check checks every file and the storage directory")
 	case errors.Is(err, syscall.EADDRINUSE):
 		fmt.Fprintln(c.stderr, "Try: another address, with --web.listen-address or web.listen")
 	case code == exitUsage && cmd != nil:

@@ -18,10 +18,11 @@ func (c *cli) replay() *cobra.Command {
 	var from, to string
 	cmd := &cobra.Command{
 		Use:   "replay --target NAME --from TIME",
-		Short: "Send a time window of the log to a target again",
-		Long: "replay reads what the log still has (wal.retain keeps what is delivered) and sends the samples of a time window to a target, with the\n" +
-			"external labels and write_relabel_configs of its entry. It sends one sample first, and nothing else if that is not taken. It works beside a running agent;\n" +
-			"the target's queue and its account are not concerned.\n\n" + timeHelp,
+		Short: "Send the samples of a time window to a target again",
+		Long: "replay sends the samples of a time window to a target again, if the log still has them: wal.retain sets how long the log\n" +
+			"keeps delivered samples. It applies the external labels and write_relabel_configs of the target's entry. It sends one\n" +
+			"sample first, and stops if the target refuses that sample. It works beside a running agent, and changes neither the\n" +
+			"target's queue nor its account.\n\n" + timeHelp,
 		Example: "  hwsagent wal replay --target mimir --from 26h --to 24h --dry-run\n" +
 			"  hwsagent wal replay --target mimir --from 2026-11-20T06:00:00Z --to 2026-11-20T07:30:00Z --match '{job=\"host\"}'",
 		Args: cobra.NoArgs,
@@ -50,12 +51,12 @@ func (c *cli) replay() *cobra.Command {
 	}
 	f := cmd.Flags()
 	f.StringVar(&o.Target, "target", "", "send to the target with this `name`")
-	f.StringVar(&from, "from", "", "samples of this `time` and later")
-	f.StringVar(&to, "to", "now", "samples before this `time`")
-	f.StringVar(&o.Match, "match", "", "only series that this `selector` matches, as they are sent")
-	f.BoolVar(&o.DryRun, "dry-run", false, "send nothing; say what would be sent")
-	f.Float64Var(&o.Rate, "rate", 10_000, "`samples` per second at most; 0 for no limit")
-	f.Uint64Var(&o.After, "after", 0, "go on after this `commit`, as a replay that ended early says")
+	f.StringVar(&from, "from", "", "send samples of this `time` and later")
+	f.StringVar(&to, "to", "now", "send samples before this `time`")
+	f.StringVar(&o.Match, "match", "", "send only series that match this `selector`, by the labels that the target gets")
+	f.BoolVar(&o.DryRun, "dry-run", false, "count the samples, and send nothing")
+	f.Float64Var(&o.Rate, "rate", 10_000, "send at most this many `samples` per second; 0 for no limit")
+	f.Uint64Var(&o.After, "after", 0, "continue after this `commit`; a replay that ends early prints the number")
 	complete(cmd, "target", c.targetNames)
 	for _, name := range []string{"target", "from"} {
 		_ = cmd.MarkFlagRequired(name) // the flag exists
@@ -97,8 +98,8 @@ func (c *cli) runReplay(cmd *cobra.Command, o agent.ReplayOptions) error {
 func (c *cli) whatNext(cmd *cobra.Command, r agent.ReplayResult, err error) {
 	fmt.Fprintf(c.stderr, "hwsagent: %v\n", err)
 	if errors.Is(err, agent.ErrReplayRefused) && r.Delivered == 0 {
-		fmt.Fprintln(c.stderr, "Nothing was stored. Try: hwsagent targets test "+quote(r.Target)+" shows each step to it. If they all work: a receiver that accepts no old samples needs\n"+
-			"    a window for it (Prometheus: storage.tsdb.out_of_order_time_window, longer than the samples are old), or a later --from")
+		fmt.Fprintln(c.stderr, "Nothing was stored. Try: hwsagent targets test "+quote(r.Target)+" tests each step of the connection. If all steps succeed, the receiver may refuse old samples:\n"+
+			"    give it an out-of-order window for samples of this age (Prometheus: storage.tsdb.out_of_order_time_window), or write a later --from")
 		return
 	}
 	again := []string{cmd.CommandPath(), "--target", quote(r.Target), "--from", stampExact(r.From), "--to", stampExact(r.To)}
@@ -131,7 +132,7 @@ func writeReplay(w io.Writer, r agent.ReplayResult) {
 	}
 	switch {
 	case r.Samples == 0:
-		fmt.Fprintln(w, "the log has no such samples; wal.retain says how long it keeps what is delivered")
+		fmt.Fprintln(w, "the log has no such samples; wal.retain sets how long it keeps delivered samples")
 	case r.DryRun:
 		fmt.Fprintf(w, "would send %s to %s, in %s\n", what, r.Target, requests(r.Requests, r.Bytes))
 	default:
@@ -139,13 +140,13 @@ func writeReplay(w io.Writer, r agent.ReplayResult) {
 		if r.Refused+r.Unconfirmed > 0 {
 			fmt.Fprintf(w, ", %d refused, %d more in refused requests", r.Refused, r.Unconfirmed)
 		}
-		fmt.Fprintln(w, "\nthese are not counted in the target's account, which has them from when they were appended")
+		fmt.Fprintln(w, "\nthe target's account does not change: it counted these samples when they were appended")
 	}
 	if r.Unsupported > 0 {
-		fmt.Fprintf(w, "%s are of a kind that cannot be sent there\n", samples(r.Unsupported))
+		fmt.Fprintf(w, "%s cannot be sent: the protocol version or the settings of the target exclude them\n", samples(r.Unsupported))
 	}
 	if r.Filtered > 0 {
-		fmt.Fprintf(w, "%s are left out: by write_relabel_configs, or they are another tenant's\n", samples(r.Filtered))
+		fmt.Fprintf(w, "%s left out: write_relabel_configs dropped them, or they belong to another tenant\n", samples(r.Filtered))
 	}
 	for _, f := range r.Refusals {
 		fmt.Fprintf(w, "    %d times %d %q, first of %s @ %s\n", f.Samples, f.Status, f.Text, f.Series, stamp(time.UnixMilli(f.Timestamp)))

@@ -23,8 +23,8 @@ type snmpFlags struct {
 
 func (f *snmpFlags) add(cmd *cobra.Command) {
 	cmd.Flags().StringVar(&f.login, "auth", "", "the `login`, as under auth: of a probe: '{community_file: FILE}'; by default version 2 with public")
-	cmd.Flags().DurationVar(&f.timeout, "packet-timeout", 5*time.Second, "how long one answer may take")
-	cmd.Flags().IntVar(&f.retries, "retries", 3, "how often a packet is sent again")
+	cmd.Flags().DurationVar(&f.timeout, "packet-timeout", 5*time.Second, "how long to wait for one answer")
+	cmd.Flags().IntVar(&f.retries, "retries", 3, "how often to send a packet again if no answer comes")
 	withoutFiles(cmd, "auth", "packet-timeout", "retries")
 }
 
@@ -60,7 +60,7 @@ func (c *cli) quietLogger() (*slog.Logger, error) {
 func (c *cli) snmp() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "snmp",
-		Short: "Look at devices over SNMP: walk, test a recording, find devices, import definitions",
+		Short: "Query SNMP devices: walk, test a recording, find devices, import definitions",
 		Example: "  hwsagent snmp walk 192.0.2.7 --auth '{community_file: /etc/hwsagent/community}'\n" +
 			"  hwsagent snmp discover 192.0.2.0/24",
 		Args: cobra.NoArgs,
@@ -74,7 +74,7 @@ func (c *cli) snmpWalk() *cobra.Command {
 	var f snmpFlags
 	cmd := &cobra.Command{
 		Use:               "walk HOST [ROOT]",
-		Short:             "Print what a device has below an OID, with the names that the built-in modules know",
+		Short:             "Print a device's objects below an OID, with the names that the built-in modules know",
 		Example:           "  hwsagent snmp walk 192.0.2.7 ifDescr\n  hwsagent snmp walk 192.0.2.7 1.3.6.1.4.1 --auth '{community_file: /etc/hwsagent/community}'",
 		Args:              cobra.RangeArgs(1, 2),
 		ValidArgsFunction: cobra.NoFileCompletions,
@@ -136,7 +136,7 @@ func (c *cli) snmpTest() *cobra.Command {
 	var modules, definitions []string
 	cmd := &cobra.Command{
 		Use:     "test FILE",
-		Short:   "Show what the modules read from a recording, and which objects none of them reads, by vendor",
+		Short:   "Show which objects of a recording the modules read, and which no module reads, by vendor",
 		Example: "  hwsagent snmp test switch.snmprec",
 		Args:    cobra.ExactArgs(1),
 		RunE: c.command(func(cmd *cobra.Command, args []string) error {
@@ -156,7 +156,7 @@ func (c *cli) snmpTest() *cobra.Command {
 		}),
 	}
 	definitionsFlag(cmd, &definitions)
-	cmd.Flags().StringSliceVar(&modules, "module", nil, "read with the module of this `name` only; may be given several times")
+	cmd.Flags().StringSliceVar(&modules, "module", nil, "use only the module with this `name`; may be given several times")
 	_ = cmd.RegisterFlagCompletionFunc("module", cobra.FixedCompletions(snmptool.Modules(), cobra.ShellCompDirectiveNoFileComp)) // the flag exists
 	return cmd
 }
@@ -166,9 +166,9 @@ func (c *cli) snmpDiscover() *cobra.Command {
 	var s snmptool.Search
 	cmd := &cobra.Command{
 		Use:   "discover CIDR…",
-		Short: "Find devices in ranges of addresses and print configuration for them; changes nothing",
-		Long: "discover asks each address what it is, with each --auth in turn until one is answered, and prints entries of probes to paste. Each login is\n" +
-			"tried once for a device at most, and no packet is sent twice, so that no account is locked; a lost packet may hide a device.",
+		Short: "Find devices in address ranges, and print entries for them",
+		Long: "discover queries each address with each --auth in turn until one gets an answer, and prints entries for probes. It tries\n" +
+			"each login at most once per device and sends no packet twice, so that it locks no account; a lost packet may hide a device.",
 		Example:           "  hwsagent snmp discover 192.0.2.0/24 --auth '{community_file: /etc/hwsagent/community}' --auth '{version: 3, username: ops, password_file: /etc/hwsagent/ops}'",
 		Args:              cobra.MinimumNArgs(1),
 		ValidArgsFunction: cobra.NoFileCompletions,
@@ -196,7 +196,7 @@ func (c *cli) snmpDiscover() *cobra.Command {
 				s.Progress = func(asked, all, found int) {
 					if now := time.Now(); now.Sub(shown) > 200*time.Millisecond || asked == all {
 						shown = now
-						fmt.Fprintf(c.stderr, "\r%d of %d addresses asked, %d devices\x1b[K", asked, all, found)
+						fmt.Fprintf(c.stderr, "\r%d of %d addresses queried, %d devices\x1b[K", asked, all, found)
 					}
 				}
 				defer fmt.Fprintln(c.stderr)
@@ -214,15 +214,15 @@ func (c *cli) snmpDiscover() *cobra.Command {
 	}
 	f := cmd.Flags()
 	f.StringArrayVar(&logins, "auth", nil, "a `login` to try, as under auth: of a probe; may be given several times; by default version 2 with public")
-	f.Float64Var(&s.Rate, "rate", 100, "requests per second in all")
-	f.Uint16Var(&s.Port, "port", 161, "the `port` of SNMP over UDP")
-	f.DurationVar(&s.Timeout, "packet-timeout", 2*time.Second, "how long one answer may take")
+	f.Float64Var(&s.Rate, "rate", 100, "at most this many requests per second, over all addresses")
+	f.Uint16Var(&s.Port, "port", 161, "the UDP `port` of the devices")
+	f.DurationVar(&s.Timeout, "packet-timeout", 2*time.Second, "how long to wait for one answer")
 	withoutFiles(cmd, "auth", "rate", "port", "packet-timeout")
 	return cmd
 }
 
 // definitionsFlag adds the flag for directories of definitions, like snmp_definitions in a configuration.
 func definitionsFlag(cmd *cobra.Command, into *[]string) {
-	cmd.Flags().StringSliceVar(into, "definitions", nil, "a `directory` of definitions, as in snmp_definitions; may be given several times")
+	cmd.Flags().StringSliceVar(into, "definitions", nil, "a `directory` of hardware definitions, as in snmp_definitions; may be given several times")
 	_ = cmd.MarkFlagDirname("definitions") // the flag exists
 }

@@ -13,11 +13,12 @@ func (c *cli) snmpImport() *cobra.Command {
 	var profiles, librenms, mibs, to string
 	cmd := &cobra.Command{
 		Use:   "import",
-		Short: "Make definitions of hardware from profiles of Datadog, Netdata or Kentik, or from LibreNMS",
-		Long: "import reads files that you have of another program, and writes definitions of hardware to a directory that snmp_definitions names.\n" +
-			"It prints, file by file, what could not be carried over and why. Imported definitions only fill gaps: built-in ones come first. Profiles have no\n" +
-			"units: a reading is carried over if a MIB in --mibs gives its unit; without --mibs only states are. LibreNMS has a folder of MIBs of its own.\n" +
-			"A later import to the same directory writes its files anew and removes those that it no longer makes.",
+		Short: "Make hardware definitions from LibreNMS, or from profiles of Datadog, Netdata or Kentik",
+		Long: "import reads your copy of another program's files, and writes hardware definitions to a directory, which you then list\n" +
+			"under snmp_definitions. For each file it prints what it could not convert, and why. Imported definitions only fill gaps:\n" +
+			"the built-in ones come first. Profiles have no units, so a reading is imported only if a MIB in --mibs gives its unit;\n" +
+			"without --mibs only states are imported. LibreNMS has its own folder of MIBs.\n" +
+			"A later import into the same directory replaces its files, and removes those that it no longer makes.",
 		Example:           "  hwsagent snmp import --librenms /opt/librenms --to /etc/hwsagent/snmp-definitions.d\n  hwsagent snmp import --profiles /etc/datadog-agent/conf.d/snmp.d/default_profiles --mibs /usr/share/snmp/mibs --to snmp-definitions.d",
 		Args:              cobra.NoArgs,
 		ValidArgsFunction: cobra.NoFileCompletions,
@@ -26,7 +27,7 @@ func (c *cli) snmpImport() *cobra.Command {
 			case (profiles == "") == (librenms == ""):
 				return fmt.Errorf("%w: write either --profiles or --librenms", agent.ErrUsage)
 			case librenms != "" && mibs != "":
-				return fmt.Errorf("%w: --mibs goes with --profiles only: LibreNMS has a folder of MIBs of its own", agent.ErrUsage)
+				return fmt.Errorf("%w: --mibs goes with --profiles only: LibreNMS has its own folder of MIBs", agent.ErrUsage)
 			case to == "":
 				return fmt.Errorf("%w: --to is missing: name the directory for the definitions", agent.ErrUsage)
 			}
@@ -41,10 +42,10 @@ func (c *cli) snmpImport() *cobra.Command {
 			return done.Write(c.stdout)
 		}),
 	}
-	cmd.Flags().StringVar(&profiles, "profiles", "", "a `directory` with profiles of the dialect of Datadog, Netdata and Kentik")
+	cmd.Flags().StringVar(&profiles, "profiles", "", "a `directory` with profiles in the format of Datadog, Netdata and Kentik")
 	cmd.Flags().StringVar(&librenms, "librenms", "", "the `directory` of LibreNMS, with its definitions and the folder mibs")
 	cmd.Flags().StringVar(&mibs, "mibs", "", "a `directory` with MIBs, for units and names of values in profiles")
-	cmd.Flags().StringVar(&to, "to", "", "the `directory` to write to; it is made if it is not there")
+	cmd.Flags().StringVar(&to, "to", "", "the `directory` to write to; created if it does not exist")
 	for _, name := range []string{"profiles", "librenms", "mibs", "to"} {
 		_ = cmd.MarkFlagDirname(name) // the flag exists
 	}

@@ -15,17 +15,17 @@ func (c *cli) tap() *cobra.Command {
 	var point string
 	cmd := &cobra.Command{
 		Use:   "tap",
-		Short: "Follow samples past a point of the running agent: after its inputs, after a target's relabelling, or sent to a target",
-		Long: "tap prints samples as they go past, until it is interrupted. The points are\n" +
-			"  inputs      as an input has appended them (the usual one)\n" +
-			"  relabelled  as a target will get them: with external labels and its write_relabel_configs\n" +
-			"  sent        as a target has accepted them (the usual one with --target)\n" +
-			"It never delays the agent: samples beyond --rate, or too fast for the reader, are counted instead of printed. --json\n" +
-			"prints one value a line: time, of, labels and value, or missed.",
+		Short: "Print samples of the running agent as they pass a point: an input, a target's relabelling, or a target's acceptance",
+		Long: "tap prints samples as they pass a point of the running agent, until you interrupt it. The points are\n" +
+			"  inputs      as an input appended them to the log (the default)\n" +
+			"  relabelled  as a target will get them: with external labels and after its write_relabel_configs\n" +
+			"  sent        as a target accepted them (the default with --target)\n" +
+			"It never delays the agent: it counts the samples beyond --rate, and those that come too fast for the reader, instead of\n" +
+			"printing them. --json prints one value per line: time, of, labels and value, or missed.",
 		Example: "  hwsagent tap --match 'node_load1'                              # does the agent collect it?\n" +
 			"  hwsagent tap --input core-switch --limit 20\n" +
-			"  hwsagent tap --target mimir --point relabelled --match '{job=\"host\"}'   # what do the rules make of it?\n" +
-			"  hwsagent tap --target mimir --json                             # what did the target take?",
+			"  hwsagent tap --target mimir --point relabelled --match '{job=\"host\"}'   # what do the rules change?\n" +
+			"  hwsagent tap --target mimir --json                             # what did the target accept?",
 		Args: cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, args []string) error {
 			o.Point = tap.Point(point)
@@ -36,7 +36,7 @@ func (c *cli) tap() *cobra.Command {
 				o.Point = tap.Sent
 			}
 			if (o.Point == tap.Inputs) != (o.Target == "") {
-				return fmt.Errorf("name the target of the points relabelled and sent with --target, and none with inputs")
+				return fmt.Errorf("the points relabelled and sent need --target; the point inputs must not have it")
 			}
 			return c.command(func(cmd *cobra.Command, _ []string) error {
 				lines := json.NewEncoder(c.stdout)
@@ -50,12 +50,12 @@ func (c *cli) tap() *cobra.Command {
 		},
 	}
 	f := cmd.Flags()
-	f.StringVar(&point, "point", "", "where: inputs, relabelled or sent")
-	f.StringVar(&o.Target, "target", "", "the `name` of the target that relabels, or that they are sent to")
-	f.StringVar(&o.Input, "input", "", "only what this probe, scrape job or receiver brings, by `name`, or kind and name: \"probe host\"")
+	f.StringVar(&point, "point", "", "inputs, relabelled or sent")
+	f.StringVar(&o.Target, "target", "", "the `name` of the target, for relabelled and sent")
+	f.StringVar(&o.Input, "input", "", "only the samples of this probe, scrape job or receiver, by `name`, or kind and name: \"probe host\"")
 	f.StringVar(&o.Match, "match", "", "only series that match this `selector`, by the labels at the point")
-	f.IntVar(&o.Rate, "rate", 1000, fmt.Sprintf("at most `n` samples a second, up to %d", tap.MaxRate))
-	f.IntVar(&o.Limit, "limit", 0, "end after `n` samples; 0: go on")
+	f.IntVar(&o.Rate, "rate", 1000, fmt.Sprintf("print at most `n` samples a second, up to %d", tap.MaxRate))
+	f.IntVar(&o.Limit, "limit", 0, "end after `n` samples; 0 for no end")
 	complete(cmd, "target", c.targetNames)
 	complete(cmd, "input", c.probeNames)
 	complete(cmd, "point", func(*cobra.Command) (words []string) {

@@ -17,9 +17,9 @@ import (
 func (c *cli) targets() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "targets",
-		Short: "List, test, pause and rename targets, and manage their pending samples",
-		Long: "Without a command it lists the targets. What changes a queue is done by the agent that is running or, without one,\n" +
-			"in its storage directory; it is durable when the command says that it is done.",
+		Short: "List, test, pause and rename targets, and manage their waiting samples",
+		Long: "targets without a further command lists the targets. The running agent makes each change; without a running agent the\n" +
+			"command makes it in the storage directory. The change is durable when the command reports success.",
 		Example: "  hwsagent targets\n" +
 			"  hwsagent targets test mimir\n" +
 			"  hwsagent targets pause mimir",
@@ -42,7 +42,7 @@ func named(n int, usage string) cobra.PositionalArgs {
 
 func (c *cli) listCommand() *cobra.Command {
 	return &cobra.Command{
-		Use: "list", Short: "List the targets, including those that are no longer configured but still have a queue",
+		Use: "list", Short: "List the targets, including targets that are no longer configured and still have a queue",
 		Example: "  hwsagent targets list\n" +
 			"  hwsagent targets list --json",
 		Args: cobra.NoArgs, RunE: c.command(c.listTargets),
@@ -58,7 +58,7 @@ func (c *cli) listTargets(cmd *cobra.Command, _ []string) error {
 		c.printJSON(map[string]any{"schema": 1, "running": s.Running, "targets": s.Targets})
 	} else {
 		if !s.Running {
-			fmt.Fprintln(c.stderr, "the agent is not running; read from its directory")
+			fmt.Fprintln(c.stderr, "the agent is not running; this list is from its storage directory")
 		}
 		table := tabwriter.NewWriter(c.stdout, 0, 0, 2, ' ', 0)
 		fmt.Fprint(table, "TARGET\tSTATE\tWAITING\tOLDEST\tDELIVERED\tFILTERED\tDROPPED\tDEAD LETTERS\tURL\n")
@@ -102,7 +102,7 @@ func stamp(t time.Time) string {
 func (c *cli) testTarget() *cobra.Command {
 	return &cobra.Command{
 		Use:     "test NAME",
-		Short:   "Check the route to a target step by step (DNS, TCP, TLS, a write without samples); a held target retries at once if all steps work",
+		Short:   "Test the connection to a target step by step (DNS, TCP, TLS, a write without samples); if all steps succeed, a held target is retried at once",
 		Example: "  hwsagent targets test mimir",
 		Args:    named(1, "test NAME"), ValidArgsFunction: c.completeTarget,
 		RunE: c.command(func(cmd *cobra.Command, args []string) error {
@@ -157,7 +157,7 @@ func (c *cli) done(ch agent.TargetChange, line string) {
 		return
 	}
 	if !ch.Running && !ch.DryRun {
-		line += " (the agent is not running: in its directory)"
+		line += " (the agent is not running: changed in its storage directory)"
 	}
 	fmt.Fprintln(c.stdout, line)
 }
@@ -165,15 +165,15 @@ func (c *cli) done(ch agent.TargetChange, line string) {
 func (c *cli) pauseTarget() *cobra.Command {
 	return &cobra.Command{
 		Use:     "pause NAME",
-		Short:   "Send nothing to a target until it is resumed, also after a restart; collected samples wait in the log",
-		Example: "  hwsagent targets pause mimir      # before its receiver is worked on",
+		Short:   "Send nothing to a target until it is resumed, even after a restart; collected samples wait in the log",
+		Example: "  hwsagent targets pause mimir      # before maintenance of its receiver",
 		Args:    named(1, "pause NAME"), ValidArgsFunction: c.completeTarget,
 		RunE: c.command(func(cmd *cobra.Command, args []string) error {
 			ch, err := c.ask(func(m agent.TargetManager) (agent.TargetChange, error) { return m.Pause(cmd.Context(), args[0]) })
 			if err != nil {
 				return err
 			}
-			c.done(ch, fmt.Sprintf("%s is paused since %s; %s wait", ch.Target, stamp(ch.PausedSince), samples(ch.Ledger.Pending)))
+			c.done(ch, fmt.Sprintf("%s has been paused since %s; %s waiting", ch.Target, stamp(ch.PausedSince), samples(ch.Ledger.Pending)))
 			return nil
 		}),
 	}
@@ -190,7 +190,7 @@ func (c *cli) resumeTarget() *cobra.Command {
 			if err != nil {
 				return err
 			}
-			c.done(ch, fmt.Sprintf("%s is not paused; %s wait", ch.Target, samples(ch.Ledger.Pending)))
+			c.done(ch, fmt.Sprintf("%s is not paused; %s waiting", ch.Target, samples(ch.Ledger.Pending)))
 			return nil
 		}),
 	}
@@ -201,10 +201,10 @@ func (c *cli) skipTarget() *cobra.Command {
 	var dryRun, yes bool
 	cmd := &cobra.Command{
 		Use:   "skip NAME --before TIME",
-		Short: "Give up a target's pending samples older than a time; they count as skipped",
-		Long: "skip gives up the beginning of a target's queue, up to the first commit with a sample that is not older than the time.\n" +
-			"Without --yes it only says what that would be.\n\n" + timeHelp,
-		Example: "  hwsagent targets skip mimir --before 3d         # what would be given up\n" +
+		Short: "Discard a target's waiting samples older than a time; they count as skipped",
+		Long: "skip discards the beginning of a target's queue, up to the first commit (the samples of one append) with a sample that is\n" +
+			"not older than the time. Without --yes it only prints what it would discard.\n\n" + timeHelp,
+		Example: "  hwsagent targets skip mimir --before 3d         # only print what would be discarded\n" +
 			"  hwsagent targets skip mimir --before 3d --yes",
 		Args: named(1, "skip NAME --before TIME"), ValidArgsFunction: c.completeTarget,
 		RunE: c.command(func(cmd *cobra.Command, args []string) error {
@@ -224,28 +224,28 @@ func (c *cli) skipTarget() *cobra.Command {
 			if ch.Samples > 0 && !ch.Oldest.IsZero() {
 				what += fmt.Sprintf(", from %s to %s", stamp(ch.Oldest), stamp(ch.Newest))
 			}
-			next := "; nothing else waits"
+			next := "; no other sample waits"
 			if !ch.GoesOn.IsZero() {
 				next = "; the queue continues with " + stamp(ch.GoesOn)
 			}
 			switch {
 			case ch.Samples == 0:
-				c.done(ch, fmt.Sprintf("nothing waits for %s before %s%s", ch.Target, stamp(at), next))
+				c.done(ch, fmt.Sprintf("no sample older than %s waits for %s%s", stamp(at), ch.Target, next))
 			case !ch.DryRun:
 				c.done(ch, "skipped "+what+next)
 			case dryRun:
 				c.done(ch, "would skip "+what+next)
 			default:
-				c.done(ch, "would skip "+what+next+"\nNothing was changed. Skipped samples are lost to this target: pass --yes to skip them")
+				c.done(ch, "would skip "+what+next+"\nNothing was changed. This target never gets skipped samples: pass --yes to skip them")
 				return exited{exitUsage}
 			}
 			return nil
 		}),
 	}
 	f := cmd.Flags()
-	f.StringVar(&before, "before", "", "give up what is older than this `time`")
-	f.BoolVar(&dryRun, "dry-run", false, "only say what would be done")
-	f.BoolVar(&yes, "yes", false, "do it")
+	f.StringVar(&before, "before", "", "discard samples older than this `time`")
+	f.BoolVar(&dryRun, "dry-run", false, "only print what would be discarded")
+	f.BoolVar(&yes, "yes", false, "discard the samples")
 	cmd.MarkFlagsMutuallyExclusive("dry-run", "yes")
 	_ = cmd.MarkFlagRequired("before") // the flag exists
 	return cmd
@@ -254,10 +254,10 @@ func (c *cli) skipTarget() *cobra.Command {
 func (c *cli) adoptTarget() *cobra.Command {
 	return &cobra.Command{
 		Use:   "adopt OLD NEW",
-		Short: "Rename a target and keep its queue: give the entry its new name in the configuration first",
-		Long: "adopt gives the queue of the target OLD to NEW: pending samples, account, pause and dead letters. Give the entry its new\n" +
-			"name in the configuration file first, and do not reload: a running agent reloads it in the same step. It is refused when\n" +
-			"NEW has delivered something of its own.",
+		Short: "Rename a target and keep its queue; first give the entry its new name in the configuration",
+		Long: "adopt gives the queue of the target OLD to NEW: waiting samples, account, pause and dead letters. First give the entry its\n" +
+			"new name in the configuration file, and do not reload: adopt makes a running agent reload the file in the same step.\n" +
+			"adopt fails if NEW has already delivered samples of its own.",
 		Example: "  hwsagent targets adopt mimir mimir-eu",
 		Args:    named(2, "adopt OLD NEW"), ValidArgsFunction: c.completeAdopt,
 		RunE: c.command(func(cmd *cobra.Command, args []string) error {
@@ -267,7 +267,7 @@ func (c *cli) adoptTarget() *cobra.Command {
 			if err != nil {
 				return err
 			}
-			c.done(ch, fmt.Sprintf("%s has the queue of %s; %s wait", ch.Target, ch.From, samples(ch.Samples)))
+			c.done(ch, fmt.Sprintf("%s now has the queue of %s; %s waiting", ch.Target, ch.From, samples(ch.Samples)))
 			return nil
 		}),
 	}
@@ -283,17 +283,17 @@ func (c *cli) dropTarget() *cobra.Command {
 		RunE: c.command(func(cmd *cobra.Command, args []string) error {
 			if !yes {
 				c.started = false
-				return fmt.Errorf("this deletes the pending samples, the account and the dead letters of %s: pass --yes to do it", args[0])
+				return fmt.Errorf("this deletes the waiting samples, the account and the dead letters of %s: pass --yes to delete them", args[0])
 			}
 			ch, err := c.ask(func(m agent.TargetManager) (agent.TargetChange, error) { return m.Drop(cmd.Context(), args[0]) })
 			if err != nil {
 				return err
 			}
-			c.done(ch, fmt.Sprintf("dropped the queue of %s, in which %s waited, and %d dead letters", ch.Target, samples(ch.Samples), ch.Letters))
+			c.done(ch, fmt.Sprintf("dropped the queue of %s with %s, and %d dead letters", ch.Target, samples(ch.Samples), ch.Letters))
 			return nil
 		}),
 	}
-	cmd.Flags().BoolVar(&yes, "yes", false, "do it")
+	cmd.Flags().BoolVar(&yes, "yes", false, "delete them")
 	return cmd
 }
 
@@ -321,7 +321,7 @@ func (c *cli) rejected() *cobra.Command {
 	}
 	cmd := &cobra.Command{
 		Use:   "rejected NAME [clear]",
-		Short: "Show the samples that the receiver refused, and why; with clear, delete them",
+		Short: "Show a target's dead letters: the samples that its receiver refused, and why; with clear, delete them",
 		Example: "  hwsagent targets rejected mimir --limit 5\n" +
 			"  hwsagent targets rejected mimir clear",
 		Args: func(_ *cobra.Command, args []string) error {
@@ -336,8 +336,8 @@ func (c *cli) rejected() *cobra.Command {
 		}),
 	}
 	f := cmd.Flags()
-	f.IntVar(&limit, "limit", 50, "show the newest `n`; 0 for all")
-	f.BoolVar(&empty, "clear", false, "delete them, as the word clear does")
+	f.IntVar(&limit, "limit", 50, "show the newest `n` samples; 0 for all")
+	f.BoolVar(&empty, "clear", false, "delete them; the same as the word clear")
 	return cmd
 }
 
@@ -348,8 +348,7 @@ func samples(n uint64) string {
 	return fmt.Sprintf("%d samples", n)
 }
 
-const timeHelp = `A time is now, a duration that says how long ago (90m, 26h, 3d), or a date: 2026-11-20T06:00:00Z, or
-"2026-11-20 06:00" by this host's clock and time zone.`
+const timeHelp = `A time is "now", an age (90m, 26h, 3d), or a date: 2026-11-20T06:00:00Z, or "2026-11-20 06:00" in this host's time zone.`
 
 // parseTime parses a time in the forms of timeHelp.
 func parseTime(text string, now time.Time) (time.Time, error) {
@@ -368,5 +367,5 @@ func parseTime(text string, now time.Time) (time.Time, error) {
 			return t, nil
 		}
 	}
-	return time.Time{}, fmt.Errorf("invalid time %q: write now, how long ago (26h, 3d), or a date such as 2026-11-20T06:00:00Z", text)
+	return time.Time{}, fmt.Errorf("invalid time %q: write now, an age (26h, 3d), or a date such as 2026-11-20T06:00:00Z", text)
 }

@@ -44,11 +44,11 @@ remote_write: [{name: a, url: "http://127.0.0.1:1/"}, {name: b, url: "http://127
 		{[]string{"targets", "pause"}, exitUsage, "", "targets pause NAME"},
 		{[]string{"targets", "paws", "a"}, exitUsage, "", "Did you mean"},
 		{[]string{"targets", "pause", "x"}, exitUsage, "", "it has those of a, b"},
-		{[]string{"targets", "pause", "a"}, exitOK, "a is paused since", ""},
+		{[]string{"targets", "pause", "a"}, exitOK, "a has been paused since", ""},
 		{[]string{"targets", "resume", "a"}, exitOK, "a is not paused", ""},
 		{[]string{"targets", "skip", "a"}, exitUsage, "", `"before" not set`},
 		{[]string{"targets", "skip", "a", "--before", "soon"}, exitUsage, "", "invalid time"},
-		{[]string{"targets", "skip", "a", "--before", "1d", "--yes"}, exitOK, "nothing waits for a before", ""},
+		{[]string{"targets", "skip", "a", "--before", "1d", "--yes"}, exitOK, "waits for a; the queue continues with", ""},
 		{[]string{"targets", "skip", "a", "--before", "now"}, exitUsage, "pass --yes", ""},
 		{[]string{"targets", "skip", "a", "--before", "now", "--dry-run"}, exitOK, "would skip", ""},
 		{[]string{"targets", "skip", "a", "--before", "now", "--yes"}, exitOK, "", ""},
@@ -78,7 +78,7 @@ remote_write: [{name: a, url: "http://127.0.0.1:1/"}, {name: b, url: "http://127
 			t.Errorf("hwsagent %s --json: exit %d, want %d; %v\n%s", strings.Join(c.args, " "), code, c.code, err, stdout)
 		}
 	}
-	if code, stdout, stderr := hwsagent(t, "targets", "adopt", "b", "c", "--storage.path", storage); code != exitOK || !strings.Contains(stdout, "c has the queue of b") {
+	if code, stdout, stderr := hwsagent(t, "targets", "adopt", "b", "c", "--storage.path", storage); code != exitOK || !strings.Contains(stdout, "c now has the queue of b") {
 		t.Errorf("adopt: exit %d\n%s%s", code, stdout, stderr)
 	}
 	if code, stdout, stderr := hwsagent(t, "targets", "drop", "c", "--yes", "--storage.path", storage); code != exitOK || !strings.Contains(stdout, "dropped the queue of c") {

@@ -28,12 +28,12 @@ func (c *cli) top() *cobra.Command {
 	interval := time.Second
 	cmd := &cobra.Command{
 		Use:   "top",
-		Short: "Show the status on the terminal, again and again: targets, and the slowest probes and scrape jobs",
-		Long: "top shows the verdict, the log, the targets (those that are not well first, with their last error) and the slowest inputs. q ends it.\n" +
-			"It shows the last state of an agent that is down.",
+		Short: "Show the status live in the terminal: targets, and the slowest probes and scrape jobs",
+		Long: "top shows the verdict, the log, the targets (those with problems first, with their last error) and the slowest inputs.\n" +
+			"If the agent is down, it shows the last state. q quits.",
 		Example: "  hwsagent top\n" +
 			"  hwsagent top --interval 5s\n" +
-			"  hwsagent top --once         # print it once, for a log or a pipe",
+			"  hwsagent top --once         # for a log or a pipe",
 		Args: cobra.NoArgs,
 		RunE: c.command(func(cmd *cobra.Command, _ []string) error {
 			fetch := func(ctx context.Context) (top.Status, error) { return agent.FetchStatus(ctx, c.storage) }
@@ -45,8 +45,8 @@ func (c *cli) top() *cobra.Command {
 		}),
 	}
 	f := cmd.Flags()
-	f.BoolVar(&once, "once", false, "print it once, and exit as hwsagent status does; so does output that is no terminal")
-	f.DurationVar(&interval, "interval", interval, "how often the agent is asked, as a `duration`; at least 100ms")
+	f.BoolVar(&once, "once", false, "print the status once, with the exit code of hwsagent status; the default if the output is not a terminal")
+	f.DurationVar(&interval, "interval", interval, "the `duration` between two refreshes; at least 100ms")
 	return cmd
 }
 

@@ -14,9 +14,9 @@ import (
 func (c *cli) inspect() *cobra.Command {
 	return &cobra.Command{
 		Use:   "inspect",
-		Short: "Show the contents and damage of each segment, and the position of each target; changes nothing, works beside a running agent",
+		Short: "Show each segment's content and damage, and each target's position; changes nothing, and works beside a running agent",
 		Example: "  hwsagent wal inspect\n" +
-			"  hwsagent wal inspect --storage.path /mnt/var/lib/hwsagent --json   # of a disk from another machine",
+			"  hwsagent wal inspect --storage.path /mnt/var/lib/hwsagent --json   # a disk from another machine",
 		Args: cobra.NoArgs,
 		RunE: c.command(func(*cobra.Command, []string) error {
 			in, err := inspect.Log(c.storage, c.progress(time.Now))
@@ -42,9 +42,10 @@ func (c *cli) dump() *cobra.Command {
 	var from, to string
 	cmd := &cobra.Command{
 		Use:   "dump",
-		Short: "Print the records of the log, as Prometheus' own reader finds them; changes nothing, also beside a running agent",
-		Long: "dump prints the records of the log in the order of its files, read with the reader and decoder of Prometheus' WAL and none of hwsagent's.\n" +
-			"Each line begins with the segment and the offset at which the record ends. With --series, --from or --to it prints only what matches.\n\n" + timeHelp,
+		Short: "Print the log's records as Prometheus' own reader finds them; changes nothing, and works beside a running agent",
+		Long: "dump prints the log's records, file by file. It reads them with the reader and decoder of Prometheus' WAL, not with\n" +
+			"hwsagent's. Each line begins with the segment and the offset at which the record ends. --series, --from and --to select\n" +
+			"records.\n\n" + timeHelp,
 		Example: "  hwsagent wal dump --series '{job=\"host\"}' --from 10m\n" +
 			"  hwsagent wal dump --series 'node_load1' --from 2026-11-20T06:00:00Z --to 2026-11-20T06:05:00Z --json",
 		Args: cobra.NoArgs,
@@ -78,7 +79,7 @@ func (c *cli) dump() *cobra.Command {
 		}),
 	}
 	f := cmd.Flags()
-	f.StringVar(&o.Series, "series", "", "print only the records of series that this `selector` matches")
+	f.StringVar(&o.Series, "series", "", "print only the records of series that match this `selector`")
 	f.StringVar(&from, "from", "", "only samples and exemplars of this `time` and later")
 	f.StringVar(&to, "to", "", "only samples and exemplars before this `time`")
 	return cmd
@@ -87,10 +88,11 @@ func (c *cli) dump() *cobra.Command {
 func (c *cli) verify() *cobra.Command {
 	return &cobra.Command{
 		Use:   "verify",
-		Short: "Read the log with hwsagent's reader and with Prometheus', and compare; changes nothing, also beside a running agent",
-		Long: "verify reads the log twice, with the reader that hwsagent sends from and with the reader of Prometheus' WAL, and compares every commit, sample,\n" +
-			"histogram, exemplar and label set. It prints how many are the same, or the first difference.\n\n" +
-			"Exit code 0: the readings agree; 1: they differ, or the log cannot be read. Behind damage they differ, since Prometheus' reader does not go on there.",
+		Short: "Compare the log as hwsagent reads it and as Prometheus' reader does; changes nothing, and works beside a running agent",
+		Long: "verify reads the log twice, with hwsagent's reader and with the reader of Prometheus' WAL, and compares every commit,\n" +
+			"sample, histogram, exemplar and label set. It prints how many are equal, or the first difference.\n\n" +
+			"Exit code 0: the readings agree; 1: they differ, or the log cannot be read. After damage they usually differ, because\n" +
+			"only hwsagent continues behind it.",
 		Example: "  hwsagent wal verify\n  hwsagent wal verify --storage.path /var/lib/hwsagent --json",
 		Args:    cobra.NoArgs,
 		RunE: c.command(func(cmd *cobra.Command, _ []string) error {
