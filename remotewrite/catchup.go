@@ -29,11 +29,11 @@ const (
 // Reasons for the end of a window that only exist with a backlog.
 var (
 	errSplit   = errors.New("the newest samples come first")
-	errAllLate = errors.New("the target takes nothing that is so late")
+	errAllLate = errors.New("the target accepts no sample that is so late")
 )
 
 // allLate explains why a refused backlog waits.
-const allLate = "it refuses its backlog as too late, so that waits: give it an out-of-order window that is long enough, or set catch_up: in_order, which gives up what it refuses"
+const allLate = "it refuses its backlog as too late, so the backlog waits: give the receiver a longer out-of-order window, or set catch_up: in_order, which gives up the refused samples"
 
 // splitDue reports whether the waiting samples are so many, and so old, that fresh samples should not wait for them.
 // The target must accept data. Or it fails only at samples, perhaps because of their age, and accepts empty writes:
@@ -59,7 +59,7 @@ func (l *lane) splitIfDue() {
 		return
 	}
 	l.rewind() // an entry that waits for the target's clock belongs to the backlog now
-	l.log.Info("The newest samples are sent first; what was missed follows beside them")
+	l.log.Info("The newest samples are sent first; the backlog follows beside them")
 	select {
 	case l.back.wake <- struct{}{}:
 	default:
@@ -87,7 +87,7 @@ func (l *lane) runBehind(ctx context.Context) {
 		case errors.Is(err, errAhead):
 		case errors.Is(err, errReshard):
 			if _, more := l.source.Reach(); !more {
-				l.log.Info("What was missed is delivered")
+				l.log.Info("The backlog is delivered")
 				l.forget() // the next backlog may come days later, when the receiver's limit has been raised
 			}
 		case errors.Is(err, errLetGo), errors.Is(err, errHeld):
@@ -97,7 +97,7 @@ func (l *lane) runBehind(ctx context.Context) {
 		case errors.Is(err, errAllLate):
 			if reach, _ = l.source.Reach(); told != reach.Acked {
 				told = reach.Acked
-				l.log.Warn("The target refuses its backlog, and takes what is new", slog.String("why", allLate))
+				l.log.Warn("The target refuses its backlog, and accepts new samples", slog.String("why", allLate))
 			}
 			l.gate.AwaitPoke(ctx, askLateAgain)
 		default:

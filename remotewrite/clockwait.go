@@ -158,7 +158,7 @@ func (q *Queue) clockWhy() string {
 	case q.clock.Reading().Absurd():
 		return clock.Words(skew) + ", which is synchronised: the receiver's is not believed"
 	case q.waitsForClock.Load():
-		return clock.Words(skew) + ": samples wait until it is there, as future_limit says; put it right, or this host's if that is the wrong one"
+		return clock.Words(skew) + ": samples wait until it reaches their time, less future_limit; set whichever clock is wrong"
 	}
 	return ""
 }

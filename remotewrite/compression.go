@@ -39,7 +39,7 @@ func (q *Queue) learnCompression(a client.Answer) {
 	}
 	if a.Compression == wire.Zstd && v == client.Delivered {
 		if was := q.toldPlain.Regained(); was != "" {
-			q.log.Info("The target takes zstd again", slog.String("before", was))
+			q.log.Info("The target accepts zstd again", slog.String("before", was))
 		}
 	}
 }

@@ -82,7 +82,7 @@ func (l *lane) recall() {
 	}
 	letters, err := l.letters.List()
 	if err != nil {
-		l.log.Warn("Cannot read the dead letters: what was given up before the start may be sent again", slog.Any("err", err))
+		l.log.Warn("Cannot read the dead letters: samples that were given up before the start may be sent again", slog.Any("err", err))
 	}
 	var gone []givenup.Letter
 	for i := range letters {

@@ -121,7 +121,7 @@ func (s *shard) awaitOpen(ctx context.Context, l *parcel) error {
 }
 
 // refusesAll explains why a target is held that refuses samples without contrast.
-const refusesAll = "it takes no sample at all: "
+const refusesAll = "it accepts no sample at all: "
 
 // refused gives p back after an answer that holds the target.
 func (q *Queue) refused(p gate.Pass, a client.Answer) {

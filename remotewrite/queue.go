@@ -264,7 +264,7 @@ func (q *Queue) kind() split.Receiver { return split.Receiver(q.receiver[q.proto
 // learn records what the receiver does with the good part of a refused request.
 func (q *Queue) learn(r split.Receiver) {
 	q.receiver[q.proto.Version()].Store(int32(r))
-	q.log.Debug("Learnt what the receiver does with a refused request", slog.Bool("keeps_good_part", r == split.KeepsGood))
+	q.log.Debug("Learnt which samples of a refused request the receiver keeps", slog.Bool("keeps_good_part", r == split.KeepsGood))
 }
 
 // delivered records a success. which says that exactly these points were delivered, and not only as many.

@@ -138,7 +138,7 @@ func (q *Queue) learnVersion(c protocol.Choice, a client.Answer, v client.Verdic
 		return
 	}
 	if was := q.toldOlder.Regained(); was != "" {
-		q.log.Info("The target takes remote write 2.0 now", slog.String("before", was))
+		q.log.Info("The target accepts remote write 2.0 now", slog.String("before", was))
 	}
 }
 
@@ -146,7 +146,7 @@ func (q *Queue) learnVersion(c protocol.Choice, a client.Answer, v client.Verdic
 func (q *Queue) fellBack(why string) {
 	q.metrics.FellBack()
 	_, until := q.proto.Fallback()
-	q.log.LogAttrs(context.Background(), q.toldOlder.Lost(why, q.cfg.ProtobufMessage == config.MessageV2), "The target does not take remote write 2.0; it gets 1.0",
+	q.log.LogAttrs(context.Background(), q.toldOlder.Lost(why, q.cfg.ProtobufMessage == config.MessageV2), "The target does not accept remote write 2.0; it gets 1.0",
 		slog.String("why", why), slog.Time("ask_again_at", until))
 }
 

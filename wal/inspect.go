@@ -176,7 +176,7 @@ func (in *Inspection) readTargets(dir disk.Directory) (map[string]queue.Savepoin
 		}
 	}
 	if saved.Damaged > 0 || saved.Log.Lost.Any() {
-		in.Problem = "savepoints are damaged: targets may get some of what the log has twice"
+		in.Problem = "savepoints are damaged: targets may get some samples twice"
 	}
 	stored := map[string]queue.Savepoint{}
 	for _, name := range slices.Sorted(maps.Keys(saved.Targets)) {
@@ -184,7 +184,7 @@ func (in *Inspection) readTargets(dir disk.Directory) (map[string]queue.Savepoin
 		stored[name] = st.Savepoint
 		t := TargetInspection{Name: name, LastOpen: time.UnixMilli(st.LastOpen), PausedSince: st.PausedSince()}
 		if saved.Targets[name].Doubt {
-			t.Problem = "a newer savepoint may be unreadable: the target may get some of what the log has twice"
+			t.Problem = "a newer savepoint may be unreadable: the target may get some samples twice"
 		}
 		in.Targets = append(in.Targets, t)
 	}

@@ -32,7 +32,7 @@ func newMetrics(r prometheus.Registerer, l *Log) *metrics {
 	m := &metrics{
 		set: set, registry: r,
 		commit:          set.Histogram(meter.Shown, "commit_duration_seconds", "How long commits to the log took.", prometheus.HistogramOpts{Buckets: durations}),
-		fsync:           set.Histogram(meter.Shown, "fsync_duration_seconds", "How long it took to make the log durable.", prometheus.HistogramOpts{Buckets: durations}),
+		fsync:           set.Histogram(meter.Shown, "fsync_duration_seconds", "How long syncs of the log took.", prometheus.HistogramOpts{Buckets: durations}),
 		errors:          set.Counter(meter.Sent, "errors_total", "Failed writes, syncs and housekeeping of the log."),
 		segmentsCreated: set.Counter(meter.Shown, "segments_created_total", "Segments begun."),
 		deletedBytes:    set.CounterVec(meter.Shown, "deleted_bytes_total", "Bytes of segments let go, by reason: delivered, or budget.", "reason"),

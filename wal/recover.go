@@ -103,7 +103,7 @@ func (w *writer) salvage(s endedSegment) {
 	w.syncing = false
 	w.cond.Broadcast()
 	if err != nil {
-		w.logger.Error("Cannot sync a segment after a failed write; what a power cut may take is logged again as soon as that is possible", "err", err)
+		w.logger.Error("Cannot sync a segment after a failed write; the commits that a power cut may destroy are logged again as soon as possible", "err", err)
 		return
 	}
 	w.settle(s.end)

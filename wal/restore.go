@@ -52,7 +52,7 @@ func (l *Log) restore() error {
 			durable = segment.Later(durable, Mark{Log: id, Commit: h.DurableCommit, Total: h.DurableTotal})
 		}
 		if 0 < s.End && s.End < s.Size {
-			l.budget.note("cut off what had failed", l.cutOff(s))
+			l.budget.note("cut off the failed write", l.cutOff(s))
 		}
 	}
 	last, err := l.lastCommit(told, segment.Later(durable, l.targets.durable(id)))
@@ -74,7 +74,7 @@ func (l *Log) listSegments() (list []segment.Info, empty []string, err error) {
 		n, ok := segment.ParseName(info.Name)
 		switch {
 		case !ok:
-			l.logger.Warn("A file that is not a segment lies among them", "file", info.Name)
+			l.logger.Warn("A file among the segments is not a segment", "file", info.Name)
 		case info.Size == 0:
 			empty = append(empty, info.Name)
 		default:
@@ -105,7 +105,7 @@ func (l *Log) lastCommit(told, durable Mark) (last Mark, err error) {
 		if info.TailRefused {
 			l.disown(i, info)
 		} else if info.Refused != nil {
-			l.logger.Error("Pages of a segment cannot be read; what they hold is lost unless the disk recovers", "segment", segment.Name(s.Number), "err", info.Refused)
+			l.logger.Error("Pages of a segment cannot be read; their commits are lost unless the disk recovers", "segment", segment.Name(s.Number), "err", info.Refused)
 		}
 		if l.unbegun(i, info) {
 			unbegun = append(unbegun, segment.Name(s.Number))
@@ -223,7 +223,7 @@ func (l *Log) cutAgain() {
 		if errors.Is(err, fs.ErrNotExist) {
 			continue // removed meanwhile
 		}
-		if l.budget.note("cut off what had failed", err); err == nil {
+		if l.budget.note("cut off the failed write", err); err == nil {
 			l.index.shrink(s.Number, s.End)
 		}
 	}
@@ -243,7 +243,7 @@ func (l *Log) unbegin(i int) {
 // next header says that the segment ends here.
 func (l *Log) disown(i int, info segment.Contents) {
 	s := &l.index.list[i]
-	l.logger.Error("Segment is unreadable from some point on; what follows is lost", "segment", segment.Name(s.Number), "offset", info.End, "err", info.Refused)
+	l.logger.Error("Segment is unreadable from some offset on; the commits after it are lost", "segment", segment.Name(s.Number), "offset", info.End, "err", info.Refused)
 	l.writer.number += uint64(s.End - info.End)
 	if i == len(l.index.list)-1 {
 		l.writer.prevID, l.writer.prevEnd = s.Header.Segment, info.End
@@ -301,7 +301,7 @@ func (l *Log) resume(told, durable, last Mark) error {
 		w.lost = max(lost, l.lostAt(all.Total, *w.proven))
 	}
 	if damaged := durable.Total - last.Total; lost > 0 || damaged > 0 || all.Commit > last.Commit {
-		l.logger.Warn("Samples that were acknowledged are not on the disk any more", "power_cut", lost, "damage", damaged)
+		l.logger.Warn("Acknowledged samples are no longer on the disk", "power_cut", lost, "damage", damaged)
 		w.mark()
 	}
 	return nil

@@ -80,7 +80,7 @@ func openTargets(dir disk.Directory, o targetsOptions) (*targets, error) {
 		ts.byName[name] = t
 	}
 	if saved.Damaged > 0 {
-		o.Logger.Error("Savepoints are damaged: targets may get some of what the log has twice", "places", saved.Damaged)
+		o.Logger.Error("Savepoints are damaged: targets may get some samples twice", "places", saved.Damaged)
 	}
 	return ts, nil
 }

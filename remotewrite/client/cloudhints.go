@@ -16,7 +16,7 @@ func cloudTokenHint(c *config.Config) string {
 	case a != nil:
 		return "look at azuread: client_id, tenant_id, secret or certificate, and the environment's AZURE_… variables; files are read again by themselves"
 	case c.GoogleIAM != nil && c.GoogleIAM.CredentialsFile != "":
-		return "put a valid key of the service account into " + c.GoogleIAM.CredentialsFile + "; the agent reads it again by itself"
+		return "put a valid key of the service account into " + c.GoogleIAM.CredentialsFile + "; no reload is needed"
 	case c.GoogleIAM != nil:
 		return "write google_iam.credentials_file, or give this machine a service account with the scope monitoring.write"
 	}

@@ -139,18 +139,18 @@ const writePaths = "/api/v1/write (Prometheus, started with --web.enable-remote-
 func (f Failure) Hint(c *config.Config) string {
 	switch f {
 	case FileMissing:
-		return "put the file there; the agent finds it by itself"
+		return "create the file; no reload is needed"
 	case FileForbidden:
-		return "give the file to the agent's user: chown"
+		return "make the agent's user the owner of the file: chown"
 	case ClockSkew:
-		return "set this host's clock, and keep it right with chrony or systemd-timesyncd: the receiver refuses signatures by a clock that is more than 5 minutes wrong"
+		return "set this host's clock, with chrony or systemd-timesyncd: the receiver refuses signatures if the clock is more than 5 minutes wrong"
 	case Token:
 		if hint := cloudTokenHint(c); hint != "" {
 			return hint
 		}
-		return "look at oauth2: client_id, client_secret_file, scopes, token_url, and its tls_config and proxy_url; files are read again by themselves"
+		return "look at oauth2: client_id, client_secret_file, scopes, token_url, and its tls_config and proxy_url; changed files need no reload"
 	case Proxy:
-		return "look at proxy_url and its user, and at what the proxy lets through"
+		return "look at proxy_url, its user, and the rules of the proxy"
 	case Handshake:
 		return "the receiver may want another version of TLS or another client certificate: look at tls_config (min_version, cert_file, key_file), and at its log"
 	case ServerCertificate:
@@ -159,13 +159,13 @@ func (f Failure) Hint(c *config.Config) string {
 		return "start that Prometheus with " + receiverFlag
 	case ClientCertificate:
 		if file := c.HTTP.TLSConfig.CertFile; file != "" {
-			return "the receiver refuses " + file + ": has it expired, and is it of an authority that the receiver knows?"
+			return "the receiver refuses " + file + ": it may have expired, or its authority may be unknown to the receiver"
 		}
-		return "give the client certificate that the receiver wants in tls_config: cert_file and key_file"
+		return "the receiver requires a client certificate: name it in tls_config: cert_file and key_file"
 	case Credentials:
 		return credentialsHint(c)
 	case Path:
-		return "change the path of url: to where writes go: " + writePaths
+		return "change the path of url: to the receiver's write path: " + writePaths
 	case Scheme:
 		if u := c.URL.Full(); u != nil && u.Scheme == "https" {
 			return "the receiver does not speak TLS on this port: use http:// or its TLS port"
@@ -178,15 +178,15 @@ func (f Failure) Hint(c *config.Config) string {
 		}
 		return "a login or a portal answers here: write to the receiver itself, or " + letIn + "; writes go to " + writePaths
 	case Redirect:
-		return "redirects are not followed, since credentials leak that way: write the final URL, to which this one leads, if it is your receiver's"
+		return "redirects are not followed, because they leak credentials: write the final URL, if it is your receiver's"
 	case Refused:
-		return "if the receiver's words are not about samples, or about an empty write, change the path of url: to where writes go: " + writePaths
+		return "if the answer is not about samples or about an empty write, change the path of url: to the receiver's write path: " + writePaths
 	case Message:
-		return "if this receiver takes remote write 2.0 only, write protobuf_message: auto"
+		return "if this receiver accepts only remote write 2.0, write protobuf_message: auto"
 	case Busy:
-		return "the receiver is there and does not take data at present; the agent keeps it and goes on to retry"
+		return "the receiver answers, but accepts no data now; the agent keeps the data and will retry"
 	case Network:
-		return "look at the receiver's log, and at what lies between"
+		return "look at the receiver's log, and at the proxies and firewalls in front of it"
 	}
 	return ""
 }
@@ -194,7 +194,7 @@ func (f Failure) Hint(c *config.Config) string {
 // serverCertificateHint returns the remedy for an untrusted certificate of the receiver.
 func serverCertificateHint(c *config.Config) string {
 	file := cmp.Or(c.HTTP.TLSConfig.CAFile, "tls_config.ca_file")
-	return "if the issuer that is named is the right one, put its certificate into " + file + "; if a name or a date is wrong, the receiver needs another certificate, or url: another name"
+	return "if the named issuer is the right one, put its certificate into " + file + "; if a name or a date is wrong, change the receiver's certificate, or the name in url:"
 }
 
 // credentialsHint returns the remedy if the receiver refuses the credentials, or requires some.
@@ -202,12 +202,12 @@ func credentialsHint(c *config.Config) string {
 	if hint := cloudRightHint(c); hint != "" {
 		return hint
 	}
-	hint := "the receiver wants credentials: bearer_token_file, basic_auth or tls_config, or a tenant's header (X-Scope-OrgID)"
+	hint := "the receiver requires credentials: bearer_token_file, basic_auth or tls_config, or a tenant's header (X-Scope-OrgID)"
 	if files := secretFiles(c); files != "" {
-		hint = "put a valid token, password or certificate into " + files + "; the agent reads it again by itself"
+		hint = "put a valid token, password or certificate into " + files + "; no reload is needed"
 	}
 	if u := c.URL.Full(); u != nil && u.Scheme == "http" && (c.HTTP.ProxyFromEnvironment || c.HTTP.ProxyURL.URL != nil && c.HTTP.ProxyURL.String() != "") {
-		hint += "; or the proxy refuses, whose answers to http:// look like the receiver's: see what it lets through"
+		hint += "; or the proxy refuses, whose answers to http:// look like the receiver's: look at the rules of the proxy"
 	}
 	return hint
 }

@@ -96,7 +96,7 @@ func (t *tokenGiver) give(ctx context.Context) (*token, error) {
 	a, err := t.source.Get(ctx, n)
 	if err == nil {
 		if !sendable(&a) {
-			return nil, &tokenError{what: t.source.What(), status: http.StatusOK, text: "what was given cannot be sent: it has line breaks or control characters"}
+			return nil, &tokenError{what: t.source.What(), status: http.StatusOK, text: "the token cannot be sent: it has line breaks or control characters"}
 		}
 		return &token{header: a.Authorization, keys: a.Keys, secrets: a.Secrets, born: begin, end: a.End}, nil
 	}

@@ -247,7 +247,7 @@ func TestConfigProblems(t *testing.T) {
 		{`{url: http://h/, oauth2: {client_id: x, token_url: "http://i/", client_secret_ref: a}}`, "oauth2.client_secret_ref", "not supported"},
 		{`{url: http://h/, oauth2: {client_id: x, token_url: "http://i/", tls_config: {ca_ref: a}}}`, "oauth2.tls_config.ca_ref", "not supported"},
 		{`{url: http://h/, oauth2: {client_id: x, token_url: "http://i/", proxy_url: "ftp://p"}}`, "oauth2.proxy_url", "ftp"},
-		{`{url: http://h/, oauth2: {client_id: x, token_url: "http://i/", scopes: [a], endpoint_params: {scope: b}}}`, "oauth2.endpoint_params.scope", "in scopes, too"},
+		{`{url: http://h/, oauth2: {client_id: x, token_url: "http://i/", scopes: [a], endpoint_params: {scope: b}}}`, "oauth2.endpoint_params.scope", "already in scopes"},
 		{`{url: http://h/, oauth2: {client_id: x, token_url: "http://i/", grant_type: "urn:ietf:params:oauth:grant-type:jwt-bearer"}}`, "oauth2.client_certificate_key_file", "missing"},
 		{`{url: http://h/, bearer_token: a, oauth2: {client_id: x, token_url: "http://i/"}}`, "", "at most one of"},
 		{`{url: "http://u:p@h/", oauth2: {client_id: x, token_url: "http://i/"}}`, "url", "another authentication"},

@@ -63,7 +63,7 @@ func (c *Config) Validate() []Problem {
 	oneOf(&f, "hwsagent.on_future", t.OnFuture, FutureWait, FutureDrop)
 	oneOf(&f, "hwsagent.start_at", t.StartAt, StartNow, StartOldest)
 	if rate := c.Target.CatchUpRateLimit; !(rate >= 0 && rate <= 1e9) {
-		f.hint("hwsagent.catch_up_rate_limit", fmt.Sprintf("%v is no number of samples a second", rate), "write 0 for no limit, or what of the backlog may be sent in a second")
+		f.hint("hwsagent.catch_up_rate_limit", fmt.Sprintf("%v is not a number of samples a second", rate), "write 0 for no limit, or how many samples of the backlog may be sent in a second")
 	}
 	switch c.ProtobufMessage {
 	case MessageV1, MessageV2, MessageAuto:
@@ -134,7 +134,7 @@ func (c *Config) Warnings() []Problem {
 		f.hint("follow_redirects", "has no effect: redirects are never followed, because tokens and data leak that way", "write the final URL")
 	}
 	if c.FailedRequestLogging {
-		f.add("failed_request_logging", "has no effect: what a receiver refuses is logged, and kept as dead letters")
+		f.add("failed_request_logging", "has no effect: refused samples are always logged, and kept as dead letters")
 	}
 	if c.Queue.MaxShards != DefaultConfig().Queue.MaxShards {
 		warnShards(&f, "queue_config.max_shards", c.Queue.MaxShards)

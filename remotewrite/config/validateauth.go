@@ -54,7 +54,7 @@ func (c *Config) validateOAuth2(f *findings) {
 			f.hint("oauth2.client_certificate_key_file", "missing: this grant_type signs with it", "name a file with an RSA key in PEM")
 		}
 	} else if _, twice := o.EndpointParams["scope"]; twice && len(o.Scopes) > 0 {
-		f.hint("oauth2.endpoint_params.scope", "stands in scopes, too", "remove one of them")
+		f.hint("oauth2.endpoint_params.scope", "is already in scopes", "remove one of them")
 	}
 	refuseRef(f, "oauth2.client_secret_ref", o.ClientSecretRef)
 	refuseRef(f, "oauth2.client_certificate_key_ref", o.ClientCertificateKeyRef)

@@ -108,7 +108,7 @@ func (s *Store) open() error {
 func noLink(path string) error {
 	info, err := os.Lstat(path)
 	if err == nil && info.Mode()&fs.ModeSymlink != 0 {
-		return fmt.Errorf("%s is a symbolic link: remove it, and the agent makes what belongs there", path)
+		return fmt.Errorf("%s is a symbolic link: remove it, and the agent creates the directory", path)
 	}
 	return ifThere(err)
 }
@@ -315,7 +315,7 @@ func (s *Store) Remember(b []byte) error {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if err := s.replace(filepath.Join(s.dir, memory), b); err != nil {
-		return fmt.Errorf("keep what a target took: %w", err)
+		return fmt.Errorf("keep the dead letters of an adopted target:  %w", err)
 	}
 	return nil
 }

@@ -150,23 +150,23 @@ func (m *Target) addCompatible(set *meter.Set) {
 	}
 	m.dropped = set.CounterVec(meter.NotZero, "samples_dropped_total",
 		"How many samples, histograms included, were read from the log and not sent, by reason; dropped_series are those that write_relabel_configs removed.", "reason")
-	m.pending = set.Gauge(meter.Sent, "samples_pending", "How many samples, histograms included, were read from the log and have no final outcome yet; not what waits in the log.")
+	m.pending = set.Gauge(meter.Sent, "samples_pending", "How many samples, histograms included, were read from the log and have no final outcome yet; samples that wait unread in the log are not included.")
 	m.bytes = set.Counter(meter.Sent, "bytes_total", "Compressed bytes of requests with samples that were sent.")
 	m.metadataBytes = set.Counter(meter.Shown, "metadata_bytes_total", "Compressed bytes of requests with metadata that were sent.")
 	m.enqueueRetries = set.Counter(meter.Sent, "enqueue_retries_total", "How often reading the log waited because a shard was full.")
-	m.batchDuration = set.Histogram(meter.Shown, "sent_batch_duration_seconds", "How long requests took, whatever came of them.", prometheus.HistogramOpts{
+	m.batchDuration = set.Histogram(meter.Shown, "sent_batch_duration_seconds", "How long requests took, whatever their outcome.", prometheus.HistogramOpts{
 		Buckets:                        append(slices.Clone(prometheus.DefBuckets), 25, 60, 120, 300),
 		NativeHistogramBucketFactor:    1.1,
 		NativeHistogramMaxBucketNumber: 100, NativeHistogramMinResetDuration: time.Hour,
 	})
-	m.highest = &maxGauge{gauge: set.Gauge(meter.Sent, "queue_highest_timestamp_seconds", "Highest timestamp read from the log, in seconds since the epoch; 0 before the first, and lower again after this host's clock was set back by more than an hour.")}
+	m.highest = &maxGauge{gauge: set.Gauge(meter.Sent, "queue_highest_timestamp_seconds", "Highest timestamp read from the log, in seconds since the epoch; 0 before the first sample; falls if this host's clock is set back by more than an hour.")}
 	m.highestSent = &maxGauge{gauge: set.Gauge(meter.Sent, "queue_highest_sent_timestamp_seconds", "Highest timestamp delivered, likewise.")}
-	m.shards = set.Gauge(meter.Sent, "shards", "How many requests may be in flight at present.")
+	m.shards = set.Gauge(meter.Sent, "shards", "How many requests may be in flight now.")
 	m.minShards = set.Gauge(meter.Sent, "shards_min", "The fewest requests that may be in flight, queue_config.min_shards.")
 	m.maxShards = set.Gauge(meter.Sent, "shards_max", "The most requests that may be in flight, queue_config.max_shards.")
-	m.desired = set.Gauge(meter.Sent, "shards_desired", "How many requests the backlog calls for.")
+	m.desired = set.Gauge(meter.Sent, "shards_desired", "How many requests in flight the backlog needs.")
 	m.capacity = set.Gauge(meter.Sent, "shard_capacity", "How many samples a shard may hold, queue_config.capacity.")
-	m.maxSamples = set.Gauge(meter.Shown, "max_samples_per_send", "The most samples in a request at present: queue_config.max_samples_per_send, or less where the receiver found requests too large.")
+	m.maxSamples = set.Gauge(meter.Shown, "max_samples_per_send", "The most samples in a request now: queue_config.max_samples_per_send, or fewer after the receiver refused requests as too large.")
 }
 
 // addOwn makes the metrics that the compatible set lacks.
@@ -178,16 +178,16 @@ func (m *Target) addOwn(set *meter.Set) {
 	m.skew = set.Gauge(meter.Sent, "clock_skew_seconds", "This host's clock minus the receiver's; 0 while unknown.")
 	m.held = set.Counter(meter.Sent, "held_seconds_total", "How long the target was held, in ended and present holds.")
 	m.reloads = set.CounterVec(meter.Shown, "credential_reloads_total", "Changes of credential and certificate files, by whether they could be used: ok, failed.", "result")
-	m.expiry = set.GaugeVec(meter.Sent, "certificate_expiry_timestamp_seconds", "When the earliest certificate of the role ends, in seconds since the epoch: client, ca, server (the receiver's, once seen), oauth2_client, oauth2_ca.", "role")
-	m.token = set.GaugeVec(meter.Sent, "token_expiry_timestamp_seconds", "When the token in use ends, in seconds since the epoch, as it says itself (a JSON web token) or the token endpoint said; absent if neither says.")
+	m.expiry = set.GaugeVec(meter.Sent, "certificate_expiry_timestamp_seconds", "When the earliest certificate of the role expires, in seconds since the epoch: client, ca, server (the receiver's, once seen), oauth2_client, oauth2_ca.", "role")
+	m.token = set.GaugeVec(meter.Sent, "token_expiry_timestamp_seconds", "When the token in use expires, in seconds since the epoch, by the token itself (a JSON web token) or by the token endpoint; absent if unknown.")
 	for _, r := range []string{"ok", "failed"} {
 		m.reloads.WithLabelValues(r)
 	}
-	m.protocol = set.GaugeVec(meter.Shown, "protocol", "1 for the version of remote write that the target is written to in, 0 for the other.", "version")
-	m.fallbacks = set.Counter(meter.Shown, "protocol_fallbacks_total", "How often the target did not take remote write 2.0 and got 1.0 from then on, for an hour.")
+	m.protocol = set.GaugeVec(meter.Shown, "protocol", "1 for the remote-write version that the target gets, 0 for the other.", "version")
+	m.fallbacks = set.Counter(meter.Shown, "protocol_fallbacks_total", "How often the target did not accept remote write 2.0; for an hour after that it gets 1.0.")
 	m.compression = set.GaugeVec(meter.Shown, "compression", "1 for the compression that requests with samples have, 0 for the other: snappy, zstd.", "compression")
-	m.tookBack = set.Counter(meter.Shown, "compression_fallbacks_total", "How often the target did not take zstd, or did not say any more that it is VictoriaMetrics, and got snappy from then on, for five minutes at least.")
-	m.unwritten = set.CounterVec(meter.NotZero, "unwritten_total", "What was in accepted requests and the receiver says that it did not write, by kind: samples (which include histograms and count as delivered), exemplars.", "kind")
+	m.tookBack = set.Counter(meter.Shown, "compression_fallbacks_total", "How often the target did not accept zstd, or no longer identified itself as VictoriaMetrics; for at least five minutes after that it gets snappy.")
+	m.unwritten = set.CounterVec(meter.NotZero, "unwritten_total", "Samples and exemplars of accepted requests that the receiver reports as not written, by kind; samples include histograms, and count as delivered.", "kind")
 	for _, kind := range []string{"samples", "exemplars"} {
 		m.unwritten.WithLabelValues(kind)
 	}

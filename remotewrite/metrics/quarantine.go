@@ -16,7 +16,7 @@ type quarantine struct {
 
 func (m *Target) addQuarantine(set *meter.Set) {
 	m.sets = append(m.sets, set)
-	m.quarantine.series = set.GaugeVec(meter.NotZero, "series_quarantined", "How many series are not sent at present because the receiver refuses them for the reason; their samples count as dropped, reason rejected. Absent while there is none.", "reason")
+	m.quarantine.series = set.GaugeVec(meter.NotZero, "series_quarantined", "How many series are not sent because the receiver refuses them for this reason; their samples count as dropped, reason rejected. Absent while there are none.", "reason")
 }
 
 // SetQuarantined shows how many series are in quarantine, by reason. Calls must not overlap.

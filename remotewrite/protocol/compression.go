@@ -94,7 +94,7 @@ func (c *Compression) PassedPlain(a client.Answer) (why string, tookBack bool) {
 			return "", false // the failure may have been temporary
 		}
 	}
-	return c.takeBack("takes with snappy what failed with zstd ("+status(a)+")", PlainTime)
+	return c.takeBack("accepts with snappy the samples that failed with zstd ("+status(a)+")", PlainTime)
 }
 
 // status summarises an answer in a short text without varying parts.

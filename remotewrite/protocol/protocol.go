@@ -168,7 +168,7 @@ func (p *Versions) Saw(c Choice, a client.Answer, v client.Verdict) (why string,
 		}
 	case v == client.Delivered:
 		if p.olderToo = true; c.Trial {
-			return p.fall("takes as remote write 1.0 what it did not take as 2.0")
+			return p.fall("accepts as remote write 1.0 the samples that it did not accept as 2.0")
 		}
 	case c.Trial && v == client.Suspect && (a.Reply().Kind == reply.Late || a.Reply().Kind == reply.TooOld): // the answer comes from its database
 		return p.fall("answers for samples as remote write 1.0 only")

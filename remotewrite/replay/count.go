@@ -58,9 +58,9 @@ type Error struct {
 
 func (e *Error) Error() string {
 	if e.First {
-		return fmt.Sprintf("the receiver does not take the first sample, %s of %s: %s", e.Series, e.Time.UTC().Format(time.RFC3339), e.Answer)
+		return fmt.Sprintf("the receiver does not accept the first sample, %s of %s: %s", e.Series, e.Time.UTC().Format(time.RFC3339), e.Answer)
 	}
-	return fmt.Sprintf("the receiver takes nothing any more, from %s of %s on: %s", e.Series, e.Time.UTC().Format(time.RFC3339), e.Answer)
+	return fmt.Sprintf("the receiver accepts nothing any more, from %s of %s on: %s", e.Series, e.Time.UTC().Format(time.RFC3339), e.Answer)
 }
 
 // Count returns the result so far.

@@ -29,7 +29,7 @@ const (
 
 // errNotNewer means that the first sample was not accepted as remote write 2.0, perhaps because
 // the target does not support 2.0.
-var errNotNewer = errors.New("the target may not take remote write 2.0")
+var errNotNewer = errors.New("the target may not accept remote write 2.0")
 
 // Sender sends one request and returns its answer; [client.Client] implements it.
 type Sender interface {

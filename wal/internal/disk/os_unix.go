@@ -18,7 +18,7 @@ func checkOwner(path string, info fs.FileInfo) error {
 		return fmt.Errorf("%w: %s belongs to uid %d, this process runs as uid %d: run it as that user, give it the directory (chown -R), or name another one", ErrUnsafe, path, st.Uid, os.Geteuid())
 	}
 	if perm := info.Mode().Perm(); perm&0o022 != 0 {
-		return fmt.Errorf("%w: %s has mode %04o, so others may write to it: see that nobody has, then chmod 0700 it", ErrUnsafe, path, perm)
+		return fmt.Errorf("%w: %s has mode %04o, so other users may have written to it: make sure that none has, then chmod 0700 it", ErrUnsafe, path, perm)
 	}
 	return nil
 }

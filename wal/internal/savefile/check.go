@@ -81,7 +81,7 @@ func (s *Store) vanished(i int) {
 	if err != nil || what == "" {
 		return
 	}
-	s.logger.Error("A savepoint file was changed under the running agent; writing it anew", "file", names[i], "change", what)
+	s.logger.Error("Another program changed a savepoint file; replacing it", "file", names[i], "change", what)
 	if s.files[i] != nil {
 		_ = s.files[i].Close() // the open file no longer has this name
 	}
