@@ -105,7 +105,7 @@ func (a *appender) AppendExemplar(ref storage.SeriesRef, ls labels.Labels, e exe
 }
 
 // errNoExemplars is returned for a log that takes exemplars only together with a sample.
-var errNoExemplars = errors.New("append exemplar: the log takes none without a sample")
+var errNoExemplars = errors.New("append exemplar: the log accepts none without a sample")
 
 // admit returns the reference by which the log knows a series, or 0, and whether the input may append to it. It reserves
 // a place for a series that has no account yet.

@@ -31,7 +31,7 @@ func (p *Path) meet(ref storage.SeriesRef, s *series, in *Input, tick uint32) {
 		ls, _, _, _, _, _, _ := p.log.Newest(ref)
 		two = &pair{first: now, example: ls.String()}
 		p.pairs[key] = two
-		p.logger.Warn("Two inputs bring the same series; receivers get the samples of both mixed, or refuse one", "input", key[0].String(),
+		p.logger.Warn("Two inputs append the same series; the target gets the samples of both mixed, or refuses some", "input", key[0].String(),
 			"other", key[1].String(), "series", two.example)
 	}
 	two.samples++
@@ -60,7 +60,7 @@ func (p *Path) endPairs() {
 	for key, two := range p.pairs {
 		if two.series == 0 && time.Since(two.last) > lapse {
 			delete(p.pairs, key)
-			p.logger.Info("Two inputs bring the same series no longer", "input", key[0].String(), "other", key[1].String())
+			p.logger.Info("Two inputs no longer append the same series", "input", key[0].String(), "other", key[1].String())
 		}
 	}
 }

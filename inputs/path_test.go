@@ -481,7 +481,7 @@ func TestDuplicatesAreNamed(t *testing.T) {
 		if len(all) != 1 || all[0].Input != "probe a" || all[0].Other != "scrape b" || all[0].Series != 2 || all[0].Samples != 6 || all[0].Example != `{__name__="x"}` {
 			t.Fatalf("%+v", all)
 		}
-		if n := strings.Count(r.said.String(), "bring the same series;"); n != 1 {
+		if n := strings.Count(r.said.String(), "append the same series;"); n != 1 {
 			t.Errorf("told %d times", n)
 		}
 		if len(r.log.samples) != 18 {

@@ -18,7 +18,7 @@ func contained(guard *panics.Guard, next http.Handler) http.Handler {
 			panic(http.ErrAbortHandler) // makes the server cut the connection without logging
 		default:
 			w.Header().Del("Content-Encoding")
-			http.Error(w, "the request cannot be handled because of a bug in the agent, whose log says more", http.StatusInternalServerError)
+			http.Error(w, "the request failed because of a bug in the agent; the agent's log has the details", http.StatusInternalServerError)
 		}
 	})
 }

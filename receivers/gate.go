@@ -126,7 +126,7 @@ func (g *Gate) Handler(handle func(w http.ResponseWriter, r *Request) error, ref
 		why := AsRefusal(err)
 		if panics.As(err) != nil {
 			// Not 5xx: the sender would retry a request that always panics for ever.
-			why = Refuse(Panicked, http.StatusBadRequest, "the request cannot be handled because of a bug in the agent, whose log says more; it is not stored")
+			why = Refuse(Panicked, http.StatusBadRequest, "the request failed because of a bug in the agent and is not stored; the agent's log has the details")
 		}
 		g.Refused(why)
 		refuse(w, h, why)

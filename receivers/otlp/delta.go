@@ -172,7 +172,7 @@ func (a *summing) Append(ref storage.SeriesRef, ls labels.Labels, st, t int64, v
 	}
 	s, full := a.sums.find(ls)
 	if s == nil {
-		a.b.RefuseSamples(full, 1, fmt.Sprintf("%.200s: no more streams of deltas are kept", ls))
+		a.b.RefuseSamples(full, 1, fmt.Sprintf("%.200s: the receiver keeps no further streams of deltas", ls))
 		return 0, nil
 	}
 	if reason, why := s.add(st, t, v, h); reason != "" {

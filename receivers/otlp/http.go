@@ -19,7 +19,7 @@ func (v *Receiver) HTTP(g *receivers.Gate) http.Handler {
 	mux := http.NewServeMux()
 	mux.Handle("POST "+Path, g.Handler(v.post, refuseHTTP, checkType))
 	mux.HandleFunc("POST /v1/", func(w http.ResponseWriter, r *http.Request) {
-		why := receivers.Refuse(receivers.Unsupported, http.StatusNotFound, "this receiver takes metrics only, on %s", Path)
+		why := receivers.Refuse(receivers.Unsupported, http.StatusNotFound, "this receiver accepts only metrics, at %s", Path)
 		g.Refused(why)
 		refuseHTTP(w, r, why)
 	})

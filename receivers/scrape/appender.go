@@ -64,7 +64,7 @@ func newSink(out func(job string, interval time.Duration) storage.AppendableV2, 
 	return &sink{
 		out: out, logger: logger, set: set,
 		refused: set.CounterVec(meter.NotZero, "refused_samples_total",
-			"Scraped samples that the log did not take, stale markers and the scrape's report included.", "job"),
+			"Scraped samples that the log refused, including stale markers and the scrape's report.", "job"),
 		ended:     make(map[string][]marker),
 		exemplars: make(map[storage.SeriesRef][]exemplar.Exemplar),
 	}
@@ -85,9 +85,9 @@ func (s *sink) refuses(err error) {
 	s.mu.Unlock()
 	switch {
 	case err != nil && !before:
-		s.logger.Warn("The log does not take what is scraped; it is counted as refused", "err", err)
+		s.logger.Warn("The log refuses scraped samples; they are counted as refused", "err", err)
 	case err == nil && before:
-		s.logger.Info("The log takes what is scraped again")
+		s.logger.Info("The log accepts scraped samples again")
 	}
 }
 

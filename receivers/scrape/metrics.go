@@ -39,9 +39,9 @@ func newMetrics() *metrics {
 	return &metrics{
 		set:          set,
 		interval:     summaries("interval_length_seconds", "Time between two scrapes of a target.", "interval"),
-		syncTook:     summaries("sync_length_seconds", "How long it took to make the targets of a job of what discovery found.", "scrape_job"),
-		syncs:        set.CounterVec(meter.Shown, "scrape_pool_sync_total", "How often the targets of a job were made of what discovery found.", "scrape_job"),
-		syncFailed:   set.CounterVec(meter.NotZero, "sync_failed_total", "Targets that could not be made of what discovery found.", "scrape_job"),
+		syncTook:     summaries("sync_length_seconds", "How long it took to make a job's targets from the discovered ones.", "scrape_job"),
+		syncs:        set.CounterVec(meter.Shown, "scrape_pool_sync_total", "How often a job's targets were made from the discovered ones.", "scrape_job"),
+		syncFailed:   set.CounterVec(meter.NotZero, "sync_failed_total", "Discovered targets that could not become targets of the job.", "scrape_job"),
 		targets:      set.GaugeVec(meter.Sent, "scrape_pool_targets", "Targets of a job that are scraped.", "scrape_job"),
 		targetLimit:  set.GaugeVec(meter.Shown, "scrape_pool_target_limit", "The target_limit of a job; 0 if it has none.", "scrape_job"),
 		jobs:         rare("scrape_pools_total", "Attempts to start a job."),
@@ -56,7 +56,7 @@ func newMetrics() *metrics {
 		repeated:     counter("scrapes_sample_duplicate_timestamp_total", "Samples that were refused since their scrape had one of the same series and time before."),
 		old:          counter("scrapes_sample_out_of_order_total", "Samples that were refused since they were too old."),
 		ahead:        counter("scrapes_sample_out_of_bounds_total", "Samples that were refused since their time was more than ten minutes ahead."),
-		flushed:      rare("scrapes_cache_flush_forced_total", "How often what is remembered of a target was cut since scrapes that failed showed ever new series."),
+		flushed:      rare("scrapes_cache_flush_forced_total", "How often a target's remembered series were cut because failed scrapes showed more and more new series."),
 	}
 }
 

@@ -252,7 +252,7 @@ func (p *pool) tell(failures []error) {
 	case p.problem != "":
 		p.logger.Error("Targets of a job are left out", "job", p.cfg.JobName, "err", p.problem)
 	default:
-		p.logger.Info("No target of the job is left out any more", "job", p.cfg.JobName)
+		p.logger.Info("The job leaves out no target now", "job", p.cfg.JobName)
 	}
 }
 

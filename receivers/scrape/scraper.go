@@ -179,7 +179,7 @@ func (s *Scraper) put() {
 		wanted[cfg.JobName] = true
 		if p := pools[cfg.JobName]; p != nil {
 			if err := p.reload(cfg, s.found[cfg.JobName]); s.news(cfg.JobName, err) {
-				s.o.Logger.Error("A scrape job cannot be changed; it goes on as it was", "job", cfg.JobName, "err", err)
+				s.o.Logger.Error("A scrape job cannot be changed; it continues unchanged", "job", cfg.JobName, "err", err)
 			}
 		}
 	}
@@ -284,7 +284,7 @@ func (s *Scraper) stop() {
 	s.sink.close()
 	s.endRequests()
 	if !within(lastMoment) {
-		s.o.Logger.Error("Scrapes go on although their requests have been ended; nothing of them is stored")
+		s.o.Logger.Error("Scrapes continue although their requests have ended; their samples are not stored")
 	}
 	_, pools := s.jobs()
 	for _, p := range pools {

@@ -105,7 +105,7 @@ func (c *Config) checkServer() error {
 	case u != nil && c.KubeConfig != "":
 		return errors.New("api_server and kubeconfig_file exclude each other")
 	case custom && c.KubeConfig != "":
-		return errors.New("kubeconfig_file says how to log in: it excludes authentication, tls_config and the like beside it")
+		return errors.New("kubeconfig_file has the login: authentication, tls_config and similar keys must not stand beside it")
 	case custom && u == nil:
 		return errors.New("api_server is missing: authentication, tls_config and the like need it")
 	case u != nil && c.Namespaces.Own:
@@ -133,7 +133,7 @@ func (c *Config) checkSelectors() error {
 			for _, r := range may {
 				names = append(names, string(r))
 			}
-			return fmt.Errorf("selectors: role %s takes selectors of %s only, not of %s", c.Role, strings.Join(names, ", "), s.Role)
+			return fmt.Errorf("selectors: role %s allows selectors of %s only, not of %s", c.Role, strings.Join(names, ", "), s.Role)
 		}
 		if err := checkFieldSelector(s.Field); err != nil {
 			return fmt.Errorf("selectors: field of role %s: %w", s.Role, err)

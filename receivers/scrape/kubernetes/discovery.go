@@ -16,7 +16,7 @@ import (
 )
 
 // errPanic is the reported problem after a panic in the work of a resource; the log has the panic.
-var errPanic = errors.New("the agent panicked and is starting again: the log says where")
+var errPanic = errors.New("discovery panicked and is starting again: the agent's log has the place")
 
 // maxTold bounds how many different problems are reported at a time.
 const maxTold = 4
