@@ -213,7 +213,7 @@ func (r *Report) checkConfig(o CheckOptions) *config.Config {
 	}
 	if cfg != nil {
 		for _, p := range cfg.ListProblems() {
-			g.Steps = append(g.Steps, Step{Name: "list of targets", Result: Warn, Text: p.Error(), Try: "correct the file:a running agent reads it again when it changes, and keeps the previous list until then"})
+			g.Steps = append(g.Steps, Step{Name: "list of targets", Result: Warn, Text: p.Error(), Try: "correct the file: a running agent reads it again when it changes, and keeps the previous list until then"})
 		}
 	}
 	r.Groups = append(r.Groups, g)

@@ -36,7 +36,7 @@ func checkCommand(probe, path string) Step {
 	case runtime.GOOS != "windows" && info.Mode().Perm()&0o111 == 0:
 		return Step{Name: path, Result: Fail, Text: owner + fmt.Sprintf("is not executable (%#o)", info.Mode().Perm()), Try: "chmod 755 " + path}
 	case runtime.GOOS != "windows" && info.Mode().Perm()&0o002 != 0:
-		return Step{Name: path, Result: Warn, Text: owner + fmt.Sprintf("every user of this host may change what the agent runs (%#o)", info.Mode().Perm()), Try: "chmod o-w " + path}
+		return Step{Name: path, Result: Warn, Text: owner + fmt.Sprintf("every user of this host may change this program, which the agent runs (%#o)", info.Mode().Perm()), Try: "chmod o-w " + path}
 	}
 	return Step{Name: path, Result: OK, Text: "executable"}
 }

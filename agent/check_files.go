@@ -134,13 +134,13 @@ func checkFile(f config.NamedFile, now time.Time) []Step {
 	body, err := f.Read()
 	switch {
 	case errors.Is(err, fs.ErrNotExist):
-		return fail("does not exist", "put it there; the agent finds it by itself")
+		return fail("does not exist", "create it; no reload is needed")
 	case errors.Is(err, fs.ErrPermission):
-		return fail(fmt.Sprintf("may not be read by this user (uid %d)", os.Getuid()), "give it to the agent's user: chown")
+		return fail(fmt.Sprintf("may not be read by this user (uid %d)", os.Getuid()), "make the agent's user its owner: chown")
 	case err != nil:
 		return fail(err.Error(), "")
 	case len(bytes.TrimSpace(body)) == 0:
-		return fail("is empty", "put the token, password or certificate into it; the agent re-reads it by itself")
+		return fail("is empty", "put the token, password or certificate into it; no reload is needed")
 	}
 	steps := []Step{{Name: f.Path, Result: OK, Text: "readable"}}
 	if info, err := os.Stat(f.Path); err == nil && f.Secret && runtime.GOOS != "windows" && info.Mode().Perm()&0o007 != 0 {
@@ -151,9 +151,9 @@ func checkFile(f config.NamedFile, now time.Time) []Step {
 		steps[0].Text = e.What + " valid for " + days(left)
 		switch {
 		case left < 0:
-			steps[0].Result, steps[0].Text, steps[0].Try = Fail, e.What+" expired on "+e.Until.UTC().Format(time.DateTime)+" UTC", "replace it; the agent re-reads it by itself"
+			steps[0].Result, steps[0].Text, steps[0].Try = Fail, e.What+" expired on "+e.Until.UTC().Format(time.DateTime)+" UTC", "replace it; no reload is needed"
 		case !now.Before(e.WarnAt()):
-			steps[0].Result, steps[0].Text, steps[0].Try = Warn, e.What+" expires in "+days(left), "replace it in time; the agent re-reads it by itself"
+			steps[0].Result, steps[0].Text, steps[0].Try = Warn, e.What+" expires in "+days(left), "replace it before that; no reload is needed"
 		}
 	}
 	return steps
@@ -184,7 +184,7 @@ func checkStorage(ctx context.Context, c *config.Config, dir string) Group {
 				break
 			}
 		}
-		add(Step{Name: "path", Result: OK, Text: "does not exist yet; the agent makes it"})
+		add(Step{Name: "path", Result: OK, Text: "does not exist yet; the agent will create it"})
 	case err != nil:
 		add(Step{Name: "path", Result: Fail, Text: err.Error()})
 		return g

@@ -27,7 +27,7 @@ func checkProbe(ctx context.Context, p *config.Probe, logger *slog.Logger) []Ste
 		}
 		return []Step{{Name: name, Result: Fail, Text: st.LastError, Took: st.Took, Try: tryProbe(p, st, why)}}
 	case st.LastError != "":
-		return []Step{{Name: "read", Result: Warn, Took: st.Took, Text: counted(st.Samples, "sample") + "; some parts could not be read: " + st.LastError}}
+		return []Step{{Name: "read", Result: Warn, Took: st.Took, Text: counted(st.Samples, "sample") + "; the probe could not read everything: " + st.LastError}}
 	}
 	return []Step{{Name: "read", Result: OK, Took: st.Took, Text: counted(st.Samples, "sample") + " in " + took(st.Took)}}
 }
@@ -63,11 +63,11 @@ func tryProbe(p *config.Probe, st probes.Status, why devices.Reason) string {
 	low := strings.ToLower(st.LastError)
 	switch {
 	case st.State == "hung":
-		return "look at the device or mount that it reads"
+		return "look at the device or file system that it reads"
 	case why == devices.Login:
 		return "correct the login, or the account on the device; a few wrong logins lock an account, so wait between attempts; " + alone
 	case why == devices.TLS:
-		return "change tls_config or what the text names, or the device's certificate; " + alone
+		return "correct tls_config, or the setting that the text names, or the device's certificate; " + alone
 	case why == devices.NoAnswer:
 		return "is the device on, and does every firewall let " + portOf(p.Type) + " (or the one in target) through? " + alone
 	case why == devices.Refused:
@@ -77,13 +77,13 @@ func tryProbe(p *config.Probe, st probes.Status, why devices.Reason) string {
 	case why == devices.NoRoute:
 		return "look at this machine's addresses and routes (ip route get); " + alone
 	case why == devices.Protocol:
-		return "is it a device of type " + p.Type + " that listens there? " + alone
+		return "is the device there of type " + p.Type + "? " + alone
 	case why == devices.Secret:
 		return "let the agent's user read the file with the secret (chown, chmod 400); " + alone
 	case why == devices.Limit:
 		return "raise max_requests_per_second, or the interval; " + alone
 	case strings.Contains(low, "permission denied"), strings.Contains(low, "operation not permitted"), strings.Contains(low, "insufficient permissions"):
-		return "give the agent's user what it needs, by docs/probes/" + p.Type + ".md; check runs as the user who calls it: sudo -u hwsagent hwsagent check --probe " + p.Name
+		return "give the agent's user the permissions in docs/probes/" + p.Type + ".md; check runs as you, so run it as the agent's user: sudo -u hwsagent hwsagent check --probe " + p.Name
 	}
 	return "correct that, and try it alone: hwsagent probe " + p.Name
 }

@@ -122,9 +122,9 @@ func TestCheckExplainsRefusals(t *testing.T) {
 		{"silence", ipmi(bmc(t, 0)), "timeout", "IPMI over LAN is switched off", "UDP port 623"},
 		{"port", fmt.Sprintf("{type: snmp, target: %q, retries: 0, packet_timeout: 200ms}", closedPort(t)), "refused", "no SNMP agent listens there", "switch the service on"},
 		{"upsd", fmt.Sprintf("{type: nut, target: %q, username: monitor, password: s3cr3tword}", lineServer(t, "ERR ACCESS-DENIED")), "login", "upsd refuses this user or this address", "lock an account"},
-		{"upsd without a certificate", fmt.Sprintf("{type: nut, target: %q, starttls: true}", lineServer(t, "ERR FEATURE-NOT-CONFIGURED")), "tls", "set CERTFILE in upsd.conf, or CERTPATH and CERTIDENT", "change tls_config"},
-		{"upsd without TLS", fmt.Sprintf("{type: nut, target: %q, starttls: true}", lineServer(t, "ERR FEATURE-NOT-SUPPORTED")), "tls", "built without TLS: remove starttls", "change tls_config"},
-		{"user of the agent", "{type: smart, command: [/bin/sh, " + smartctl + "]}", "read", "smartctl needs root", "by docs/probes/smart.md"},
+		{"upsd without a certificate", fmt.Sprintf("{type: nut, target: %q, starttls: true}", lineServer(t, "ERR FEATURE-NOT-CONFIGURED")), "tls", "set CERTFILE in upsd.conf, or CERTPATH and CERTIDENT", "correct tls_config"},
+		{"upsd without TLS", fmt.Sprintf("{type: nut, target: %q, starttls: true}", lineServer(t, "ERR FEATURE-NOT-SUPPORTED")), "tls", "built without TLS: remove starttls", "correct tls_config"},
+		{"user of the agent", "{type: smart, command: [/bin/sh, " + smartctl + "]}", "read", "smartctl needs root", "permissions in docs/probes/smart.md"},
 	} {
 		t.Run(strings.ReplaceAll(c.name, " ", "_"), func(t *testing.T) {
 			if runtime.GOOS == "windows" && c.step == "read" {

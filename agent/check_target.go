@@ -162,9 +162,9 @@ func plainTLS(err error) string { return strings.TrimPrefix(err.Error(), "tls: "
 func tryFile(err error, otherwise string) string {
 	switch {
 	case errors.Is(err, fs.ErrNotExist):
-		return "put the file there; the agent finds it by itself"
+		return "create the file; no reload is needed"
 	case errors.Is(err, fs.ErrPermission):
-		return "give the file to the agent's user: chown"
+		return "make the agent's user the owner of the file: chown"
 	}
 	return otherwise
 }
@@ -232,7 +232,7 @@ func checkWrite(ctx context.Context, t *remoteconfig.Config) []Step {
 		s.Name, s.Text = "auth", said
 	case client.Refused:
 		// Some receivers refuse a write without samples but accept others.
-		s.Result, s.Text = Warn, "an empty write is refused, others may not be: "+said
+		s.Result, s.Text = Warn, "an empty write is refused; writes with samples may be accepted: "+said
 	default:
 		if answer.Status != http.StatusSwitchingProtocols {
 			s.Text = said
@@ -277,9 +277,9 @@ func tryAnswer(t *remoteconfig.Config, a client.Answer) string {
 // checkVersion reports that a receiver accepts remote write 1.0 but not 2.0.
 func checkVersion(t *remoteconfig.Config, a client.Answer) Step {
 	s := Step{Name: "write", Result: OK, Took: a.Took}
-	s.Text = fmt.Sprintf("an empty write is accepted as remote write 1.0, which the agent will send; to 2.0 it answers %d without saying what it wrote", a.Status)
+	s.Text = fmt.Sprintf("an empty write is accepted as remote write 1.0, so the agent will send 1.0; the answer to 2.0 was %d, without the number of written samples", a.Status)
 	if t.ProtobufMessage != "auto" {
-		s.Result, s.Try = Warn, "write protobuf_message: auto if that is as it should be"
+		s.Result, s.Try = Warn, "write protobuf_message: auto if the receiver has only 1.0"
 	}
 	return s
 }

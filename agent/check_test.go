@@ -153,7 +153,7 @@ func TestCheckTarget(t *testing.T) {
 			", tls_config: {insecure_skip_verify: true}", Fail, "auth", "No required SSL", "cert_file"},
 		"it refuses the certificate": {receiver(t, true, status(400, "<html><head><title>400 The SSL certificate error</title></head></html>")).URL,
 			fmt.Sprintf(", tls_config: {insecure_skip_verify: true, cert_file: %s, key_file: %s}", certFile, keyFile), Fail, "auth", `"The SSL certificate error"`, certFile},
-		"no token file":  {receiver(t, false, status(204, "")).URL, ", bearer_token_file: /nonexistent/token", Fail, "write", "no such file", "put the file there"},
+		"no token file":  {receiver(t, false, status(204, "")).URL, ", bearer_token_file: /nonexistent/token", Fail, "write", "no such file", "create the file"},
 		"TLS port":       {strings.Replace(receiver(t, true, status(204, "")).URL, "https:", "http:", 1), "", Fail, "write", "HTTPS", "https://"},
 		"unknown CA":     {receiver(t, true, status(204, "")).URL, "", Fail, "tls", "x509", "ca_file"},
 		"nobody there":   {closed.URL, "", Fail, "tcp", "refused", "running"},

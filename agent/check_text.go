@@ -62,13 +62,13 @@ func (r *Report) verdict() string {
 	}
 	switch {
 	case r.level == Live && r.part:
-		return "all is well with the parts that were checked; nothing else was"
+		return "no problem in the checked parts; nothing else was checked"
 	case r.level == SyntaxOnly:
-		return "all is well with the file; nothing else was looked at"
+		return "no problem in the file; nothing else was checked"
 	case r.level == NoNetwork:
-		return "all is well on this machine; targets and probes were not tried"
+		return "no problem on this machine; targets and probes were not tried"
 	}
-	return "all is well"
+	return "no problem"
 }
 
 // mark is the result as a sign.

@@ -31,7 +31,7 @@ func (a *Agent) follow(cfg *config.Config) {
 		}
 	}
 	if len(problems) == 0 && len(a.lists.shown) > 0 {
-		a.logger.Info("The lists of targets have no problems any more")
+		a.logger.Info("The lists of targets have no problems now")
 	}
 	a.lists.shown = problems
 	a.metrics.listProblems.Set(float64(len(problems)))

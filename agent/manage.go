@@ -301,7 +301,7 @@ func (m TargetManager) unwanted(q queues, name string) error {
 	if _, err := cfg.Target(name); err != nil {
 		return nil
 	}
-	return fmt.Errorf("%q is in %s: remove its entry first, or give up its pending samples with `hwsagent targets skip %s --before now`", name, cfg.File, name)
+	return fmt.Errorf("%q is in %s: remove its entry first, or discard its waiting samples with `hwsagent targets skip %s --before now`", name, cfg.File, name)
 }
 
 // notAll returns the error for an entry that was renamed, but not with all of its tenants.

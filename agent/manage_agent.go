@@ -85,7 +85,7 @@ func (a *Agent) change(q queues, c TargetChange, r request, end wal.Mark) (Targe
 		err = a.adopt(q, &c, r.target, r.to)
 	case ActionDrop:
 		if configured {
-			return c, fmt.Errorf("%q is in the configuration: remove its entry and reload first, or give up its pending samples with `hwsagent targets skip %s --before now`", r.target, r.target)
+			return c, fmt.Errorf("%q is in the configuration: remove its entry and reload first, or discard its waiting samples with `hwsagent targets skip %s --before now`", r.target, r.target)
 		}
 		err = q.drop(&c, a.events)
 	case ActionClear:
@@ -117,9 +117,9 @@ func (a *Agent) adopt(q queues, c *TargetChange, from, to string) error {
 	}
 	switch {
 	case slices.Contains(names, from):
-		return fmt.Errorf("%q is still in %s: give its entry the new name there; adopting reloads the file by itself", from, cfg.File)
+		return fmt.Errorf("%q is still in %s: give its entry the new name there, and do not reload: adopt reloads the file", from, cfg.File)
 	case !slices.Contains(names, to):
-		return fmt.Errorf("%q is not in %s: give the entry that name there first; adopting reloads the file by itself", to, cfg.File)
+		return fmt.Errorf("%q is not in %s: first give the entry that name there, and do not reload: adopt reloads the file", to, cfg.File)
 	}
 	var restore func()
 	var tenants []string

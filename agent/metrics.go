@@ -62,7 +62,7 @@ func newAccounts(a *Agent) *accounts {
 	own, prom := meter.NewSet("hwsagent_"), meter.NewSet("prometheus_")
 	return &accounts{
 		agent: a, own: own, prom: prom,
-		appended:       own.Desc(meter.Sent, meter.Counter, "target_appended_samples_total", "Samples that the log took for the target since the agent started.", "target"),
+		appended:       own.Desc(meter.Sent, meter.Counter, "target_appended_samples_total", "Samples appended to the log for the target since the agent started.", "target"),
 		delivered:      own.Desc(meter.Sent, meter.Counter, "target_delivered_samples_total", "Samples that the receiver accepted since the agent started.", "target"),
 		filtered:       own.Desc(meter.Sent, meter.Counter, "target_filtered_samples_total", "Samples that write_relabel_configs removed since the agent started.", "target"),
 		dropped:        own.Desc(meter.NotZero, meter.Counter, "target_dropped_samples_total", "Samples given up since the agent started, by reason; all but resent are lost.", "target", "reason"),
@@ -70,26 +70,26 @@ func newAccounts(a *Agent) *accounts {
 		account:        own.Desc(meter.Shown, meter.Gauge, "target_account_samples", "Samples of the target's account since it was first known, over restarts, by outcome: appended, delivered, filtered.", "target", "outcome"),
 		accountDropped: own.Desc(meter.Shown, meter.Gauge, "target_account_dropped_samples", "Samples of the target's account that were given up since it was first known, by reason.", "target", "reason"),
 		pending:        own.Desc(meter.Sent, meter.Gauge, "target_pending_samples", "Samples in the log that wait for the target.", "target"),
-		missed:         own.Desc(meter.NotZero, meter.Gauge, "target_missed_samples", "Of the samples that wait for the target, those that follow beside what is fresh; 0 in order.", "target"),
+		missed:         own.Desc(meter.NotZero, meter.Gauge, "target_missed_samples", "Waiting samples that a target with catch_up: live_first gets beside the fresh ones; 0 with in_order.", "target"),
 		pendingBytes:   own.Desc(meter.Sent, meter.Gauge, "target_pending_bytes", "Bytes of the log that wait for the target.", "target"),
 		lag:            own.Desc(meter.Sent, meter.Gauge, "target_lag_seconds", "Age of the oldest sample that waits; 0 if none does.", "target"),
 		failing:        own.Desc(meter.NotZero, meter.Gauge, "probe_failing", "1 while a probe reads nothing: its last round failed or hangs; else 0.", "probe"),
-		skipped:        own.Desc(meter.NotZero, meter.Counter, "probe_skipped_rounds_total", "Rounds that did not begin because the one before was not over.", "probe"),
-		refused:        own.Desc(meter.NotZero, meter.Counter, "probe_refused_samples_total", "Samples that were invalid or that the log did not take.", "probe"),
+		skipped:        own.Desc(meter.NotZero, meter.Counter, "probe_skipped_rounds_total", "Rounds that did not begin because the previous round had not ended.", "probe"),
+		refused:        own.Desc(meter.NotZero, meter.Counter, "probe_refused_samples_total", "Samples that were invalid, or that the log refused.", "probe"),
 		maxBytes:       own.Desc(meter.Sent, meter.Gauge, "wal_max_bytes", "The log's budget, wal.max_bytes."),
 		freeBytes:      own.Desc(meter.Sent, meter.Gauge, "wal_free_bytes", "Bytes free on the log's file system."),
 
-		inputSeries: own.Desc(meter.Sent, meter.Gauge, "input_series", "Series that an input (probe host, scrape node, receiver otlp) brings at present.", "input"),
+		inputSeries: own.Desc(meter.Sent, meter.Gauge, "input_series", "Series that an input (probe host, scrape node, receiver otlp) appends now.", "input"),
 		inputFiltered: own.Desc(meter.NotZero, meter.Counter, "input_filtered_samples_total",
-			"Samples that the metric_relabel_configs of a probe or receiver dropped; of scrapes that succeed, scrape_samples_scraped less scrape_samples_post_metric_relabeling.", "input"),
+			"Samples that the metric_relabel_configs of a probe or receiver dropped; for successful scrapes, scrape_samples_scraped minus scrape_samples_post_metric_relabeling.", "input"),
 		inputRefused: own.Desc(meter.NotZero, meter.Counter, "input_refused_samples_total", "Samples of series beyond the input's max_series.", "input"),
-		inputPanics:  own.Desc(meter.NotZero, meter.Counter, "input_panics_total", "Panics in the work of an input, or of pull: bugs, each of which cost a round or a request.", "input"),
-		twiceSeries:  own.Desc(meter.NotZero, meter.Gauge, "duplicate_series", "Series that two inputs bring at present; input had them first.", "input", "other"),
-		twiceSamples: own.Desc(meter.NotZero, meter.Counter, "duplicate_samples_total", "Samples that the other input brought of them.", "input", "other"),
+		inputPanics:  own.Desc(meter.NotZero, meter.Counter, "input_panics_total", "Panics in an input or in pull. Each is a bug, and cost a round or a request.", "input"),
+		twiceSeries:  own.Desc(meter.NotZero, meter.Gauge, "duplicate_series", "Series that two inputs append now; input had them first.", "input", "other"),
+		twiceSamples: own.Desc(meter.NotZero, meter.Counter, "duplicate_samples_total", "Samples of these series that the other input appended.", "input", "other"),
 
 		samplesIn:   prom.Desc(meter.Sent, meter.Counter, "remote_storage_samples_in_total", "Samples committed to the log since the start."),
-		segment:     prom.Desc(meter.Sent, meter.Gauge, "tsdb_wal_segment_current", "Number of the segment of the log that is written."),
-		readSegment: prom.Desc(meter.Sent, meter.Gauge, "wal_watcher_current_segment", "Number of the segment up to which a target is done.", "consumer"),
+		segment:     prom.Desc(meter.Sent, meter.Gauge, "tsdb_wal_segment_current", "Number of the segment to which the log writes."),
+		readSegment: prom.Desc(meter.Sent, meter.Gauge, "wal_watcher_current_segment", "Number of the segment that the target has reached.", "consumer"),
 	}
 }
 

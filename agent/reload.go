@@ -116,10 +116,10 @@ func (a *Agent) reload(cfg *config.Config, warns []config.Warning) error {
 	before, timestamps := a.cfg.Web, a.cfg.Global.ScrapeStartTimestamps
 	a.mu.Unlock()
 	if cfg.Web != before {
-		a.logger.Warn("A change below web takes effect at the next start")
+		a.logger.Warn("A changed key below web takes effect at the next start")
 	}
 	if cfg.Global.ScrapeStartTimestamps != timestamps {
-		a.logger.Warn("A change of global.scrape_start_timestamps takes effect at the next start")
+		a.logger.Warn("The changed global.scrape_start_timestamps takes effect at the next start")
 	}
 	return a.put(cfg)
 }

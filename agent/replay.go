@@ -116,7 +116,7 @@ func Replay(ctx context.Context, o ReplayOptions) (ReplayResult, error) {
 
 	ro := replay.Options{Config: *c, ExternalLabels: cfg.Global.Labels(), From: o.From, To: o.To, Matchers: matchers, Rate: o.Rate, After: o.After}
 	ro.Retrying = func(a client.Answer) {
-		o.Logger.Warn("The target does not accept the request at present; retrying for two minutes", "target", o.Target, "answer", a.String())
+		o.Logger.Warn("The target does not accept the request; retrying for two minutes", "target", o.Target, "answer", a.String())
 	}
 	if !o.DryRun {
 		sender, err := client.New(c, client.Options{Version: Version, Logger: o.Logger})

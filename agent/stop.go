@@ -80,7 +80,7 @@ func (a *Agent) leave() error {
 	}
 	a.logger.Error("The stop did not end in its time; the parts that still run are left behind",
 		"within", stopWithin, "parts", left.Parts, "log_closed", left.Log == nil)
-	a.logger.Error("The stacks of what was left behind", "stacks", running.Stacks)
+	a.logger.Error("The stacks of the parts that were left behind", "stacks", running.Stacks)
 	return left
 }
 

@@ -285,7 +285,7 @@ func (ts *targets) aroundLocked(at func(step string), change func() error, names
 			delete(ts.running, name)
 		}
 	}
-	at("changing what the log has of the target")
+	at("changing the target's state in the log")
 	err := change()
 	ts.openMissing(at)
 	return err

@@ -104,7 +104,7 @@ func (t TargetTest) WriteText(w io.Writer) error {
 	case Warn:
 		fmt.Fprintln(&b, "it may accept data over this route; see above")
 	default:
-		fmt.Fprintln(&b, "it accepts no data at present; collected samples wait in the log")
+		fmt.Fprintln(&b, "the target accepts no data now; collected samples wait in the log")
 	}
 	_, err := io.WriteString(w, b.String())
 	return err

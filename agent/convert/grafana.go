@@ -36,7 +36,7 @@ func whyGrafana(key string) string {
 	case "server":
 		return "the agent's own page is set by web: listen and config_file; the log by --log.level and --log.format"
 	case "wal_directory":
-		return "the log lies at --storage.path"
+		return "the log is at --storage.path"
 	case "wal_cleanup_age", "wal_cleanup_period", "wal_truncate_frequency", "min_wal_time", "max_wal_time", "remote_flush_deadline", "write_stale_on_shutdown":
 		return "is not needed: wal.max_bytes bounds the log, and samples that were not sent before a stop are sent after the next start"
 	case "scraping_service", "host_filter", "host_filter_relabel_configs":

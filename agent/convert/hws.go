@@ -42,7 +42,7 @@ func (c *converter) hws(root *yaml.Node) {
 	})
 	set(ensure(c.out, "global", mapping), "hw_labels", str("metricshub"))
 	c.note(nil, "hw_labels", "hw_* have MetricsHub's names, for its dashboards and rules; remove the key for the names of this project")
-	c.note(nil, "remote_write", "where the data goes stands in the Collector's configuration: convert that, too, and add its remote_write here")
+	c.note(nil, "remote_write", "the Collector's configuration has the targets: convert that file, too, and add its remote_write here")
 	set(c.out, "pull", flow(mapping()))
 	c.note(nil, "pull", "shows every series at 127.0.0.1:24375/metrics, as the Collector's exporter did at :24375; remove it if no Prometheus scrapes there")
 }
@@ -82,7 +82,7 @@ func whyHWS(key string) string {
 	case "connectors", "selectedConnectors", "excludedConnectors", "connectorVariables", "patchDirectory":
 		return "there are no connectors: a probe reads by modules"
 	case "monitorFilters":
-		return "drop what is not wanted with metric_relabel_configs"
+		return "drop unwanted series with metric_relabel_configs"
 	case "alertingSystem", "alertingSystemConfig", "hardwareProblemTemplate", "disableAlerts":
 		return "alerts belong to the server that receives the data"
 	}

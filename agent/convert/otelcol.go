@@ -277,7 +277,7 @@ func (o *collector) listen(own, v *yaml.Node, where, usual string) {
 		case "tls", "auth":
 			o.note(k, where+"."+key, "write it into a file in exporter-toolkit's format and name that with web_config_file")
 		default:
-			o.note(k, where+"."+key, "has no counterpart here; bounds stand under limits")
+			o.note(k, where+"."+key, "has no counterpart here; limits: has the bounds")
 		}
 	})
 }

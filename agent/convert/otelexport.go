@@ -13,7 +13,7 @@ func (o *collector) exporter(name string, k, v *yaml.Node, where string) {
 	case "prometheus":
 		o.pull(v, where)
 	case "debug", "logging":
-		o.note(k, where, "is not needed: `hwsagent status` and the page show what is sent")
+		o.note(k, where, "is not needed: `hwsagent status` and the page show the samples that are sent")
 	default:
 		o.note(k, where, "the agent sends remote write only")
 	}
@@ -125,7 +125,7 @@ func (o *collector) retries(queue, value *yaml.Node, at string) {
 		case "max_interval":
 			set(queue, "max_backoff", n)
 		case "max_elapsed_time":
-			o.note(k, at+"."+part, "samples are not given up for their age, unless queue_config.sample_age_limit says so")
+			o.note(k, at+"."+part, "samples of any age are sent, unless queue_config.sample_age_limit is set")
 		case "enabled":
 			if n.Value == "false" {
 				o.note(k, at+"."+part, "failed requests are always retried")
@@ -149,7 +149,7 @@ func (o *collector) external(own, v *yaml.Node) {
 		all := ensure(ensure(o.out, "global", mapping), "external_labels", mapping) // a receiver may have added some
 		pairs(v, func(label string, k, value *yaml.Node) {
 			if other := get(all, label); other != nil && other.Value != value.Value {
-				o.note(k, "external_labels."+label, "the receiver says %s: series have one value here, that of the exporter", other.Value)
+				o.note(k, "external_labels."+label, "the receiver has %s; here all series get the exporter's value", other.Value)
 			}
 			set(all, label, value)
 		})
@@ -179,7 +179,7 @@ func (o *collector) tls(own, v *yaml.Node, where string) {
 			set(t, key, str("TLS"+strings.ReplaceAll(value.Value, ".", "")))
 		case "insecure":
 			if value.Value == "true" {
-				o.note(k, where+"."+key, "the scheme of the URL says whether there is TLS")
+				o.note(k, where+"."+key, "the scheme of the URL switches TLS on or off")
 			}
 		case "reload_interval":
 			o.note(k, where+"."+key, "is not needed: files are read again when they change")

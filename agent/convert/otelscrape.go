@@ -34,7 +34,7 @@ func (o *collector) scrapes(v *yaml.Node, where string) {
 			push(o.out, "scrape_config_files", file)
 		}
 		if several && global != nil {
-			o.note(keyOf(inner, "scrape_config_files"), where+".config.scrape_config_files", "the jobs in these files have no more the global of this receiver: write into them what differs")
+			o.note(keyOf(inner, "scrape_config_files"), where+".config.scrape_config_files", "the global of this receiver no longer applies to the jobs in these files: write its settings into the jobs")
 		}
 	}
 }
@@ -111,7 +111,7 @@ func (o *collector) mixes() {
 		}
 		if len(others) > 0 {
 			o.note(keyOf(get(o.root, "exporters"), exporter), "exporters."+exporter,
-				"gets what %s brings, too: the agent has one log, and every target gets all; narrow that with write_relabel_configs", strings.Join(others, ", "))
+				"also gets the data of %s: the agent has one log, and every target gets all of it; limit that with write_relabel_configs", strings.Join(others, ", "))
 		}
 	}
 }

@@ -35,7 +35,7 @@ service: {pipelines: {metrics/a: {receivers: [prometheus/a], exporters: [prometh
 		"job_name: j static_configs", "scrape_interval: 20s", "{target_label: dc, replacement: x$$y}", // the first
 		"job_name: j-2", "{target_label: job, replacement: j} - {target_label: q", "scrape_interval: 1m", // the second
 		"external_labels: {site: s}", "authorization: {type: Bearer, credentials: tok}", "headers: {X-Team: t}",
-		"another receiver has a job j", "gets what prometheus/b brings, too",
+		"another receiver has a job j", "also gets the data of prometheus/b",
 	} {
 		if !strings.Contains(strings.Join(strings.Fields(strings.ReplaceAll(r.Config, "\n", " ")), " "), want) {
 			t.Errorf("it lacks %s", want)
@@ -58,7 +58,7 @@ func TestUsualInterval(t *testing.T) {
 		if err != nil || !strings.Contains(r.Config, "scrape_interval: 1m") {
 			t.Errorf("%s: %v\n%s", format, err, r.Config)
 		}
-		if format == "otelcol" && (!strings.Contains(r.Config, "{a: e, c: d}") || !strings.Contains(r.Config, "the receiver says b")) {
+		if format == "otelcol" && (!strings.Contains(r.Config, "{a: e, c: d}") || !strings.Contains(r.Config, "the receiver has b")) {
 			t.Errorf("labels of the receiver and of the exporter:\n%s", r.Config)
 		}
 	}

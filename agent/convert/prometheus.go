@@ -35,7 +35,7 @@ func why(key string) string {
 	case "remote_read":
 		return "reading belongs to a Prometheus server"
 	case "storage":
-		return "the agent has no database: its log is bounded by wal:, and lies at --storage.path"
+		return "the agent has no database: its log is bounded by wal:, and is at --storage.path"
 	case "tracing":
 		return "the agent sends no traces"
 	case "otlp":

@@ -180,15 +180,15 @@ func vmValues(text string) (values []string) {
 func whyVM(name string) string {
 	switch {
 	case name == "remoteWrite.tmpDataPath":
-		return "where data waits is a flag here, too: --storage.path"
+		return "use the flag --storage.path: data waits in that directory"
 	case name == "remoteWrite.maxDiskUsagePerURL":
-		return "how much may wait is wal.max_bytes for all, and hwsagent.max_backlog of an entry for one"
+		return "use wal.max_bytes for all targets together, and hwsagent.max_backlog for one target"
 	case name == "remoteWrite.urlRelabelConfig", name == "remoteWrite.relabelConfig":
 		return "write the rules of the file under write_relabel_configs of the entries"
 	case strings.HasPrefix(name, "remoteWrite.oauth2."):
 		return "write oauth2: into the entry"
 	case name == "httpListenAddr", name == "httpListenAddr.useProxyProtocol":
-		return "the page is at web.listen; what others may send is under receivers"
+		return "web.listen has the address of the page, receivers those for data from other programs"
 	case strings.HasPrefix(name, "promscrape."):
 		return "is set in scrape_configs, or has no counterpart here"
 	case strings.HasPrefix(name, "remoteWrite."):

@@ -27,7 +27,7 @@ func TestFlagsOfVMAgent(t *testing.T) {
 	}
 	for _, want := range []string{
 		"url: http://one/", "url: http://two/", "bearer_token_file: first", "bearer_token_file: second", "X-Scope-OrgID: seven", "A: b", "insecure_skip_verify: true",
-		"site: fra1", "a: b", "job_name: j", "password: a,b", "flags:10: remoteWrite.tmpDataPath: where data waits is a flag here, too",
+		"site: fra1", "a: b", "job_name: j", "password: a,b", "flags:10: remoteWrite.tmpDataPath: use the flag --storage.path",
 	} {
 		if !strings.Contains(r.Config, want) {
 			t.Errorf("%q is not in:\n%s", want, r.Config)

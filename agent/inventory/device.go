@@ -62,12 +62,12 @@ func (inv *Inventory) writeDevice(b *strings.Builder) {
 	if len(inv.Components) > 0 || inv.Problem != "" {
 		return
 	}
-	b.WriteString("  It has none of the objects that the library reads of such a device. To see what it has:\n")
+	b.WriteString("  It has none of the objects that the library reads from such a device. These commands show its objects:\n")
 	file := inv.Name
 	if inv.Target != "" {
 		file = "device.snmprec"
-		fmt.Fprintf(b, "    hwsagent record PROBE %s    (PROBE as for this command; writes all that the device tells)\n", file)
+		fmt.Fprintf(b, "    hwsagent record PROBE %s    (PROBE as for this command; writes all of the device's answers)\n", file)
 	}
-	fmt.Fprintf(b, "    hwsagent snmp test %s    (lists what of it no module reads)\n", oneLine(file))
+	fmt.Fprintf(b, "    hwsagent snmp test %s    (lists the objects that no module reads)\n", oneLine(file))
 	b.WriteString("  Definitions of your own, or those that hwsagent snmp import makes, can read more: docs/snmp-library.md\n")
 }

@@ -77,9 +77,9 @@ func TestDeviceWithoutComponents(t *testing.T) {
 	const device = `  device "core\x1b1": Example OS 7 x86_64
   recognised by sysObjectID 1.3.6.1.4.1.99999.1 and the description as: `
 	want := "p (snmp t): 0 components\n" + device + `no vendor that the library has, so only standard MIBs were read
-  It has none of the objects that the library reads of such a device. To see what it has:
-    hwsagent record PROBE device.snmprec    (PROBE as for this command; writes all that the device tells)
-    hwsagent snmp test device.snmprec    (lists what of it no module reads)
+  It has none of the objects that the library reads from such a device. These commands show its objects:
+    hwsagent record PROBE device.snmprec    (PROBE as for this command; writes all of the device's answers)
+    hwsagent snmp test device.snmprec    (lists the objects that no module reads)
   Definitions of your own, or those that hwsagent snmp import makes, can read more: docs/snmp-library.md
 `
 	if got := text(t, r); got != want {
