@@ -41,7 +41,7 @@ func TestLimitsAndDuplicatesAreTold(t *testing.T) {
 		t.Fatal(err)
 	}
 	text := out.String()
-	for _, want := range []string{"reached its limit of 12 series", "brings", "raise its max_series"} {
+	for _, want := range []string{"reached its limit of 12 series", "appends", "raise its max_series"} {
 		if !strings.Contains(text, want) {
 			t.Errorf("the status lacks %q:\n%s", want, text)
 		}

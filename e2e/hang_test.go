@@ -246,7 +246,7 @@ func TestStopLeavesBehindWhatHangs(t *testing.T) {
 	l.configure(l.text(true))
 	l.ends(t, "the reload", answerBound, func() {
 		_, stderr, code := hwsagent(t, "reload", "--storage.path", l.storage)
-		if code != 1 || !strings.Contains(stderr, "has not ended yet and goes on") || !strings.Contains(stderr, `opening target "bad"`) {
+		if code != 1 || !strings.Contains(stderr, "has not ended yet and continues") || !strings.Contains(stderr, `opening target "bad"`) {
 			t.Errorf("exit code %d, %s", code, stderr)
 		}
 	})

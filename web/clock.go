@@ -21,7 +21,7 @@ func clockProblems(s Status) []Problem {
 	var all []Problem
 	c := s.Clock
 	if s.Running && s.Now.Year() < firstYear {
-		all = append(all, Problem{SeverityWarning, "clock", fmt.Sprintf("this host's clock says %s: it is not set. Samples carry that time, and receivers refuse samples that old", s.Now.Format("January 2006")),
+		all = append(all, Problem{SeverityWarning, "clock", fmt.Sprintf("this host's clock says %s: it is not set. Samples carry that time, and receivers refuse such old samples", s.Now.Format("January 2006")),
 			tryClock})
 	}
 	if recent(s.Now, c.LastStepAt) && c.LastStepSeconds != 0 {
@@ -52,7 +52,7 @@ func clockProblems(s Status) []Problem {
 func skewProblems(now time.Time, t TargetStatus) []Problem {
 	if dropsFuture(t) {
 		return []Problem{{SeverityError, "target " + t.Name, fmt.Sprintf(
-			"samples are lost to a wrong clock: the receiver's clock says %s, a difference of more than future_limit (%s). %s were dropped as future",
+			"a wrong clock loses samples:  the receiver's clock says %s, a difference of more than future_limit (%s). %s were dropped as future",
 			bothClocks(now.Add(-t.ClockSkew), now), span(t.FutureLimit), samples(t.Ledger.Dropped["future"])), tryBothClocks}}
 	}
 	if t.ClockSkew.Abs() <= skewWarn {

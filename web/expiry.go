@@ -34,9 +34,9 @@ func tryExpiry(e ExpiryStatus) string {
 	case strings.HasPrefix(e.What, "receiver's"):
 		return "the receiver's operator must renew it; data waits on disk meanwhile"
 	case strings.HasPrefix(e.What, "certificate of the authority"):
-		return "add the authority's next certificate to the file that ca_file names: it is read again by itself"
+		return "add the authority's next certificate to the file that ca_file names; no reload is needed"
 	}
-	return "put the next one where the configuration names it: files are read again by themselves"
+	return "replace the file; no reload is needed"
 }
 
 // expiries returns the expiries in one line for people.

@@ -21,8 +21,8 @@ func TestExpiries(t *testing.T) {
 	}
 	s.Problems = Problems(s)
 	want := [][2]string{
-		{"its client certificate ends in 13 days", "put the next one"},
-		{"its token ended 3 h ago", "put the next one"},
+		{"its client certificate ends in 13 days", "replace the file"},
+		{"its token ended 3 h ago", "replace the file"},
 		{"its receiver's certificate ends in 5 days", "operator must renew"},
 	}
 	if len(s.Problems) != len(want) {

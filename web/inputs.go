@@ -46,7 +46,7 @@ func inputProblems(s Status) []Problem {
 	}
 	for _, d := range s.Duplicates {
 		all = append(all, Problem{SeverityWarning, d.Other,
-			fmt.Sprintf("brings %s that %s brings, too, since %s, such as %s: receivers get both mixed, or refuse one",
+			fmt.Sprintf("appends %s that %s also appends, since %s, such as %s: targets get both mixed, or refuse some",
 				counted(d.Series), d.Input, clock(s.Now, d.Since), d.Example),
 			"switch one of the two off, or give one an extra label, such as labels: {source: second}"})
 	}

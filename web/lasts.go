@@ -89,7 +89,7 @@ func freeProblem(now time.Time, w WALStatus) *Problem {
 	if w.MinFreeBytes <= 0 || w.FreeBytes <= 0 || w.FreeBytes >= freeWarn*w.MinFreeBytes {
 		return nil
 	}
-	replaced := "what comes in replaces the oldest samples"
+	replaced := "new samples replace the oldest"
 	if w.OnFull == "reject" {
 		replaced = "new samples are refused"
 	}

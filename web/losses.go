@@ -119,7 +119,7 @@ func lossCause(l LossStatus) string {
 	case "damage":
 		return "a part of the log is unreadable"
 	case "power_cut":
-		return "the power, or the system, went down before they were durable"
+		return "a power cut or a crash of the system came before they were durable"
 	case "future":
 		return "they were ahead of the receiver's clock by more than future_limit"
 	case "unsupported":

@@ -38,7 +38,7 @@ const (
 )
 
 // tryProbe is the remedy for a probe that fails, or reads only in part.
-const tryProbe = "`hwsagent probe " + nameHere + "` runs it once and shows what it reads"
+const tryProbe = "`hwsagent probe " + nameHere + "` runs it once and prints its samples"
 
 // Problems returns the present and coming problems that a person must solve, derived from the other fields of s, worst
 // first; never nil. It is pure: the time is s.Now.
@@ -96,7 +96,7 @@ func logProblems(s Status) []Problem {
 			text += " since " + clock(s.Now, w.ErrorSince)
 		}
 		all = append(all, Problem{SeverityError, "wal", fmt.Sprintf("%s: %s. New samples are refused meanwhile (%s so far)", text, w.Error, samples(w.Refused)),
-			"make room or repair the file system at " + w.Dir + "; the agent resumes by itself"})
+			"make room or repair the file system at " + w.Dir + "; the agent then resumes"})
 	}
 	return all
 }
@@ -132,7 +132,7 @@ func targetProblems(s Status, t TargetStatus) []Problem {
 		add(quarantined(s.Now, q))
 	}
 	if t.Credentials != "" {
-		add(SeverityWarning, "its credential files cannot be used: "+firstLine(t.Credentials), "correct the file: it is read again by itself; until then what it held before is used, if it was good at the start")
+		add(SeverityWarning, "its credential files cannot be used: "+firstLine(t.Credentials), "correct the file; no reload is needed. Until then the agent uses the former content, if the file was good at the start")
 	}
 	if t.Tenants != nil && len(t.Tenants.Strangers) > 0 {
 		add(strangers(t.Tenants))
@@ -152,7 +152,7 @@ func stateProblems(s Status, t TargetStatus, add func(severity, text, try string
 			add(SeverityNote, fmt.Sprintf("is paused since %s, and stays so when the agent runs again", clock(s.Now, t.PausedSince)), "hwsagent targets resume "+t.Name)
 		}
 		if s.Running {
-			add(SeverityError, "does not run: "+why(t), "correct that; the agent tries again by itself")
+			add(SeverityError, "does not run: "+why(t), "correct that; the agent tries again")
 		} else if t.Why != "" {
 			add(SeverityError, t.Why, "")
 		}
@@ -212,7 +212,7 @@ func stuck(s Status, t TargetStatus) (trouble, bool) {
 			level = SeverityError
 		}
 		return trouble{level, "no delivery: " + why(t), span(lag) + " behind; " + waiting(s, t),
-			cmp.Or(t.Try, "the agent keeps trying by itself; `hwsagent check` shows each step to the receiver")}, true
+			cmp.Or(t.Try, "the agent keeps trying; `hwsagent check` shows each step to the receiver")}, true
 	case StatePaused:
 		return trouble{SeverityWarning, "is paused: nothing is sent", "Paused since " + clock(s.Now, t.PausedSince) + "; " + waiting(s, t), "hwsagent targets resume " + nameHere}, true
 	}
@@ -221,7 +221,7 @@ func stuck(s Status, t TargetStatus) (trouble, bool) {
 
 // missed reports a backlog that is sent beside fresh samples.
 func missed(s Status, t TargetStatus) string {
-	text := "what is fresh arrives; a backlog of " + samples(t.MissedSamples)
+	text := "fresh samples arrive; a backlog of " + samples(t.MissedSamples)
 	if !t.OldestPending.IsZero() {
 		text += " since " + clock(s.Now, t.OldestPending)
 	}
@@ -281,7 +281,7 @@ func tryHeld(t TargetStatus) string {
 	if t.AwaitsClock {
 		return tryClock + ", the receiver's or this host's: the one that is wrong"
 	}
-	return cmp.Or(t.Try, "`hwsagent check` shows each step to the receiver; delivery resumes by itself when the receiver accepts data")
+	return cmp.Or(t.Try, "`hwsagent check` shows each step to the receiver; delivery resumes when the receiver accepts data")
 }
 
 func reasons(dropped map[string]uint64) string {
@@ -306,7 +306,7 @@ func probeProblems(p ProbeStatus) []Problem {
 	}
 	switch p.State {
 	case "hung":
-		all = append(all, Problem{SeverityWarning, subject, "hangs; other probes are not affected", "look at the device or mount that it reads"})
+		all = append(all, Problem{SeverityWarning, subject, "hangs; other probes are not affected", "look at the device or file system that it reads"})
 	case "ok":
 		if p.LastError != "" {
 			all = append(all, Problem{SeverityNote, subject, firstLine(p.LastError), strings.ReplaceAll(tryProbe, nameHere, p.Name)})

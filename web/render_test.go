@@ -135,7 +135,7 @@ func TestEqualProblemsAreSaidOnce(t *testing.T) {
 		"warning targets receiver-04,receiver-05: 80 samples were lost at 11:00:00: the receiver refused them (all targets added up) | : `hwsagent targets rejected NAME` shows them with the receiver's words; `hwsagent events ack` ends this warning",
 		"warning targets receiver-00,receiver-01,receiver-02: no delivery: dial tcp its address: connect: connection refused. Up to 7 min behind; nothing is lost; 3\u202f000 samples wait on disk, all targets added up" +
 			" | receiver-00, receiver-01: start it | receiver-02: start the third",
-		"warning probes probe-0,probe-1: fail: its address: timeout | : `hwsagent probe NAME` runs it once and shows what it reads",
+		"warning probes probe-0,probe-1: fail: its address: timeout | : `hwsagent probe NAME` runs it once and prints its samples",
 	}
 	if diff := cmp.Diff(want, got); diff != "" {
 		t.Errorf("(-want +got):\n%s", diff)

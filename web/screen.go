@@ -162,9 +162,9 @@ func screenFoot(s Status) line {
 	case 0:
 		return line{"q quits", SeverityNote}
 	case 1:
-		return line{"q quits · 1 problem, and what to do: hwsagent status", SeverityNote}
+		return line{"q quits · 1 problem; remedy: hwsagent status", SeverityNote}
 	}
-	return line{fmt.Sprintf("q quits · %d problems, and what to do: hwsagent status", n), SeverityNote}
+	return line{fmt.Sprintf("q quits · %d problems; remedies: hwsagent status", n), SeverityNote}
 }
 
 // fit returns the first n lines at most, with the count of those left out.

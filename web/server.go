@@ -21,7 +21,7 @@ var (
 	// ErrNotBegun: another change is in progress and does not end. The answer is 503.
 	ErrNotBegun = errors.New("not begun")
 	// ErrGoesOn: the reload waits for something that hangs, and continues when that ends. The answer is 202.
-	ErrGoesOn = errors.New("has not ended yet and goes on")
+	ErrGoesOn = errors.New("has not ended yet and continues")
 )
 
 // ReloadFailed begins the answer to a failed reload; the reason follows.

@@ -65,7 +65,7 @@ func writeAgent(b io.Writer, s Status) {
 	}
 	fmt.Fprintf(b, "; %s free at %s\n", size(w.FreeBytes), w.Dir)
 	if d, ok := Lasts(s); ok {
-		fmt.Fprintf(b, "if no target takes data, the log lasts %s at this rate\n", lasting(d))
+		fmt.Fprintf(b, "if no target accepts data, the log lasts %s at this rate\n", lasting(d))
 	}
 }
 
