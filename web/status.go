@@ -8,7 +8,7 @@ type Status struct {
 	Schema  int       `json:"schema"` // 1
 	Version string    `json:"version"`
 	Host    string    `json:"host,omitempty"` // the name of the host that the agent runs on
-	Running bool      `json:"running"`        // false: read from the data directory of a stopped agent
+	Running bool      `json:"running"`        // false: read from the storage directory of a stopped agent
 	Now     time.Time `json:"now"`
 	Started time.Time `json:"started,omitzero"`
 

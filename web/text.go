@@ -49,7 +49,7 @@ func writeAgent(b io.Writer, s Status) {
 		fmt.Fprintf(b, ", up %s", span(s.Now.Sub(s.Started)))
 	}
 	if !s.Running {
-		fmt.Fprint(b, ", not running; read from the data directory")
+		fmt.Fprint(b, ", not running; read from the storage directory")
 	}
 	if s.Config.File != "" {
 		fmt.Fprintf(b, "; configuration %s of %s", s.Config.File, clock(s.Now, s.Config.LoadedAt))
