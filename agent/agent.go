@@ -66,7 +66,7 @@ type Agent struct {
 	appended rate // samples appended to the log
 	written  rate // bytes written to the log
 	clock    *clock
-	beat     *beat.Beat // of all that looks at something each second, or every few
+	beat     *beat.Beat // gives the ticks of all regular checks
 	events   *events.Journal
 	taps     tap.Hub
 	history  *history.Store
@@ -197,7 +197,7 @@ func (a *Agent) put(cfg *config.Config) error {
 func (a *Agent) swap(cfg *config.Config) error {
 	applied, known := false, maps.Clone(a.ids.known)
 	defer func() {
-		if !applied { // what runs keeps the identities that it has
+		if !applied { // the running parts keep their identities
 			a.ids.known = known
 		}
 	}()

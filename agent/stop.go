@@ -25,8 +25,8 @@ const (
 	closeWithin  = 200 * time.Millisecond // for closing the log, after stopWithin
 )
 
-// LeftBehind is the error of a stop that abandoned a hanging part. Acknowledged samples are in the log's files all the
-// same: they were written before they were acknowledged.
+// LeftBehind is the error of a stop that abandoned a hanging part. No acknowledged sample is lost: samples are written
+// to the log's files before they are acknowledged.
 type LeftBehind struct {
 	Parts string // the parts that still ran, with a place in the code for each
 	Log   error  // why the log was not closed in order; nil if it was
@@ -47,7 +47,7 @@ func (e *LeftBehind) Unwrap() error { return e.Log }
 var errLogHangs = errors.New("closing it did not end in its time: the disk does not answer")
 
 // Run runs the agent until ctx ends, then stops it in order, within two seconds. It returns an error if the agent could
-// not go on or did not close cleanly, and a *[LeftBehind] if a part did not end; after that the process must exit.
+// not continue or did not close cleanly, and a *[LeftBehind] if a part did not end; after that the process must exit.
 func (a *Agent) Run(ctx context.Context) error {
 	stopping, ended := make(chan struct{}), make(chan error, 1)
 	go func() { ended <- a.run(ctx, stopping) }()

@@ -37,7 +37,7 @@ type Skipper interface {
 }
 
 // Filterer is an optional interface of the appenders of an [Input], for inputs with relabelling
-// rules. Each input relabels by itself, once per series, and reports the removed samples here.
+// rules. Each input applies its own rules, once per series, and reports the removed samples here.
 type Filterer interface {
 	// Filtered adds n to the samples that the input's rules removed. The count takes effect
 	// when the batch is committed.
@@ -104,7 +104,7 @@ func (a *appender) AppendExemplar(ref storage.SeriesRef, ls labels.Labels, e exe
 	return out.AppendExemplar(ref, ls, e)
 }
 
-// errNoExemplars is returned for a log that takes exemplars only together with a sample.
+// errNoExemplars is returned for a log that accepts exemplars only together with a sample.
 var errNoExemplars = errors.New("append exemplar: the log accepts none without a sample")
 
 // admit returns the reference by which the log knows a series, or 0, and whether the input may append to it. It reserves

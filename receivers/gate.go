@@ -57,7 +57,7 @@ type Counts struct {
 	Accepted        uint64 // answered with 2xx
 	Samples         uint64 // appended to the log
 	RefusedRequests map[Reason]uint64
-	// RefusedSamples counts samples refused by themselves, including exemplars and metadata; samples of requests that
+	// RefusedSamples counts samples refused alone, including exemplars and metadata; samples of requests that
 	// were refused as a whole are not counted.
 	RefusedSamples map[Reason]uint64
 	LastError      string
@@ -215,7 +215,7 @@ func (g *Gate) CountRefused(reason Reason, n uint64) {
 	g.count(func(c *Counts) { c.RefusedSamples[reason] += n })
 }
 
-// tellAgain is how long one logged refusal stands for all with the same reason.
+// tellAgain is the minimum time between two log lines about refusals with the same reason.
 const tellAgain = 5 * time.Minute
 
 // note logs a refusal, unless one for the same reason was logged recently.

@@ -1,5 +1,5 @@
-// Package beat wakes all that looks at something regularly at the same moments. To wake an idle process costs more than most of what
-// is then looked at: one that wakes once a second takes less than one that wakes five times in it.
+// Package beat gives all regular checks of the process their ticks at the same moments. Waking an idle process costs
+// more than most of these checks, so a process that wakes once a second needs less CPU than one that wakes five times.
 package beat
 
 import (
@@ -8,7 +8,7 @@ import (
 	"time"
 )
 
-// Beat gives ticks at common moments. It runs while somebody listens. It is safe for concurrent use.
+// Beat gives ticks at common moments. It runs while it has listeners. It is safe for concurrent use.
 type Beat struct {
 	period time.Duration
 
@@ -28,8 +28,8 @@ type listener struct {
 // New makes a beat of that period, which is more than 0.
 func New(period time.Duration) *Beat { return &Beat{period: period} }
 
-// Every returns a channel that gets a tick each d, and a function that ends this, as [time.NewTicker] does, but for the first tick: it
-// comes at any time up to d from now. Where d is no multiple of the period, the ticks are not at the common moments.
+// Every returns a channel that gets a tick every d, like that of [time.NewTicker], and a function that stops the ticks. The
+// first tick comes within d. If d is not a multiple of the period, the ticks are not at the common moments.
 func (b *Beat) Every(d time.Duration) (ticks <-chan time.Time, stop func()) {
 	if d%b.period != 0 {
 		t := time.NewTicker(d)
@@ -56,7 +56,7 @@ func (b *Beat) leave(l *listener) {
 	}
 }
 
-// strike gives the ticks of one beat. Beats that have passed meanwhile, as while the host was suspended, are left out.
+// strike gives the ticks of one beat. It skips beats that have passed, for example while the host was suspended.
 func (b *Beat) strike() {
 	b.mu.Lock()
 	defer b.mu.Unlock()

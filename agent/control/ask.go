@@ -43,8 +43,8 @@ func AskSoon(ctx context.Context, storage, method, path string) (status int, bod
 	return status, body, err
 }
 
-// watchSilence polls the agent for liveness until ctx ends or the agent is gone; Ask notices the latter by itself. It
-// cancels ctx if the agent does not answer.
+// watchSilence polls the agent for liveness until ctx ends or the agent is gone, which Ask notices, too. It cancels ctx
+// if the agent does not answer.
 func watchSilence(ctx context.Context, storage string, end context.CancelCauseFunc) {
 	for {
 		alive, stop := context.WithTimeoutCause(ctx, SilentAfter, ErrSilent)

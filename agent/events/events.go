@@ -117,8 +117,8 @@ func (j *Journal) Account(s web.Status) []web.LossStatus {
 	return slices.Clone(j.s.Losses)
 }
 
-// Rename lets the losses accounted for at one target, or tenant's target, count for the name that its queue has now. The
-// ledger moves with the queue; without this, all its losses since it was first known would be reported anew.
+// Rename moves the losses accounted for at one target, or tenant's target, to the name that its queue has now. The
+// ledger moves with the queue; without Rename all its losses since it was first known would be reported again.
 func (j *Journal) Rename(from, to string) {
 	j.mu.Lock()
 	defer j.mu.Unlock()
@@ -197,8 +197,8 @@ func (j *Journal) lose(target, reason string, n uint64, since, now time.Time) {
 	j.changes++
 }
 
-// Forget ends the account of a target whose queue was dropped. The next queue of that name has a ledger of its own, in
-// which fewer drops are no samples that came back, and as many are new losses. The losses of the dropped one remain.
+// Forget ends the account of a target whose queue was dropped. The next queue of that name has a new ledger: if it has
+// fewer drops, no samples came back, and all its drops are new losses. The losses of the dropped queue remain.
 func (j *Journal) Forget(target string) {
 	j.mu.Lock()
 	defer j.mu.Unlock()
@@ -245,9 +245,9 @@ func (j *Journal) until(now time.Time, l web.LossStatus) time.Time {
 	return now.Add(left)
 }
 
-// byClock converts a time of this process to the wall clock as it is set now: many boards start in 1970, and what
-// happened before their clock was set must not be taken for older than a day after the next start. A time that an earlier
-// process recorded stays as it is, unless it is in the future: the clock was wrong, and it would never become old.
+// byClock converts a time of this process to the wall clock as it is set now: many boards start in 1970, and events
+// from before their clock was set must not seem older than a day after the next start. A time that an earlier process
+// recorded stays unchanged, unless it is in the future: then the clock was wrong, and the entry would never become old.
 func byClock(now, t time.Time) time.Time {
 	switch recorded := t == t.Round(0); { // without a monotonic reading
 	case t.IsZero(), recorded && t.Sub(now) < oneLoss:

@@ -1,6 +1,6 @@
-// Package history keeps the figures of targets for a day, one point a minute, in files of a fixed size. The figures
-// serve plots only. So points are written each ten minutes: a kill or a power cut may take the last ones, and damage
-// costs the points that it hits.
+// Package history keeps the figures of targets for a day, one point a minute, in files of a fixed size. Only plots use
+// the figures, so points are written every ten minutes: a kill or a power cut may lose the last ones, and damage loses
+// the points that it hits.
 package history
 
 import (
@@ -30,10 +30,10 @@ const (
 	WriteEvery = 10 * time.Minute
 )
 
-// A file is a ring of slots, one for each minute of a day. The slot of a point follows from its time, so
-// there is nothing else to keep right: a slot is valid by itself, by its checksum and its time.
+// A file is a ring of slots, one for each minute of a day. The time of a point determines its slot, so the file has no
+// other state: the checksum and the time of a slot show whether it is valid.
 //
-//	0  minutes since 1970, 64 bits, little endian, as all
+//	0  minutes since 1970, 64 bits; all numbers are little endian
 //	8  in, out, lag, backlog: each a float of 32 bits
 //	24 zero, 32 bits
 //	28 CRC-32C of the 28 bytes before

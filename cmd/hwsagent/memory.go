@@ -10,29 +10,29 @@ import (
 )
 
 const (
-	// gcPercent is how much garbage may stand beside the live heap, unless the environment variable
-	// GOGC says otherwise. What lives is what is known of each series; a sample leaves no
-	// garbage on its way. So collecting early costs little time and saves much memory.
+	// gcPercent is how much garbage the heap may have, in percent of the live heap, unless the environment variable
+	// GOGC is set. The live heap is mostly the agent's data about each series; samples make no garbage. So
+	// collecting early costs little time and saves much memory.
 	gcPercent = 20
 
-	// leastPercent is how small gcPercent becomes for a large agent. Beyond mostNeeded the room for garbage stays as large as
-	// there, until it is this part of the heap. With less room, the collector takes more time: see docs/adr/0098.
+	// leastPercent is the lower bound of gcPercent for a large agent. Above mostNeeded the bytes for garbage no longer
+	// grow, until they are this part of the heap. With less room the collector needs more time: see docs/adr/0098.
 	leastPercent = 15
 
 	// smallMemory is Go's memory limit for a small agent, in bytes; the program's own pages are not part of it.
 	// Near the limit the runtime returns free memory to the system and collects sooner, before it takes more.
 	smallMemory = 204 << 20
 
-	// mostNeeded is up to where the limit follows what an agent needs, in bytes. An agent that needs more has many series,
-	// and garbage is a small part of its memory.
+	// mostNeeded is the largest needed memory, in bytes, for which there is a limit. An agent that needs more has many
+	// series, and garbage is a small part of its memory.
 	mostNeeded = 256 << 20
 
-	// limitStep is what the limit is a multiple of above smallMemory, so that it is seldom set.
+	// limitStep divides each limit above smallMemory, so that the limit seldom changes.
 	limitStep = 4 << 20
 )
 
-// boundMemory sets how much garbage may stand beside the live heap and, while the agent is small, the memory limit. The environment
-// variable GOGC turns both off, GOMEMLIMIT the limit.
+// boundMemory bounds the garbage in the heap and, while the agent is small, sets the memory limit. The environment
+// variable GOGC switches both off, GOMEMLIMIT only the limit.
 func boundMemory() {
 	if os.Getenv("GOGC") != "" {
 		return
@@ -59,7 +59,7 @@ func boundMemory() {
 	})
 }
 
-// garbagePercent is how much garbage may stand beside the live heap in an agent that needs this many bytes.
+// garbagePercent returns the percentage of garbage, as for gcPercent, for an agent that needs this many bytes.
 func garbagePercent(needed uint64) int {
 	if needed <= mostNeeded {
 		return gcPercent
@@ -67,8 +67,8 @@ func garbagePercent(needed uint64) int {
 	return int(max(leastPercent, mostNeeded*gcPercent/needed)) // #nosec G115 -- below gcPercent
 }
 
-// memoryLimit is the limit for an agent that needs this many bytes: 8 % more, which is room for garbage. The runtime keeps 3 %
-// below a limit, and collects without a pause where it has less than that. Above mostNeeded there is no limit.
+// memoryLimit returns the limit for an agent that needs this many bytes: 8 % more, as room for garbage. The runtime
+// stays 3 % below a limit, and collects all the time if it has less room than that. Above mostNeeded there is no limit.
 func memoryLimit(needed uint64) int64 {
 	if needed > mostNeeded {
 		return math.MaxInt64
@@ -77,7 +77,7 @@ func memoryLimit(needed uint64) int64 {
 	return max(int64(limit), smallMemory)
 }
 
-// neededMemory is the heap that was alive at the end of the last collection plus all memory of the runtime that is not
+// neededMemory returns the heap that was alive at the end of the last collection plus the runtime's memory outside the
 // heap, in bytes.
 func neededMemory() uint64 {
 	s := []metrics.Sample{
