@@ -112,7 +112,7 @@ type Exemplar struct {
 	Labels labels.Labels
 }
 
-// Entry is one commit, as [Reader.Next] returns it. The slices and their elements are
+// Entry is one commit, as [Lane.Next] returns it. The slices and their elements are
 // valid until the following call of Next: a consumer copies the values that it keeps
 // (it may keep the *Series).
 type Entry struct {

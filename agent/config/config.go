@@ -72,7 +72,7 @@ type WAL struct {
 	OrphanTTL      model.Duration `yaml:"orphan_ttl"` // how long a removed target's queue is kept; default 24h
 }
 
-// The values of [WALConfig.OnFull].
+// The values of [WAL.OnFull].
 const (
 	dropOldest = "drop_oldest"
 	reject     = "reject"

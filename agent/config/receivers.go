@@ -71,7 +71,7 @@ type OTLP struct {
 	LabelNamePreserveMultipleUnderscores *bool `yaml:"label_name_preserve_multiple_underscores,omitempty"`
 }
 
-// strategies are the values of [OTLPConfig.TranslationStrategy].
+// strategies are the values of [OTLP.TranslationStrategy].
 func strategies() []string {
 	return []string{"UnderscoreEscapingWithSuffixes", "UnderscoreEscapingWithoutSuffixes", "NoUTF8EscapingWithSuffixes", "NoTranslation"}
 }

@@ -45,7 +45,7 @@ const defaultConnectionAge = 5 * time.Minute
 // blames the credentials one read is enough.
 const pollFiles = 2 * time.Second
 
-// Client sends requests to one target over HTTP. It implements [Sender].
+// Client sends requests to one target over HTTP. It implements remotewrite.Sender.
 //
 // It sends a request again only if a kept connection turned out to be closed by the server before any byte of an
 // answer, and only once. Redirects are never followed. While [Client.Run] runs, changed credential files are read
@@ -182,7 +182,7 @@ func (c *Client) EmptyWrite(ctx context.Context) Answer {
 	return c.Send(ctx, EmptyRequest(c.version))
 }
 
-// Send implements [Sender]. The answer's error names the target's URL without its
+// Send implements remotewrite.Sender. The answer's error names the target's URL without its
 // query; credentials are removed from error and text.
 func (c *Client) Send(ctx context.Context, r Request) Answer {
 	start := time.Now()
