@@ -151,9 +151,9 @@ func (s *shard) testWith(p gate.Pass, l *parcel, sample []point, c protocol.Choi
 }
 
 // heldSamples picks a sample to test with, a different one each time, because a bad sample must not hold the target for
-// ever. It is the oldest of its series in the shard, so that sending it early keeps the order. It also returns the next
-// sample of that series, if no other series waits, several samples were tried before, the target is not known to have
-// accepted any, the shard has the next sample, and that is not in doubt.
+// ever. It is the oldest of its series in the shard, so that sending it early keeps the order. If only this series waits,
+// several samples were tried before, and none is known to have been accepted, it also returns the series' next sample,
+// unless the shard lacks that or it is in doubt.
 func (s *shard) heldSamples(l *parcel, m mode, version wire.Version) (sample, later []point) {
 	hands := [][]point{l.points}
 	if m == patient && !l.again {

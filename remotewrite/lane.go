@@ -249,11 +249,11 @@ func (l *lane) enter(ctx context.Context) (gate.Pass, error) {
 	}
 }
 
-// slowDown records that the target is overloaded. For a while the backlog pauses; unless the backlog was the cause,
-// neither concurrent requests nor shards are added either.
+// slowDown records that the target is overloaded. For a while the backlog pauses. If the live samples were the cause, the
+// lane also adds no concurrent requests and no shards.
 func (l *lane) slowDown() { l.slowed.Store(l.sinceBorn()) }
 
-// coolDown returns how long that while still lasts: after the lane's own requests and the live ones.
+// coolDown returns the rest of that pause, counted from the lane's own requests and from the live ones.
 func (l *lane) coolDown() time.Duration {
 	last := max(l.slowed.Load(), l.live.slowed.Load())
 	if last == 0 {

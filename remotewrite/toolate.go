@@ -13,10 +13,10 @@ import (
 	"hwsagent/remotewrite/reply"
 )
 
-// This file handles a refused backlog. A receiver that accepts late data also accepts samples that it has already, so a
-// refusal never shows there that a sample is stored: the sample is bad, or older than the receiver's window, which may
-// end inside a batch. So no sample of a backlog counts as resent. Bad samples are given up as usual. Samples that are
-// only too late are not given up where live_first made them late: they wait.
+// This file handles a refused backlog. A receiver that accepts late data also accepts a stored sample again, so a refused
+// sample is not stored: it is bad, or older than the receiver's window, which may end inside a batch. So no sample of a
+// backlog counts as resent. Bad samples are given up as usual. Samples that are only too late wait, because live_first
+// made them late.
 
 const (
 	// lateAsked is how many samples of a refused batch are sent alone.

@@ -15,8 +15,8 @@ import (
 // maxPasses bounds how often one scrape configuration is checked.
 const maxPasses = 20
 
-// anyGlobal replaces a global that cannot be used, or whose interval must not count: with it the timeout of a job is
-// never longer than an interval that is not the job's own.
+// anyGlobal replaces a global that is wrong, or whose interval must not count. Its interval is so long that no timeout of
+// a job exceeds it.
 const anyGlobal = `{scrape_interval: 1y, scrape_timeout: 10s}`
 
 // checkEntry returns the mistakes of one scrape configuration, in order.

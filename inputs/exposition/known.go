@@ -18,9 +18,9 @@ type Known interface {
 	textparse.Parser
 	// Takes reports whether the body is in the text format, so that Take can succeed.
 	Takes() bool
-	// Take reads the next line if it shows a known series: its first size bytes, the text of the series, must have that
-	// digest by the function of, and only a value and optionally a time in milliseconds may follow. On success the
-	// line is consumed, and the next call of Next or Take is about the line after it; until then only Exemplar and
+	// Take reads the next line if it shows a known series: the first size bytes are the text of the series, whose digest
+	// by the function of must match, and only a value and optionally a time in milliseconds may follow. On success Take
+	// consumes the line, and the next call of Next or Take reads the line after it; until then only Exemplar and
 	// StartTimestamp may be called, and both return nothing. Otherwise Take consumes nothing. The text must come from
 	// Series, called while Takes was true. at is valid until the next call.
 	Take(size int, digest uint64, of func(text []byte) uint64) (at *int64, v float64, ok bool)
@@ -33,11 +33,11 @@ type known struct {
 	body             []byte
 	symbols          *labels.SymbolTable
 	at               int  // offset of the next line; -1 if unknown
-	ahead            bool // the next line is not where Parser stands
+	ahead            bool // known has read lines that Parser has not
 	scaled           bool // the labels of a line depend on the family's type, which a restarted parser does not know
 	stamp            int64
 
-	about *description // of the family, if known read the line by itself and not Parser
+	about *description // of the family, if known itself read the line, not Parser
 	room  description
 }
 

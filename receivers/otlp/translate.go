@@ -42,8 +42,8 @@ type flaw struct {
 	why    string
 }
 
-// weed removes from md each metric that cannot be translated by itself, and returns these: each would make its whole
-// request fail. A trial costs as much as the metric: resources and scopes are tried once, with one point, because
+// weed removes each metric that cannot be translated alone from md, and returns these metrics: one of them would make the
+// whole request fail. A trial costs as much as the metric: resources and scopes are tried once, with one point, because
 // target_info is appended for all the time between two points.
 func (v *Receiver) weed(ctx context.Context, md pmetric.Metrics) (bad []flaw) {
 	alone := newTrial()
@@ -108,8 +108,8 @@ func (nowhere) Append(storage.SeriesRef, labels.Labels, int64, int64, float64, *
 	return 0, nil
 }
 
-// sort removes metrics from md that are not cumulative: it returns deltas as if they were cumulative; metrics that are
-// neither are bad, and so are points without a time.
+// sort removes all metrics that are not cumulative from md. It returns deltas in the form of cumulative metrics. Metrics
+// that are neither are bad, and so are points without a time.
 func sort(md pmetric.Metrics) (delta pmetric.Metrics, bad []flaw) {
 	delta = pmetric.NewMetrics()
 	for i := range md.ResourceMetrics().Len() {

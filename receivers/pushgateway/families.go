@@ -64,7 +64,7 @@ func (k *keeper) keep(f *dto.MetricFamily) error {
 	if k.refused != nil {
 		return nil
 	}
-	// The labels are in the buffer, in its copy, and once more while that is read.
+	// The labels are in memory three times: in the buffer, in its copy, and in the objects made from the copy.
 	if err := k.take(3 * k.each * int64(len(f.GetMetric()))); err != nil {
 		return err
 	}

@@ -134,7 +134,7 @@ func New(c *config.Config, o Options) (*Client, error) {
 // it expires, until ctx is done.
 func (c *Client) Run(ctx context.Context) {
 	defer c.Close()
-	if !c.files && c.http.OAuth2 == nil { // without files there is no cloud and so no cloud token either
+	if !c.files && c.http.OAuth2 == nil { // a cloud token needs files, too
 		<-ctx.Done()
 		return
 	}

@@ -146,9 +146,9 @@ func checksum(body []byte) string {
 	return fmt.Sprintf("%08x\n", crc32.Checksum(body, crc32.MakeTable(crc32.Castagnoli)))
 }
 
-// Save makes changes since the last call durable. taken, nil if there is none, changes with every delivery, so it alone
-// causes a save only if still is set: deliveries have stopped for a while, and no empty write will show
-// when the target is well again. After an error the next call tries again.
+// Save makes the changes since the last call durable. taken (nil if there is none) changes with every delivery. Its
+// change alone causes a save only if still is set: deliveries have stopped for a while, and no empty write will show
+// when the target accepts data again. After an error the next call tries again.
 func (b *Book) Save(log wal.ID, taken *Sample, still bool) error {
 	b.mu.Lock()
 	if taken == nil {

@@ -27,14 +27,14 @@ const (
 	knownFrom = 3
 	// witnesses is how many of the series refused together are sent alone before all of them go into quarantine.
 	witnesses = 8
-	// manyWitnesses replaces witnesses for settleFor after the start, when the target may have many series of which this process
-	// has delivered no sample yet, and for settleFor after a release, when the target may have accepted some of the released ones. With one good
-	// series in ten, 8 witnesses miss all good ones in 43 % of the trials, and 64 in 0.1 %.
+	// manyWitnesses replaces witnesses for settleFor after two events: the start, because the target may have many series
+	// of which this process has delivered no sample yet; and a release, because the target may have accepted some of the
+	// released series. With one good series in ten, 8 witnesses miss all good ones in 43 % of the trials, and 64 in 0.1 %.
 	manyWitnesses = 64
 	settleFor     = 10 * time.Minute
 	// ProbeEvery is how often one sample is sent of all series in quarantine for a reason.
 	ProbeEvery = time.Minute
-	// LetterEvery is how often a reason gets a letter, which stands for all samples dropped since the last one.
+	// LetterEvery is how often a reason gets a letter, which counts all samples dropped since the last one.
 	LetterEvery = time.Minute
 	// countFor is how long a series counts after its last sample, at least; at most twice that.
 	countFor = time.Hour

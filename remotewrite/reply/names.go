@@ -5,8 +5,8 @@ import (
 	"strings"
 )
 
-// Names returns how well a text identifies a sample, best first: 0 by the labels of its series, as Prometheus, Mimir and Thanos write them, and
-// its timestamp in ms; 1 by the labels alone; 2 not at all.
+// Names returns how well a text identifies a sample: 0 if it has the labels of its series, as Prometheus, Mimir and Thanos
+// write them, and its timestamp in ms; 1 if it has the labels alone; 2 if it has neither.
 func Names(text, series string, t int64) int {
 	switch {
 	case !strings.Contains(text, series):

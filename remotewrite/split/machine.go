@@ -152,13 +152,14 @@ func (m *Machine) group(at []int) [][]int {
 	return slices.Concat(sent, fresh.groups(), behind[:])
 }
 
-// stretches divide Fresh and Unproven samples, in log order. In a stretch the Fresh ones go first. No Fresh sample overtakes both an
-// Unproven sample and the next one of that sample's series:
+// stretches divide Fresh and Unproven samples, in log order. In a stretch the Fresh ones go first. No Fresh sample
+// overtakes both an Unproven sample and the next one of that sample's series:
 //
 //	log        a1 n1 b1 │ a2 n2 b2       a, b: Fresh; n: Unproven
 //	requests   a1 b1, n1│ a2 b2, n2
 //
-// Otherwise a2 could be stored before n1 is sent. If the agent were killed then, the next process would find a1 late and infer that its neighbour n1 is stored (see search).
+// Otherwise a2 could be stored before n1 is sent. If the agent were killed then, the next process would find a1 late and
+// infer that its neighbour n1 is stored (see search).
 type stretches struct {
 	ended [][]int
 	last  [Unproven + 1][]int // by standing

@@ -177,9 +177,9 @@ func (m *Machine) firsts(at []int) (first []int) {
 	return first
 }
 
-// refusedWitnesses picks samples of refused series: the first of each series with too few proven refusals to stand for its other samples,
-// and of series with no refusal within the last minute; at least three, and more for a refusal without a known reason if
-// several samples of a series wait.
+// refusedWitnesses picks samples of refused series: the first sample of each series that has too few proven refusals to
+// decide for its other samples, or no refusal within the last minute. It picks at least three, and more for a refusal
+// without a known reason if several samples of a series wait.
 func (m *Machine) refusedWitnesses(at []int, k Kind) (ask []int) {
 	first, least := m.firsts(at), witnesses
 	if k == Opaque {
@@ -247,9 +247,9 @@ func (m *Machine) afterWitnesses(p piece) {
 	}
 }
 
-// afterRefused proves samples of refused series bad, together: the witnesses and the samples that they stand for.
-// If several samples of a series wait and the receiver gives no known reason, the witnesses stand for no others as long as the budget
-// allows sending more samples alone.
+// afterRefused proves samples of refused series bad, together: the witnesses and the samples for which they decide. If
+// several samples of a series wait and the receiver gives no known reason, the witnesses decide for no others as long as
+// the budget allows sending more samples alone.
 func (m *Machine) afterRefused(p piece) {
 	var at, again []int
 	several := slices.ContainsFunc(p.at, func(i int) bool { return m.samples[i].prev >= 0 })

@@ -15,18 +15,19 @@ import (
 //	        late     │  not late
 //	                 └── the boundary to find
 //
-// An accepted sample is certain evidence: no sample at its successor's position or behind it is stored. A late sample is weaker
-// evidence. It may be late for another reason: another sender has stored something newer of its series. So other samples count as stored
-// only if several late ones come behind them in that order, and no accepted one before them:
+// An accepted sample is certain evidence: no sample at its successor's position or behind it is stored. A late sample is
+// weaker evidence, because it may be late for another reason: another sender has stored a newer sample of its series. So
+// other samples count as stored only if several late ones come behind them in that order, and no accepted one before them:
 //
 //   - if the stored prefix ends inside the round, and in the first round of a partition: the last ones of the prefix, and one drawn
 //     at random at each distance from its end, which doubles each time; all, if the prefix is short;
 //   - in a round after a stored one: the last sample, one near it, and others drawn at random: three, or six if the round is short;
 //   - in each of these cases three samples of series that have no earlier sample in doubt, if there are any.
 //
-// A sample that is late behind an accepted one is late for another reason. It is no evidence for others, and neither are later ones of its series until one is accepted.
-// If one series in n is late for another reason, the three samples sent alone for a round are all such samples in one of n³ cases in which a crash or an outage ended at
-// that round: TestSeriesOfAnotherSender prints how many good samples wrongly count as stored because of that.
+// A sample that is late behind an accepted one is late for another reason. It is no evidence for others, and neither are
+// later ones of its series until one is accepted. If one series in n is late for another reason, and a crash or an outage
+// ended at a round, then in one of n³ cases all three samples sent alone for that round are late for that reason:
+// TestSeriesOfAnotherSender prints how many good samples wrongly count as stored because of that.
 type search struct {
 	piece
 	order  []int // samples whose successor may be stored, ordered by its position
