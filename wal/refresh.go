@@ -11,17 +11,17 @@ import (
 	"hwsagent/wal/internal/segment"
 )
 
-// Data of an earlier process may be readable but not durable: the process was killed before its fsync, or after a failed one. After
-// a failed fsync no later fsync helps, because the kernel may have dropped the data that it could not write.
+// Data of an earlier process may be readable but not durable: the process was killed before its fsync, or after a failed
+// one. After a failed fsync no later fsync helps, because the kernel may have dropped the data that it could not write.
 // So a start rewrites these bytes in place before it counts them as durable. The rules:
 //
-//   - Savepoints record a commit up to which the log was durable. A start rewrites only the bytes after that commit, which are those
-//     of a few seconds. Without that record, it rewrites the two segments that may have waited for an fsync: the newest one
-//     with a commit, and the one before; behind a torn repetition, all back to the segment that has all that it was to have.
-//     It goes further back if neither that record nor a header says that these segments' earlier commits are durable: the disk refused
-//     the start before.
-//     It syncs newer segments without a commit too: their header may record the end of the previous segment, and failed commits
-//     that were cut off them must not reappear, because new commits get their numbers.
+//   - Savepoints record a commit up to which the log was durable. A start rewrites only the bytes after that commit, which
+//     are those of a few seconds. Without that record, it rewrites the two segments that may have waited for an fsync: the
+//     newest one with a commit, and the one before. If the newest one is a torn repetition of commits, it rewrites all
+//     segments back to the one that has all these commits. It goes further back if neither that record nor a header shows
+//     that the earlier commits of these segments are durable, because the disk refused the writes of the last start.
+//     It also syncs newer segments without a commit: their header may record the end of the previous segment, and failed
+//     commits that were cut off them must not reappear, because new commits get their numbers.
 //   - The bytes do not change, so durable sectors stay as they are even if the power fails meanwhile.
 //   - If the disk refuses the writes, the log opens anyway, and retries each second. Until a try succeeds, savepoints
 //     and headers (writer.proven) record no further commits as durable, so the next start retries too.

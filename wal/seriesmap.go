@@ -212,9 +212,8 @@ func checkLabels(ls labels.Labels) error {
 }
 
 // describeLocked records the metadata and the family that came with a sample, within their
-// bounds. The next commit with the series announces them. An input that names a family and
-// gives no metadata does not know the type any more. An input that names no family and gives
-// no metadata changes nothing.
+// bounds. The next commit with the series announces them. An input that names only a family
+// no longer knows the type. An input that gives neither changes nothing.
 func (m *seriesMap) describeLocked(s *memSeries, meta *metadata.Metadata, family string) {
 	said := bounded(*meta)
 	newMeta := (family != "" || !said.IsEmpty()) && !said.Equals(s.about.Meta)

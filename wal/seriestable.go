@@ -6,10 +6,9 @@ import (
 	"hwsagent/refs"
 )
 
-// idleSegments is the number of whole segments without a series after which a cursor releases
-// it although no record says that the series has ended: the record may be damaged, or the process ended before it could
-// write one. A segment announces each series that it uses, so a live series appears in every segment
-// that spans one of its samples.
+// idleSegments is the number of whole segments without a series after which a cursor releases the series even without
+// a record of its end: the record may be damaged, or the process may have ended before it wrote one. A segment
+// announces each series that it uses, so a live series appears in every segment that spans one of its samples.
 const idleSegments = 2
 
 // seriesTable maps references to the series of one cursor. It is not safe for concurrent use;
@@ -17,7 +16,7 @@ const idleSegments = 2
 type seriesTable struct {
 	pool *seriesPool
 
-	// later, if not nil, gets what the table would release otherwise.
+	// later, if not nil, gets the series that the table would release otherwise.
 	later *releases
 
 	// refs[0] has the references of the current segment, and each further table those last announced in one of the

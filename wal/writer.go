@@ -266,8 +266,8 @@ func (w *writer) markOf(b *batch) Mark {
 
 // segmentLimit returns the size limit of a segment if the next one announces series again in that many
 // bytes: large enough for repeated announcements to be a small part, and small enough for the
-// budget to remove data in small pieces. Announcements of series that have ended are not repeated: if they counted,
-// a segment would hardly end where many series come and go, and readers would keep all of its series.
+// budget to remove data in small pieces. Announcements of series that have ended are not repeated and do not count:
+// otherwise a segment with many short-lived series would hardly end, and readers would keep all of its series.
 func (w *writer) segmentLimit(again int64) int64 {
 	limit := max(w.segmentBytes, 8*again)
 	if budget := w.config().MaxBytes; budget > 0 {

@@ -212,8 +212,8 @@ func (s *Store) End(name string, to Target, change func()) error {
 	return s.Sync(ticket)
 }
 
-// settledLocked waits until no round and no direct write runs, and none can begin before the caller releases mu. The next round waits for
-// the callers of settledLocked, so that continuous reservations cannot starve them.
+// settledLocked waits until no round and no direct write runs. None can begin before the caller releases mu. The next
+// round waits for the callers of settledLocked, so that continuous reservations cannot starve them.
 func (s *Store) settledLocked() {
 	s.settling++
 	for s.began > s.ended || s.alone.busy {
