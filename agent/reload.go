@@ -51,7 +51,7 @@ func (r Reloaded) WriteText(w io.Writer) error {
 	}
 	did, nothing := "reloaded "+r.File, "; nothing has changed"
 	if r.DryRun {
-		did, nothing = r.File+" can be loaded, and was not", "; nothing would change"
+		did, nothing = "a reload of "+r.File+" would succeed", "; nothing would change"
 	}
 	if len(r.Changes) == 0 {
 		did += nothing

@@ -2,7 +2,7 @@
 //
 // A [Path] wraps the log. Each probe, scrape job and receiver has its own [Input], which is a
 // [storage.AppendableV2] like the log itself. The Path does the work common to all inputs: it
-// limits series, detects series that two inputs bring, and keeps the newest value of each
+// limits series, detects series that two inputs append, and keeps the newest value of each
 // series and the number of samples removed by the rules that each input applies itself.
 //
 // An input follows three rules. It passes the labels with each Append, even with a reference.

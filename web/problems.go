@@ -123,7 +123,7 @@ func targetProblems(s Status, t TargetStatus) []Problem {
 		add(SeverityError, "its account of samples does not add up", "report it with the output of `hwsagent status --json`")
 	}
 	if told, _ := lossesOf(s, t.Name); t.Ledger.Lost > told {
-		add(SeverityNote, samples(t.Ledger.Lost)+" lost since it was first known: "+reasons(t.Ledger.Dropped), "")
+		add(SeverityNote, samples(t.Ledger.Lost)+" lost since the target was added: "+reasons(t.Ledger.Dropped), "")
 	}
 	if t.DeadLetters > 0 {
 		add(SeverityNote, fmt.Sprintf("%s refused by the receiver and kept as dead letters", samples(uint64(t.DeadLetters))), "")

@@ -229,6 +229,8 @@ func (c *cli) skipTarget() *cobra.Command {
 				next = "; the queue continues with " + stamp(ch.GoesOn)
 			}
 			switch {
+			case ch.Samples == 0 && ch.GoesOn.IsZero():
+				c.done(ch, "no sample waits for "+ch.Target)
 			case ch.Samples == 0:
 				c.done(ch, fmt.Sprintf("no sample older than %s waits for %s%s", stamp(at), ch.Target, next))
 			case !ch.DryRun:
