@@ -113,13 +113,13 @@ func TestInventoryProblems(t *testing.T) {
 func TestInventoryOfRubbish(t *testing.T) {
 	for text, want := range map[string]string{
 		"hwsagent-recording 1 toaster\n> a\n":                              `no recording of the type "toaster"`,
-		"hwsagent-recording 1 host\n> ../outside\n|x\n":                    "no path of such a recording",
+		"hwsagent-recording 1 host\n> ../outside\n|x\n":                    "not a path of such a recording",
 		"hwsagent-recording 1 redfish\n> /redfish/v1/Systems\n= 99\n|{}\n": "none of HTTP",
 		"hwsagent-recording 1 ipmi\n> 06.0 01\n= completion zz\n":          "which is none",
 		"hwsagent-recording 1 nut\n> LIST UPS\n|a\n> LIST VAR a\n|odd\n":   "not a variable and its value",
 		"hwsagent-recording 1 nvidia\n> x\n":                               "no answer to the arguments",
 		"hwsagent-recording 1 smart\n":                                     "no answer to the arguments",
-		"":                                                                 "it is no recording",
+		"":                                                                 "it is not a recording",
 	} {
 		file := write(t, filepath.Join(t.TempDir(), "r"), text, 0o600)
 		inv, err := InventoryOf(t.Context(), file, HardwareOptions{Logger: slog.New(slog.DiscardHandler)})

@@ -162,7 +162,7 @@ func writeTape(t *tape.Tape, file string) (err error) {
 }
 
 // errOtherFormat means that a file is not a tape; it may be a recording of SNMP.
-var errOtherFormat = errors.New("is no recording of hwsagent record")
+var errOtherFormat = errors.New("is not a recording of hwsagent record")
 
 func readTape(file string) (t *tape.Tape, err error) {
 	f, err := os.Open(file) // #nosec G304 -- the user's own path

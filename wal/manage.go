@@ -128,7 +128,7 @@ func (l *Log) Skip(name string, end Mark) (n uint64, err error) {
 		return 0, fmt.Errorf("skip at target %q: %w", name, err)
 	}
 	if t.savepoint().Start.Log != end.Log || end.Commit > l.head().Commit {
-		return 0, fmt.Errorf("skip at target %q: %s is no place in this log", name, end.Position)
+		return 0, fmt.Errorf("skip at target %q: %s is not a place in this log", name, end.Position)
 	}
 	n, _ = t.drop(end, queue.Skipped)
 	if err := t.save(); err != nil {

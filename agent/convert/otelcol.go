@@ -103,7 +103,7 @@ func (o *collector) pipelines() {
 	}
 	pairs(get(o.root, "service", "pipelines"), func(name string, k, v *yaml.Node) {
 		if kindOf(name) != "metrics" {
-			o.note(k, "service.pipelines."+name, "is no pipeline of metrics; keep a Collector for it")
+			o.note(k, "service.pipelines."+name, "is not a pipeline of metrics; keep a Collector for it")
 			return
 		}
 		for _, r := range items(get(v, "receivers")) {

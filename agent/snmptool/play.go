@@ -34,7 +34,7 @@ func Play(file string, definitions []string, logger *slog.Logger) (interface {
 		return nil, err
 	}
 	if rec.Len() == 0 {
-		return nil, fmt.Errorf("read %s: it is no recording: one begins with hwsagent-recording, or over SNMP has lines OID|TAG|VALUE", file)
+		return nil, fmt.Errorf("read %s: it is not a recording: one begins with hwsagent-recording, or over SNMP has lines OID|TAG|VALUE", file)
 	}
 	device, err := recording.Serve(rec)
 	if err != nil {

@@ -150,7 +150,7 @@ func (t *Tested) Write(w io.Writer) error {
 	fmt.Fprintf(&b, "%s: %d variables, %d of them read\n", t.File, t.Variables, t.Read)
 	for i, n := range t.Notes {
 		if i == 5 {
-			fmt.Fprintf(&b, "  and %d more lines that are no variable\n", len(t.Notes)-i)
+			fmt.Fprintf(&b, "  and %d more lines that are not variables\n", len(t.Notes)-i)
 			break
 		}
 		fmt.Fprintf(&b, "  %s\n", n)

@@ -50,7 +50,7 @@ func TestHardware(t *testing.T) {
 		{[]string{"inventory", "{type: smart, nonsense: 1}"}, exitConfig, "", "nonsense"},
 		{[]string{"inventory", "{type: canary}"}, exitUsage, "", "does not read hardware"},
 		{[]string{"inventory", "disks", "--recording", file, "--config.file", config}, exitUsage, "", "not both"},
-		{[]string{"inventory", "--recording", config}, exitFailed, "", "it is no recording"},
+		{[]string{"inventory", "--recording", config}, exitFailed, "", "it is not a recording"},
 		{[]string{"inventory", "--recording", file + "x"}, exitFailed, "", "no such file"},
 		{[]string{"inventory", "{type: smart, command: [/nonexistent/smartctl]}"}, exitProbe, "not all could be read: scan for disks", ""},
 		{[]string{"record", "{type: smart, command: [/nonexistent/smartctl]}", file + "2"}, exitProbe, "1 answers", "the recording is not complete"},

@@ -24,7 +24,7 @@ const (
 )
 
 // errMalformed means that a body is not valid protobuf.
-var errMalformed = errors.New("it is no protobuf")
+var errMalformed = errors.New("it is not protobuf")
 
 func malformed(code int) error { return fmt.Errorf("%w: %w", errMalformed, protowire.ParseError(code)) }
 

@@ -162,7 +162,7 @@ func (f *systemdFamilies) addManager(s *samples, name string, body *dbus.Reader)
 	}
 	text, ok := value.(string)
 	if !ok {
-		return fmt.Errorf("%s is no text but %v", name, value)
+		return fmt.Errorf("%s is not text but %v", name, value)
 	}
 	switch name {
 	case "Version": // such as 252.39-1~deb12u2

@@ -62,7 +62,7 @@ func unpackTape(t *tape.Tape, dir string) (err error) {
 func unpackOne(root *os.Root, e *tape.Exchange) error {
 	part, _, _ := strings.Cut(e.Ask, "/")
 	if !filepath.IsLocal(filepath.FromSlash(e.Ask)) || part != procPart && part != sysPart && part != udevPart {
-		return fmt.Errorf("%q is no path of such a recording", e.Ask)
+		return fmt.Errorf("%q is not a path of such a recording", e.Ask)
 	}
 	name := path.Clean(e.Ask)
 	if err := root.MkdirAll(path.Dir(name), 0o700); err != nil {

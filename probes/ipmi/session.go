@@ -58,7 +58,7 @@ func isNone(err error) bool {
 }
 
 var completions = map[completion]string{
-	busy: "it is busy", invalidCommand: "it does not know the command", 0xc2: "it does not know the command at this LUN", tookTooLong: "it took too long inside",
+	busy: "it is busy", invalidCommand: "it does not know the command", 0xc2: "it does not know the command at this LUN", tookTooLong: "it took too long internally",
 	reservationLost: "its records are being read by somebody else", 0xc7: "the request has a wrong length", tooMany: "the request has too many bytes", 0xc9: "a parameter is out of range",
 	cannotReturn: "it cannot return as many bytes", notPresent: "there is no such sensor or record", 0xcc: "a field of the request is invalid", 0xcd: "the command is illegal for this sensor",
 	0xce: "it cannot answer", recordsChange: "its records are being changed", firmwareUpdate: "its firmware is being updated", starting: "it is starting", 0xd3: "what it should ask does not answer",

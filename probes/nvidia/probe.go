@@ -89,7 +89,7 @@ func (p *Probe) run(ctx context.Context, args ...string) ([]byte, error) {
 		return done
 	}
 	if !p.flights.Start("", work, func(err error) printed { return printed{err: err} }) {
-		return nil, errors.New("nvidia-smi of an earlier round has not ended: the driver does not let go of it; see what the kernel says (journalctl -k -g NVRM)")
+		return nil, errors.New("nvidia-smi of an earlier round has not ended: the driver does not release it; look at the kernel's messages (journalctl -k -g NVRM)")
 	}
 	over := time.NewTimer(p.config.limit() + grace)
 	defer over.Stop()

@@ -35,7 +35,7 @@ func hint(scheme string, err error) (string, devices.Reason) {
 	case errors.As(err, &plain):
 		return ": it does not speak TLS at this port; write another port, or http:// if the way there is safe", devices.TLS
 	case has("protocol version", "handshake failure", "unsupported protocol", "no cipher suite", "unsupported curve", "selected unsupported"):
-		return ": it speaks no TLS 1.2 with ciphers of today, as controllers of about 2012 do not; update its firmware, or write old_tls: true and keep it in a network of its own", devices.TLS
+		return ": it does not speak TLS 1.2 with present ciphers, like controllers of about 2012; update its firmware, or write old_tls: true and isolate its network", devices.TLS
 	case has("insecure algorithm", "unsupported key size", "negative serial number"):
 		return ": its certificate is of a form that is not accepted today; make it issue a new one", devices.TLS
 	case has("tls: ", "x509: "):
@@ -48,7 +48,7 @@ func hint(scheme string, err error) (string, devices.Reason) {
 	case errors.Is(err, syscall.ECONNREFUSED):
 		return ": no service listens there; is Redfish switched on?", devices.Refused
 	case errors.Is(err, syscall.EHOSTUNREACH), errors.Is(err, syscall.ENETUNREACH):
-		return ": there is no way to it from here", devices.NoRoute
+		return ": this host has no route to it", devices.NoRoute
 	case errors.As(err, &timeout) && timeout.Timeout():
 		return ": it is down, or a firewall drops the packets", devices.NoAnswer
 	}

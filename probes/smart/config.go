@@ -78,9 +78,9 @@ var deviceType = regexp.MustCompile(`^[A-Za-z0-9][A-Za-z0-9,+/._:-]*$`)
 func (d Device) check() error {
 	switch {
 	case !strings.HasPrefix(d.Device, "/dev/") || strings.ContainsAny(d.Device, "\x00\n"):
-		return fmt.Errorf("device: %q is no path below /dev", d.Device)
+		return fmt.Errorf("device: %q is not a path below /dev", d.Device)
 	case d.Type != "" && !deviceType.MatchString(d.Type):
-		return fmt.Errorf("type: %q is no type of smartctl -d; as in sat, or megaraid,3", d.Type)
+		return fmt.Errorf("type: %q is not a type of smartctl -d, such as sat or megaraid,3", d.Type)
 	}
 	return nil
 }

@@ -329,7 +329,7 @@ func TestConfig(t *testing.T) {
 		t.Fatal(err)
 	}
 	err = c.Validate()
-	for _, want := range []string{`command: "smartctl" is not an absolute path`, "exclude: error parsing", `devices[0].device: "sda" is no path`, `devices[1].type: "--all" is no type`, "devices[3]: /dev/sdc is there twice"} {
+	for _, want := range []string{`command: "smartctl" is not an absolute path`, "exclude: error parsing", `devices[0].device: "sda" is not a path`, `devices[1].type: "--all" is not a type`, "devices[3]: /dev/sdc is there twice"} {
 		if err == nil || !strings.Contains(err.Error(), want) {
 			t.Errorf("the error lacks %q:\n%v", want, err)
 		}

@@ -100,7 +100,7 @@ func (s *session) loginFault(err error) string {
 	case r == decryptionErrors || errors.Is(err, gosnmp.ErrDecryption):
 		return fmt.Sprintf("priv_password or priv_protocol (%s) is wrong for the user %q", a.privProtocol(), a.Username)
 	case r == notInTimeWindows || errors.Is(err, gosnmp.ErrNotInTimeWindow):
-		return "its clock (engine boots and time) does not agree with what it told before"
+		return "its clock (engine boots and time) contradicts its earlier answers"
 	case r == unknownEngineIDs || errors.Is(err, gosnmp.ErrUnknownEngineID):
 		return "its engine ID changed again while logging in"
 	case strings.Contains(err.Error(), "not authentic"):

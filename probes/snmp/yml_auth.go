@@ -38,7 +38,7 @@ func readAuth(r *ymlReader, k, v, version *yaml.Node) *ymlAuth {
 		case "", "2c":
 			a.Version = 2
 		default:
-			r.fail(n, "write 1, 2 (for v2c) or 3", "the version of a login is no version of SNMP")
+			r.fail(n, "write 1, 2 (for v2c) or 3", "the version of a login is not a version of SNMP")
 		}
 	}
 	a.Version = 2

@@ -56,7 +56,7 @@ func parseYML(name string, text []byte, want func(string) bool) (*ymlFile, []*No
 // tree returns the text's top node, nil for an empty text.
 func (f *ymlFile) tree(text []byte) (*yaml.Node, *Note) {
 	if n := marks(text); n > maxYMLMarks {
-		return nil, &Note{File: f.name, Text: fmt.Sprintf("what is to be read of the file has over %d keys and values", maxYMLMarks),
+		return nil, &Note{File: f.name, Text: fmt.Sprintf("the needed part of the file has over %d keys and values", maxYMLMarks),
 			Try: "write it in block style without anchors, so that only the modules in use are read, or split it"}
 	}
 	var top yaml.Node

@@ -74,7 +74,7 @@ func (r *ymlReader) over(n *yaml.Node) bool {
 	}
 	if r.nodes < math.MaxInt/2 {
 		r.nodes = math.MaxInt / 2
-		r.fail(n, "write what the aliases stand for in place, and fewer levels", "the file is too large or too deep once its aliases are followed")
+		r.fail(n, "replace the aliases by their values, and use fewer levels", "the file is too large or too deep once its aliases are followed")
 	}
 	return true
 }

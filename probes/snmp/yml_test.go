@@ -53,7 +53,7 @@ func TestBrokenFiles(t *testing.T) {
 		{"a filter without OID", "modules:\n  m:\n    filters: [{targets: [1.3.6]}]\n", "3:15", "a filter needs an oid"},
 		{"a filter's expression", "modules:\n  m:\n    filters: [{oid: 1.3.6, values: ['[']}]\n", "3:37", "RE2"},
 		{"a static filter's row", "modules:\n  m:\n    filters: {static: [{targets: [1.3.6], indices: [a]}]}\n", "3:53", "not numbers"},
-		{"a login's version", "auths:\n  a:\n    version: 4\n", "3:14", "no version of SNMP"},
+		{"a login's version", "auths:\n  a:\n    version: 4\n", "3:14", "not a version of SNMP"},
 		{"a login without user", "auths:\n  a:\n    version: 3\n", "2:3", "needs a username"},
 		{"a login without password", "auths:\n  a: {version: 3, username: u, security_level: authPriv, priv_password: p}\n", "2:3", "authPriv needs a password"},
 		{"a login without second password", "auths:\n  a: {version: 3, username: u, security_level: authPriv, password: p}\n", "2:3", "needs a priv_password"},

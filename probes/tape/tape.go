@@ -140,7 +140,7 @@ func Read(r io.Reader) (*Tape, error) {
 	in := bufio.NewScanner(io.LimitReader(r, 4*MaxBytes))
 	in.Buffer(nil, maxLine)
 	if !in.Scan() || !strings.HasPrefix(in.Text(), magic) {
-		return nil, errors.Join(fmt.Errorf("line 1: is not %q and a type: this is no recording of hwsagent, or one of a later version", strings.TrimSpace(magic)), in.Err())
+		return nil, errors.Join(fmt.Errorf("line 1: is not %q and a type: this is not a recording of hwsagent, or one of a later version", strings.TrimSpace(magic)), in.Err())
 	}
 	t := New(strings.TrimPrefix(in.Text(), magic))
 	for n := 2; in.Scan(); n++ {

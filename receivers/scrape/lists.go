@@ -135,7 +135,7 @@ func readJSON(text []byte) ([]listed, error) {
 			return nil, err
 		}
 	case begin != nil: // null is a list without groups
-		return nil, fmt.Errorf("it is no list of groups: it begins with %.20q", fmt.Sprint(begin))
+		return nil, fmt.Errorf("it is not a list of groups: it begins with %.20q", fmt.Sprint(begin))
 	}
 	if _, err := d.Token(); !errors.Is(err, io.EOF) {
 		return nil, errors.New("there is more after the list")

@@ -34,7 +34,7 @@ func parseNode(text []byte) (node, error) {
 		n = n.Content[0]
 	}
 	if n.Kind != yaml.MappingNode {
-		return node{}, errors.New("the file is no mapping")
+		return node{}, errors.New("the file is not a mapping")
 	}
 	if weight(n, map[*yaml.Node]int{}) > maxNodes {
 		return node{}, errors.New("the file is too large, or endless, once its aliases are followed")

@@ -95,7 +95,7 @@ var notReadings = regexp.MustCompile(`(?i)limit|thresh|max|(?-i:[Mm]in(?:imum)?(
 // quantityOf returns the quantity that an object measures: by its unit, and for a percentage or a time also by its name.
 func quantityOf(unit, name string) (metric, kind string, factor float64, why string) {
 	if notReadings.MatchString(name) {
-		return "", "", 0, "by its name it is no present reading"
+		return "", "", 0, "by its name it is not a present reading"
 	}
 	factor = 1
 	if m := fraction.FindStringSubmatch(strings.TrimSpace(unit)); m != nil {

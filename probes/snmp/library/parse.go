@@ -111,7 +111,7 @@ func (r *reader) detectEntry(n *yaml.Node, outer bool) (d detect) {
 func (r *reader) pattern(n *yaml.Node, what string) *regexp.Regexp {
 	re, err := regexp.Compile("(?i:" + r.text(n) + ")")
 	if err != nil {
-		r.fail(n, "%s is no regular expression: %v", what, err)
+		r.fail(n, "%s is not a regular expression: %v", what, err)
 	}
 	return re
 }
@@ -131,7 +131,7 @@ func (r *reader) table(n *yaml.Node, mib string) *table {
 			r.entries(v, "facts", func(k, v *yaml.Node) {
 				label := "hw_" + k.Value
 				if !hw.Info.Allows(t.kind, []string{label, ""}) {
-					r.fail(k, "%q is no label of hw_component_info without its hw_", k.Value)
+					r.fail(k, "%q is not a label of hw_component_info without its hw_", k.Value)
 				}
 				t.facts = append(t.facts, fact{label, r.template(v)})
 			})

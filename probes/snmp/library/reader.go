@@ -154,7 +154,7 @@ func (r *reader) template(n *yaml.Node) template {
 func (r *reader) kind(n *yaml.Node) hw.Kind {
 	k, ok := hw.KindOf(r.text(n))
 	if !ok || k == hw.Host || k == hw.Site {
-		r.fail(n, "%.40q is no kind of component; docs/hardware.md has them", n.Value)
+		r.fail(n, "%.40q is not a kind of component; docs/hardware.md has them", n.Value)
 	}
 	return k
 }
@@ -162,7 +162,7 @@ func (r *reader) kind(n *yaml.Node) hw.Kind {
 func (r *reader) quantity(n *yaml.Node) *quantity {
 	q, ok := quantities[r.text(n)]
 	if !ok {
-		r.fail(n, "%.40q is no metric; there are %s", n.Value, strings.Join(words(quantities), ", "))
+		r.fail(n, "%.40q is not a metric; there are %s", n.Value, strings.Join(words(quantities), ", "))
 	}
 	return &q
 }

@@ -169,7 +169,7 @@ func opaque(b []byte) (gosnmp.Asn1BER, any, error) {
 	case len(b) == 11 && b[0] == 0x9f && b[1] == 0x79:
 		return gosnmp.OpaqueDouble, math.Float64frombits(binary.BigEndian.Uint64(b[3:])), nil
 	}
-	return 0, nil, fmt.Errorf("an Opaque of %d octets that is no float", len(b))
+	return 0, nil, fmt.Errorf("an Opaque of %d octets that is not a float", len(b))
 }
 
 // unescape decodes \n, \r, \t, \\ and \xHH.

@@ -221,7 +221,7 @@ func readArcKey(file string) (string, error) {
 		return "", err
 	}
 	if !info.Mode().IsRegular() || info.Size() > maxArcKey {
-		return "", fmt.Errorf("%s is no key of Azure Arc", file)
+		return "", fmt.Errorf("%s is not a key of Azure Arc", file)
 	}
 	text, err := os.ReadFile(file)
 	return strings.TrimSpace(string(text)), err

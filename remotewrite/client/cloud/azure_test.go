@@ -44,8 +44,8 @@ func TestAzureArc(t *testing.T) {
 		{filepath.Join(dir, "..", "x.key"), "names no file in"},
 		{"/etc/shadow", "names no file in"},
 		{"", "names no file in"},
-		{long, "is no key of Azure Arc"},
-		{link, "is no key of Azure Arc"},
+		{long, "is not a key of Azure Arc"},
+		{link, "is not a key of Azure Arc"},
 	} {
 		env := map[string]string{"IDENTITY_ENDPOINT": "http://localhost:40342/metadata/identity/oauth2/token", "IMDS_ENDPOINT": "http://localhost:40342"}
 		m := newManaged("an-id", "https://monitor.azure.com//.default", Environment{Get: func(name string) string { return env[name] }})
