@@ -204,7 +204,11 @@ func (r *Report) checkConfig(o CheckOptions) *config.Config {
 			g.Steps[0].Text = "1 mistake"
 		}
 	case err != nil:
-		g.Steps = append(g.Steps, Step{Name: "load", Result: Fail, Text: err.Error(), Try: "name the file with --config.file"})
+		s := Step{Name: "load", Result: Fail, Text: err.Error(), Try: "name the file with --config.file"}
+		if _, e := os.Stat(o.ConfigFile); e == nil { // then it is a file of conf.d
+			s.Try = "put a readable file there, or remove the name"
+		}
+		g.Steps = append(g.Steps, s)
 	default:
 		g.Steps = append(g.Steps, Step{Name: "load", Result: OK, Text: cfg.Summary()})
 	}

@@ -1,10 +1,7 @@
 package redact
 
 import (
-	"fmt"
-	"io"
 	"net/url"
-	"os"
 	"reflect"
 	"slices"
 	"strings"
@@ -51,34 +48,13 @@ func (h *Holder) Secrets() *Secrets {
 	s := &Secrets{forms: slices.Clone(h.inline.forms)}
 	for _, name := range h.files {
 		last := h.seen[name]
-		if text, err := readSecret(name); err == nil && text != last[0] {
+		if text, err := ReadFile(name); err == nil && text != last[0] {
 			last = [2]string{text, last[0]}
 			h.seen[name] = last
 		}
 		s.Add(last[:]...)
 	}
 	return s
-}
-
-// maxSecretFile bounds how many bytes of a file are read; a key with its certificates is shorter.
-const maxSecretFile = 256 << 10
-
-// readSecret reads a regular file; any other file could block the reader for ever.
-func readSecret(name string) (string, error) {
-	info, err := os.Stat(name)
-	if err != nil {
-		return "", err
-	}
-	if !info.Mode().IsRegular() {
-		return "", fmt.Errorf("%s is not a regular file", name)
-	}
-	f, err := os.Open(name)
-	if err != nil {
-		return "", err
-	}
-	defer f.Close()
-	text, err := io.ReadAll(io.LimitReader(f, maxSecretFile))
-	return strings.TrimSpace(string(text)), err
 }
 
 // walk adds the secrets of a value of that shape.

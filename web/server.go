@@ -10,6 +10,7 @@ import (
 	"net/http"
 	"net/http/pprof"
 	"net/netip"
+	"os"
 	"strings"
 	"time"
 
@@ -93,6 +94,9 @@ func New(o Options) (*Server, error) {
 			"listen on 127.0.0.1, give web.config_file, or set web.insecure_listen: true", o.Listen)
 	}
 	if o.WebConfigFile != "" {
+		if info, err := os.Stat(o.WebConfigFile); err == nil && !info.Mode().IsRegular() { // to read a pipe could block for ever
+			return nil, fmt.Errorf("read web.config_file: %s is not a regular file", o.WebConfigFile)
+		}
 		if err := toolkit.Validate(o.WebConfigFile); err != nil {
 			return nil, fmt.Errorf("read web.config_file %s: %w", o.WebConfigFile, err)
 		}

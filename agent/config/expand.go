@@ -3,6 +3,7 @@ package config
 import (
 	"errors"
 	"fmt"
+	"io/fs"
 	"os"
 	"path/filepath"
 	"regexp"
@@ -190,13 +191,24 @@ func (x *expander) file(path string) (string, error) {
 	if len(b) > maxExpandedFile {
 		return "", fmt.Errorf("file %s for ${file:…} is larger than %d bytes", path, maxExpandedFile)
 	}
-	return strings.TrimRight(string(b), "\r\n"), nil
+	return strings.TrimRight(strings.TrimPrefix(string(b), byteOrderMark), "\r\n"), nil
 }
 
-// readSmallFile reads a file of at most maxExpandedFile bytes. From a larger one it returns one byte more.
-func readSmallFile(path string) ([]byte, error) { return readAtMost(path, maxExpandedFile) }
+// byteOrderMark is what some editors put before a text, and no part of it.
+const byteOrderMark = "\ufeff"
 
-// readAtMost reads up to limit+1 bytes of a regular file.
+// readSmallFile reads a file of at most maxExpandedFile bytes. From a larger one it returns one byte more.
+func readSmallFile(path string) ([]byte, error) { return readRegular(path, maxExpandedFile) }
+
+// readRegular is readAtMost for a file that may not be a pipe: to read one could block for ever, and again at each reload.
+func readRegular(path string, limit int) ([]byte, error) {
+	if info, err := os.Stat(path); err == nil && info.Mode()&(fs.ModeNamedPipe|fs.ModeSocket) != 0 {
+		return nil, fmt.Errorf("%s is not a regular file", path)
+	}
+	return readAtMost(path, limit)
+}
+
+// readAtMost reads up to limit+1 bytes of a file, which may be a pipe from a shell.
 func readAtMost(path string, limit int) ([]byte, error) {
 	info, err := os.Stat(path)
 	if err != nil {

@@ -39,7 +39,7 @@ func readAll(path string) ([]fileText, []Warning, error) {
 	}
 	size := len(text)
 	for _, name := range names {
-		text, err := readAtMost(name, maxBytes)
+		text, err := readRegular(name, maxBytes)
 		if err != nil {
 			return nil, nil, fmt.Errorf("read configuration: %w", err)
 		}

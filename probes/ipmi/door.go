@@ -6,12 +6,12 @@ import (
 	"fmt"
 	"io/fs"
 	"net"
-	"os"
 	"strings"
 	"syscall"
 	"time"
 
 	"hwsagent/probes/devices"
+	"hwsagent/redact"
 )
 
 // door opens links to the BMC, and remembers the outcome of logins.
@@ -43,11 +43,11 @@ func (d *door) open(ctx context.Context, impatient bool) (link, error) {
 	}
 	password := string(d.config.Password)
 	if d.config.PasswordFile != "" {
-		text, err := os.ReadFile(d.config.PasswordFile)
-		if err != nil {
+		var err error
+		if password, err = redact.ReadFile(d.config.PasswordFile); err != nil {
 			return nil, fmt.Errorf("%w: %w", errSecret, err)
 		}
-		if password = strings.TrimSpace(string(text)); len(password) > maxPassword {
+		if len(password) > maxPassword {
 			return nil, fmt.Errorf("%w: the password is longer than %d bytes, which IPMI allows", errSecret, maxPassword)
 		}
 	}

@@ -6,7 +6,6 @@ import (
 	"fmt"
 	"maps"
 	"net"
-	"os"
 	"slices"
 	"strings"
 	"time"
@@ -143,11 +142,10 @@ func (p *Probe) begin(ctx context.Context, c *client) error {
 	}
 	password := string(p.config.Password)
 	if p.config.PasswordFile != "" {
-		text, err := os.ReadFile(p.config.PasswordFile)
-		if err != nil {
+		var err error
+		if password, err = redact.ReadFile(p.config.PasswordFile); err != nil {
 			return fmt.Errorf("%w: %w", errSecret, err)
 		}
-		password = strings.TrimSpace(string(text))
 	}
 	return c.login(p.config.Username, password)
 }

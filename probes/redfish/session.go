@@ -12,6 +12,7 @@ import (
 	"time"
 
 	"hwsagent/probes/devices"
+	"hwsagent/redact"
 )
 
 const (
@@ -273,11 +274,10 @@ func (l *login) secret() (string, error) {
 	case !info.Mode().IsRegular() || info.Size() > maxPassword:
 		return "", fmt.Errorf("read password_file: %s is not a file of at most %d bytes", l.config.PasswordFile, maxPassword)
 	}
-	b, err := os.ReadFile(l.config.PasswordFile)
+	password, err := redact.ReadFile(l.config.PasswordFile)
 	if err != nil {
 		return "", fmt.Errorf("read password_file: %w", err)
 	}
-	password := strings.TrimSpace(string(b))
 	if password == "" {
 		return "", fmt.Errorf("read password_file: %s is empty", l.config.PasswordFile)
 	}

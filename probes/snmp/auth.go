@@ -2,12 +2,12 @@ package snmp
 
 import (
 	"fmt"
-	"os"
-	"strings"
 
 	"github.com/gosnmp/gosnmp"
 	"github.com/prometheus/common/config"
 	"go.yaml.in/yaml/v4"
+
+	"hwsagent/redact"
 )
 
 // The three security levels of RFC 3411 section 3.4.3, as snmp.yml spells them.
@@ -105,11 +105,11 @@ func (a *Auth) load() (s secrets, err error) {
 		if x.file == "" {
 			continue
 		}
-		b, err := os.ReadFile(x.file)
+		text, err := redact.ReadFile(x.file)
 		if err != nil {
 			return s, fmt.Errorf("read %s: %w", x.what, err)
 		}
-		*x.to = config.Secret(strings.TrimSpace(string(b)))
+		*x.to = config.Secret(text)
 		if *x.to == "" {
 			return s, fmt.Errorf("read %s: %s is empty", x.what, x.file)
 		}

@@ -5,7 +5,6 @@ import (
 	"fmt"
 	"net/http"
 	"net/url"
-	"os"
 	"reflect"
 	"strings"
 
@@ -136,11 +135,11 @@ func addHeaders(to http.Header, headers *commonconfig.Headers) error {
 			to.Add(name, string(v))
 		}
 		for _, file := range h.Files {
-			text, err := os.ReadFile(file)
+			text, err := redact.ReadFile(file)
 			if err != nil {
 				return fmt.Errorf("read the header %s: %w", name, err)
 			}
-			to.Add(name, strings.TrimSpace(string(text)))
+			to.Add(name, text)
 		}
 	}
 	return nil
@@ -242,9 +241,9 @@ func textOf(name string) string {
 	if name == "" {
 		return ""
 	}
-	text, err := os.ReadFile(name)
+	text, err := redact.ReadFile(name)
 	if err != nil {
 		return ""
 	}
-	return strings.TrimSpace(string(text))
+	return text
 }

@@ -7,7 +7,6 @@ import (
 	"io"
 	"net/http"
 	"net/url"
-	"os"
 	"strings"
 	"sync"
 
@@ -89,11 +88,11 @@ func (t *tokens) readKey() (string, error) {
 	if file == "" {
 		return key, nil
 	}
-	text, err := os.ReadFile(file)
+	text, err := redact.ReadFile(file)
 	if err != nil {
 		return "", fmt.Errorf("read the OAuth 2.0 secret: %w", err)
 	}
-	return strings.TrimSpace(string(text)), nil
+	return text, nil
 }
 
 // ask requests a token from the endpoint. It follows no redirect, which would receive the secret.

@@ -11,6 +11,7 @@ import (
 	commonconfig "github.com/prometheus/common/config"
 
 	"hwsagent/httpbound"
+	"hwsagent/redact"
 )
 
 // Bounds of the connections of a client. In addition, its context bounds each request.
@@ -58,6 +59,14 @@ func newTransport(c *commonconfig.HTTPClientConfig, socket string) (http.RoundTr
 		return withCredentials(tr, c), nil
 	}
 	t := &c.TLSConfig
+	for _, file := range []string{t.CAFile, t.CertFile, t.KeyFile} { // what follows reads them whatever they are
+		if file == "" {
+			continue
+		}
+		if _, err := redact.ReadFile(file); err != nil {
+			return nil, fmt.Errorf("read the files of tls_config: %w", err)
+		}
+	}
 	tlsConfig, err := commonconfig.NewTLSConfig(t)
 	if err != nil {
 		return nil, err
@@ -93,7 +102,23 @@ func secret(text, file string) commonconfig.SecretReader {
 	case text != "":
 		return commonconfig.NewInlineSecret(text)
 	case file != "":
-		return commonconfig.NewFileSecret(file)
+		return secretFile(file)
 	}
 	return nil
 }
+
+// secretFile is the name of a file with a secret. It implements [commonconfig.SecretReader], and reads no pipes, which could
+// block for ever.
+type secretFile string
+
+func (f secretFile) Fetch(context.Context) (string, error) {
+	text, err := redact.ReadFile(string(f))
+	if err != nil {
+		return "", fmt.Errorf("read the secret: %w", err)
+	}
+	return text, nil
+}
+
+func (f secretFile) Description() string { return "file " + string(f) }
+
+func (secretFile) Immutable() bool { return false }

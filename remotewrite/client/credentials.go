@@ -1,7 +1,6 @@
 package client
 
 import (
-	"bytes"
 	"cmp"
 	"crypto/sha256"
 	"crypto/tls"
@@ -98,7 +97,7 @@ func readRegular(name string) ([]byte, error) {
 	return os.ReadFile(name)
 }
 
-// read returns the file's content without surrounding space, and adds an error to l.errs.
+// read returns the file's content without what editors add around it, and adds an error to l.errs.
 func (l *fileLoader) read(name string) (string, bool) {
 	s, err := l.Read(name)
 	if err != nil {
@@ -113,7 +112,7 @@ func (l *fileLoader) Read(name string) (string, error) {
 	if err != nil {
 		return "", fmt.Errorf("read credentials: %w", err) // contains the name
 	}
-	b = bytes.TrimSpace(b)
+	b = redact.Trim(b)
 	if len(b) == 0 {
 		return "", fmt.Errorf("read credentials: %s is empty", name)
 	}

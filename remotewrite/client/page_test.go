@@ -4,6 +4,8 @@ import (
 	"compress/gzip"
 	"io"
 	"net/http"
+	"os"
+	"path/filepath"
 	"strings"
 	"testing"
 
@@ -53,5 +55,19 @@ func TestSendMeetsOddWebPages(t *testing.T) {
 		if a.Status != 200 || a.Page != c.page || (Classify(a, config.Policy{}) == Delivered) == c.page || c.text != "" && a.Text != c.text {
 			t.Errorf("%s, %s, body %q: %+v", c.kind, c.encoding, c.body, a)
 		}
+	}
+}
+
+// TestTokenWithByteOrderMark: what editors put around a token does not become part of it.
+func TestTokenWithByteOrderMark(t *testing.T) {
+	dir := t.TempDir()
+	if err := os.WriteFile(filepath.Join(dir, "token"), []byte("\ufeffabc\r\n"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	got := make(chan string, 1)
+	s := serve(t, func(_ http.ResponseWriter, r *http.Request) { got <- r.Header.Get("Authorization") })
+	newClient(t, "url: "+s.URL+"\nauthorization: {credentials_file: token}", dir, Options{}).EmptyWrite(t.Context())
+	if have := <-got; have != "Bearer abc" {
+		t.Errorf("the agent sent %q", have)
 	}
 }
