@@ -188,7 +188,7 @@ func (c *Client) Send(ctx context.Context, r Request) Answer {
 	start := time.Now()
 	l, err := c.take()
 	if err != nil {
-		return Answer{Err: err, Failure: failureOf(err), Took: time.Since(start)}
+		return Answer{Err: err, Failure: failureOfFiles(err), Took: time.Since(start)}
 	}
 	defer c.release(l)
 	source := l.creds.tokens

@@ -23,6 +23,7 @@ const (
 	NoFailure         Failure = iota
 	FileMissing               // a credential file does not exist
 	FileForbidden             // the agent may not read a credential file
+	FileUnusable              // a credential file has contents that cannot be used, or is no file
 	Token                     // the endpoint of oauth2 or of a cloud gave no token
 	Proxy                     // the proxy refused, or could not be used
 	Handshake                 // TLS: the handshake failed
@@ -45,7 +46,7 @@ const (
 
 // String returns the failure's name, "" for NoFailure.
 func (f Failure) String() string {
-	return [numFailures]string{"", "file_missing", "file_forbidden", "token", "proxy", "handshake", "server_certificate", "client_certificate", "credentials", "receiver_off", "path", "scheme",
+	return [numFailures]string{"", "file_missing", "file_forbidden", "file_unusable", "token", "proxy", "handshake", "server_certificate", "client_certificate", "credentials", "receiver_off", "path", "scheme",
 		"page", "redirect", "refused", "message", "busy", "network", "clock_skew", "other_status"}[f]
 }
 
@@ -87,6 +88,14 @@ func failureOf(err error) Failure {
 		return Handshake
 	}
 	return Network
+}
+
+// failureOfFiles returns the failure of a request that was not sent, because the credentials cannot be used.
+func failureOfFiles(err error) Failure {
+	if f := failureOf(err); f == FileMissing || f == FileForbidden {
+		return f
+	}
+	return FileUnusable
 }
 
 // failureOfStatus returns the failure of an answer with a status; plain is set if it came over http://.
@@ -142,6 +151,8 @@ func (f Failure) Hint(c *config.Config) string {
 		return "create the file; no reload is needed"
 	case FileForbidden:
 		return "make the agent's user the owner of the file: chown"
+	case FileUnusable:
+		return "correct the credential files that the error names; no reload is needed"
 	case ClockSkew:
 		return "set this host's clock, with chrony or systemd-timesyncd: the receiver refuses signatures if the clock is more than 5 minutes wrong"
 	case Token:

@@ -64,6 +64,11 @@ func TestFailureWithoutAnAnswer(t *testing.T) {
 	if err := os.WriteFile(filepath.Join(dir, "secret"), []byte("refused"), 0o600); err != nil { // a word of the errors
 		t.Fatal(err)
 	}
+	for name, text := range map[string]string{"lines": "one\ntwo", "empty": "\n"} {
+		if err := os.WriteFile(filepath.Join(dir, name), []byte(text), 0o600); err != nil {
+			t.Fatal(err)
+		}
+	}
 	deaf, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {
 		t.Fatal(err)
@@ -85,6 +90,9 @@ func TestFailureWithoutAnAnswer(t *testing.T) {
 		{"refused connection", "url: " + closed, Network},
 		{"refused connection, its text is a secret", "url: " + closed + "\nauthorization: {credentials_file: secret}", Network},
 		{"no such file", "url: " + closed + "\nauthorization: {credentials_file: missing}", FileMissing},
+		{"a token of two lines", "url: " + closed + "\nauthorization: {credentials_file: lines}", FileUnusable},
+		{"a token that is a directory", "url: " + closed + "\nauthorization: {credentials_file: .}", FileUnusable},
+		{"an empty token", "url: " + closed + "\nauthorization: {credentials_file: empty}", FileUnusable},
 		{"proxy away", "url: " + plain.URL + "\nproxy_url: " + closed, Proxy},
 		{"proxy denies the tunnel", "url: " + picky.URL + "\nproxy_url: " + denying.URL, Proxy},
 		{"no token", "url: " + plain.URL + "\noauth2: {client_id: x, client_secret_file: secret, token_url: " + denying.URL + "}", Token},
