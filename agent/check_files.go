@@ -19,6 +19,7 @@ import (
 	"hwsagent/receivers"
 	"hwsagent/remotewrite/client"
 	remoteconfig "hwsagent/remotewrite/config"
+	"hwsagent/wal"
 )
 
 // checkTokenDir checks the directory with the tokens of an entry's tenants.
@@ -179,6 +180,7 @@ func checkStorage(ctx context.Context, c *config.Config, dir string) Group {
 	}
 	at := dir
 	info, err := os.Stat(dir)
+	refused := wal.CheckDirectory(dir, besideLog())
 	switch {
 	case errors.Is(err, fs.ErrNotExist):
 		// The agent would create the directory in the nearest parent that exists.
@@ -194,6 +196,8 @@ func checkStorage(ctx context.Context, c *config.Config, dir string) Group {
 	case !info.IsDir():
 		add(Step{Name: "path", Result: Fail, Text: "is not a directory"})
 		return g
+	case refused != nil:
+		add(unsafeStorage(refused))
 	case info.Mode().Perm()&0o077 != 0 && runtime.GOOS != "windows":
 		add(Step{Name: "path", Result: Warn, Text: fmt.Sprintf("other users of this host have access (%#o)", info.Mode().Perm()), Try: "chmod 700 " + dir})
 	}
@@ -216,6 +220,16 @@ func checkStorage(ctx context.Context, c *config.Config, dir string) Group {
 		add(Step{Name: "agent", Result: Warn, Text: "in use by an agent that does not answer: " + err.Error(), Try: "hwsagent status"})
 	}
 	return g
+}
+
+// unsafeStorage reports that this user's agent would refuse the storage directory. If root checks for another user, whose
+// the directory is, that user's agent takes it.
+func unsafeStorage(err error) Step {
+	s := Step{Name: "path", Result: Fail, Text: err.Error(), Try: "do what the error says: the agent does not start with this directory"}
+	if _, other := errors.AsType[*wal.OwnerError](err); other && os.Geteuid() == 0 {
+		s.Result, s.Try = Warn, "run the agent, and this check, as the owner of the directory"
+	}
+	return s
 }
 
 // tryWrite writes, syncs and removes a file.

@@ -77,7 +77,10 @@ func (a *Agent) reloadShown() (Reloaded, error) {
 		done <- r
 		return err
 	})
-	if errors.Is(err, web.ErrNotBegun) || errors.Is(err, web.ErrGoesOn) {
+	switch {
+	case errors.Is(err, web.ErrNotBegun):
+		a.logger.Error("The configuration was not reloaded; the one in force stays", "file", a.o.ConfigFile, "err", err)
+	case errors.Is(err, web.ErrGoesOn):
 		a.logger.Error("The reload has not ended", "file", a.o.ConfigFile, "err", err)
 	}
 	if err != nil {

@@ -163,16 +163,27 @@ func Open(o Options) (*Log, error) {
 	return l, nil
 }
 
+// OwnerError means that a directory belongs to another user. It is an [ErrUnsafe].
+type OwnerError = disk.OwnerError
+
+// CheckDirectory returns an error if [Open] would refuse the directory, or one of these inside it, as unsafe. What does not
+// exist is safe. It changes nothing.
+func CheckDirectory(dir string, beside []string) error {
+	for _, inner := range append([]string{"", segmentDir, savepointDir}, beside...) {
+		if err := disk.Check(filepath.Join(dir, inner)); err != nil && !errors.Is(err, fs.ErrNotExist) {
+			return err
+		}
+	}
+	return nil
+}
+
 func (l *Log) open(o Options) (err error) {
 	if l.base, err = disk.Open(o.Dir, o.syncPath); err != nil {
 		return err
 	}
 	l.inUse = append(l.inUse, l.base)
-	// Check before any change, even to the lock file.
-	for _, inner := range append([]string{segmentDir, savepointDir}, o.Beside...) {
-		if err := disk.Check(filepath.Join(o.Dir, inner)); err != nil && !errors.Is(err, fs.ErrNotExist) {
-			return err
-		}
+	if err := CheckDirectory(o.Dir, o.Beside); err != nil { // before any change, even to the lock file
+		return err
 	}
 	if l.lock, err = l.base.Lock(lockName); err != nil {
 		return err

@@ -15,7 +15,7 @@ import (
 // checkOwner refuses a directory that another user owns, or that others may write to.
 func checkOwner(path string, info fs.FileInfo) error {
 	if st, ok := info.Sys().(*syscall.Stat_t); ok && int(st.Uid) != os.Geteuid() {
-		return fmt.Errorf("%w: %s belongs to uid %d, this process runs as uid %d: run it as that user, give it the directory (chown -R), or name another one", ErrUnsafe, path, st.Uid, os.Geteuid())
+		return &OwnerError{path, int(st.Uid), os.Geteuid()}
 	}
 	if perm := info.Mode().Perm(); perm&0o022 != 0 {
 		return fmt.Errorf("%w: %s has mode %04o, so other users may have written to it: make sure that none has, then chmod 0700 it", ErrUnsafe, path, perm)

@@ -16,6 +16,19 @@ var (
 	ErrNotInPlace = errors.New("directory is not in its place") // another process would not find its files
 )
 
+// OwnerError means that a directory belongs to another user than the one that runs this process. It is an [ErrUnsafe].
+type OwnerError struct {
+	Path        string
+	Owner, Self int // user ids
+}
+
+func (e *OwnerError) Error() string {
+	return fmt.Sprintf("%v: %s belongs to uid %d, this process runs as uid %d: run it as that user, give it the directory (chown -R), or name another one", ErrUnsafe, e.Path, e.Owner, e.Self)
+}
+
+// Unwrap returns ErrUnsafe.
+func (e *OwnerError) Unwrap() error { return ErrUnsafe }
+
 // Open opens the directory at path, and creates it with mode 0700 if it does not exist. It
 // refuses a symbolic link, a directory of another user, and one that a group or others
 // may write to, because a user with such control could send samples to every target, or
