@@ -43,7 +43,7 @@ const tryProbe = "`hwsagent probe " + nameHere + "` runs it once and prints its 
 // Problems returns the present and coming problems that a person must solve, derived from the other fields of s, worst
 // first; never nil. It is pure: the time is s.Now.
 func Problems(s Status) []Problem {
-	all := slices.Concat([]Problem{}, configProblems(s), logProblems(s), roomProblems(s), clockProblems(s), lossProblems(s))
+	all := append([]Problem{}, slices.Concat(configProblems(s), logProblems(s), roomProblems(s), clockProblems(s), lossProblems(s))...)
 	for _, t := range s.Targets {
 		all = append(all, targetProblems(s, t)...)
 	}

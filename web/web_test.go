@@ -130,6 +130,15 @@ func TestPlain(t *testing.T) {
 	}
 }
 
+// TestNoProblemsAreAList: a program may go through the problems of an agent that has none.
+func TestNoProblemsAreAList(t *testing.T) {
+	s := Judged(fleet(1))
+	text, err := json.Marshal(s)
+	if err != nil || !strings.Contains(string(text), `"problems":[]`) {
+		t.Errorf("%v, problems %#v", err, s.Problems)
+	}
+}
+
 // TestWebConfigFileIsAFile: to read a pipe as the file with TLS settings and users would block the start for ever.
 func TestWebConfigFileIsAFile(t *testing.T) {
 	if _, err := New(Options{Listen: "127.0.0.1:0", WebConfigFile: t.TempDir()}); err == nil || !strings.Contains(err.Error(), "is not a regular file") {
