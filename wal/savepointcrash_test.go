@@ -206,7 +206,7 @@ func TestSavepointFileReplaced(t *testing.T) {
 						}
 					}
 					active := loadSavepoints(t, saves.kill()).base == slices.Index(savepointNames[:], file)
-					if said := strings.Contains(said.String(), "under the running agent"); !said && (active || how != "overwritten") { // the inactive file has the same bytes still
+					if said := strings.Contains(said.String(), "Another program changed a savepoint file"); !said && (active || how != "overwritten") { // the inactive file has the same bytes still
 						t.Errorf("nothing was said")
 					}
 					if err := r.Close(); err != nil {
