@@ -28,6 +28,7 @@ import (
 	"hwsagent/probes"
 	"hwsagent/receivers"
 	"hwsagent/remotewrite"
+	"hwsagent/remotewrite/client"
 	"hwsagent/wal"
 	"hwsagent/web"
 )
@@ -40,6 +41,9 @@ type Options struct {
 	Logger      *slog.Logger
 	Env         func(string) (string, bool) // looks up ${VAR} in the configuration; nil: os.LookupEnv
 	Manager     *systemd.Manager            // receives the agent's state; nil: not started by a service manager
+
+	dial         client.DialFunc // replaces the network to targets in tests; nil: TCP
+	segmentBytes int64           // as wal.Options.SegmentBytes, smaller in tests; 0: its default
 }
 
 // Agent is the whole program except its command line.
@@ -110,7 +114,7 @@ func New(o Options) (*Agent, error) {
 		return nil, err
 	}
 
-	a.log, err = wal.Open(wal.Options{Dir: o.StoragePath, Beside: besideLog(), Settings: logSettings(cfg), Logger: o.Logger, Registerer: a.registry, Every: a.beat.Every})
+	a.log, err = wal.Open(wal.Options{Dir: o.StoragePath, Beside: besideLog(), Settings: logSettings(cfg), SegmentBytes: o.segmentBytes, Logger: o.Logger, Registerer: a.registry, Every: a.beat.Every})
 	if err != nil {
 		return nil, err
 	}
@@ -129,8 +133,8 @@ func (a *Agent) build(cfg *config.Config) error {
 	a.targets = &targets{
 		encoders: remotewrite.NewEncoderPool(),
 		log:      a.log, dir: a.o.StoragePath, version: Version, registry: a.registry,
-		logger: a.logger, running: map[string]*target{}, families: map[string]*family{}, found: make(chan struct{}, 1),
-		observer: followers, every: a.beat.Every,
+		logger: a.logger, mu: newTurn(), running: map[string]*target{}, families: map[string]*family{}, found: make(chan struct{}, 1),
+		observer: followers, every: a.beat.Every, dial: a.o.dial,
 	}
 	a.inputs = inputs.NewPath(a.log, a.logger)
 	a.inputs.Observe(followers)

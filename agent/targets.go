@@ -35,13 +35,14 @@ type targets struct {
 	encoders *remotewrite.EncoderPool
 	observer remotewrite.Observer
 	every    func(d time.Duration) (ticks <-chan time.Time, stop func()) // of the agent's beat
+	dial     client.DialFunc                                             // as Options.dial
 	ledgers  ledgers                                                     // since the start
 
 	// shown is the state for methods that only read: they must not wait for a change, which may wait for a target or a
 	// file that hangs. See publish.
 	shown atomic.Pointer[shownTargets]
 
-	mu       sync.Mutex      // held during a change, however long it takes; guards the fields below
+	mu       turn            // held during a change, however long it takes; guards the fields below
 	ctx      context.Context // of the queues, while they run
 	running  map[string]*target
 	families map[string]*family           // of the entries with tenants
@@ -207,7 +208,7 @@ func (ts *targets) open(e planned) (_ *target, err error) {
 	if t.metrics, err = ts.metricsOf(t); err != nil {
 		return nil, err
 	}
-	t.client, err = client.New(e.config, client.Options{Version: ts.version, Logger: logger, Metrics: t.metrics})
+	t.client, err = client.New(e.config, client.Options{Version: ts.version, Logger: logger, Metrics: t.metrics, Dial: ts.dial})
 	if err != nil {
 		return nil, err
 	}
