@@ -153,7 +153,10 @@ func (j *Journal) account(target string, is account, since, now time.Time) {
 			j.regain(target, reason, back)
 		}
 	}
-	if maps.Equal(was.Dropped, is.Dropped) && j.s.Accounted != nil {
+	if old, ok := j.s.Accounted[target]; maps.Equal(old.Dropped, is.Dropped) && j.s.Accounted != nil {
+		if old.Appended = is.Appended; ok { // so that the next queue of that name has fewer
+			j.s.Accounted[target] = old
+		}
 		return
 	}
 	if j.s.Accounted == nil {

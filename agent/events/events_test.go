@@ -114,6 +114,25 @@ func TestLossesEnd(t *testing.T) {
 	}
 }
 
+// TestLossesOfAQueueThatReturns: a tenant with losses is forgotten, and comes back with a new queue that has lost nothing. Its losses stay in the
+// record however much it gets, and its next ones are added.
+func TestLossesOfAQueueThatReturns(t *testing.T) {
+	j := open(t, t.TempDir())
+	for i, step := range []struct{ appended, dropped, want uint64 }{{100, 5, 5}, {1000, 5, 5}, {200, 0, 5}, {2000, 0, 5}, {3000, 3, 8}} {
+		var dropped map[string]uint64
+		if step.dropped > 0 {
+			dropped = map[string]uint64{"budget": step.dropped}
+		}
+		var lost uint64
+		for _, l := range j.Account(at(start.Add(time.Duration(i)*time.Second), step.appended, dropped)) {
+			lost += l.Samples
+		}
+		if lost != step.want {
+			t.Errorf("with %d appended and %d dropped, %d are lost, want %d", step.appended, step.dropped, lost, step.want)
+		}
+	}
+}
+
 func TestBetween(t *testing.T) {
 	base := at(start.Add(time.Hour), 1, nil)
 	base.Targets[0].CredentialsAt = start
