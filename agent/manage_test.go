@@ -283,6 +283,37 @@ func TestDrop(t *testing.T) {
 	}
 }
 
+// TestDropUnreadableLetters: dead letters that cannot be read are removed with the queue. If they cannot be removed either, the error says that the
+// queue is gone, and what is left to do.
+func TestDropUnreadableLetters(t *testing.T) {
+	for _, stays := range []bool{false, true} {
+		storage := t.TempDir()
+		log, err := wal.Open(wal.Options{Dir: storage})
+		if err != nil {
+			t.Fatal(err)
+		}
+		if err := errors.Join(log.Enroll([]wal.Enrolment{{Name: "b"}}), log.Close()); err != nil {
+			t.Fatal(err)
+		}
+		dir := letterDir(storage, "b")
+		inTheWay := filepath.Join(dir, "letters.jsonl")
+		if stays {
+			inTheWay = filepath.Join(inTheWay, "x")
+		}
+		if err := os.MkdirAll(inTheWay, 0o700); err != nil {
+			t.Fatal(err)
+		}
+		c, err := TargetManager{Storage: storage}.Drop(t.Context(), "b")
+		if !stays {
+			if _, left := os.Stat(dir); err != nil || !errors.Is(left, os.ErrNotExist) {
+				t.Errorf("%+v, %v; its dead letters: %v", c, err, left)
+			}
+		} else if err == nil || !strings.Contains(err.Error(), `the queue of "b", with 0 pending samples, is removed`) || !strings.Contains(err.Error(), "remove the directory "+dir) {
+			t.Errorf("%+v, %v", c, err)
+		}
+	}
+}
+
 // Dead letters are shown with what the receiver said, and forgotten on request; the next
 // one is kept again.
 func TestRejected(t *testing.T) {

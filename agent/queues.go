@@ -147,7 +147,8 @@ func (q queues) moveLetters(from, to string) error {
 	return nil
 }
 
-// drop removes the queue of a target that is not configured, its account in the journal, and its dead letters.
+// drop removes the queue of a target that is not configured, its account in the journal, and its dead letters, also
+// those that cannot be read: they are not in the count then.
 func (q queues) drop(c *TargetChange, j *events.Journal) error {
 	c.PausedSince = q.log.PausedSince(c.Target)
 	l, err := q.log.Forget(c.Target)
@@ -157,12 +158,13 @@ func (q queues) drop(c *TargetChange, j *events.Journal) error {
 	j.Forget(c.Target)
 	c.Ledger, c.Samples = ledgerStatus(l), l.Pending
 	dir := letterDir(q.storage, c.Target)
-	letters, err := deadletter.List(dir)
-	if err != nil {
-		return err
-	}
+	letters, unread := deadletter.List(dir)
 	c.Letters = len(letters)
-	return deadletter.Remove(dir)
+	if err := deadletter.Remove(dir); err != nil {
+		return fmt.Errorf("the queue of %q, with %d pending samples, is removed, but its dead letters are not: %w: remove the directory %s",
+			c.Target, c.Samples, errors.Join(err, unread), dir)
+	}
+	return nil
 }
 
 // clear removes the dead letters of a target, through its open store if it has one.
