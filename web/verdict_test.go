@@ -226,6 +226,16 @@ func TestEachThingCounts(t *testing.T) {
 		{"never delivered", func(s *Status) {
 			s.Targets[0].Ledger = LedgerStatus{Appended: 9, Pending: 9, Balanced: true}
 		}, ExitTarget, "not at a", DeliveryNever},
+		{"nothing delivered yet", func(s *Status) {
+			for i := range s.Targets {
+				s.Targets[i].Ledger, s.Targets[i].LagSeconds = LedgerStatus{Appended: 9, Pending: 9, Balanced: true}, 44
+			}
+		}, ExitTarget, "Nothing is delivered yet", DeliveryNever},
+		{"nothing ever delivered", func(s *Status) {
+			for i := range s.Targets {
+				s.Targets[i].Ledger, s.Targets[i].LagSeconds = LedgerStatus{Appended: 9, Pending: 9, Balanced: true}, 46
+			}
+		}, ExitTarget, "Nothing was ever delivered", DeliveryNever},
 		{"held, and the other has had nothing to get", func(s *Status) {
 			s.Targets[0].State, s.Targets[1].Ledger = StateHeld, LedgerStatus{Balanced: true}
 		}, ExitTarget, "Data arrives at 0 of 2 targets; not at a", DeliveryHeld},
