@@ -270,9 +270,9 @@ func TestHostileDirectories(t *testing.T) {
 		"root's": {func(dir string) error { return os.Mkdir(dir, 0o755) }, nobody, "",
 			[]string{"belongs to uid 0", "runs as uid 65534", "run it as that user"}},
 		"the group may write": {func(dir string) error { return firstError(os.Mkdir(dir, 0o700), os.Chmod(dir, 0o770)) }, 0, "",
-			[]string{"mode 0770", "others may write", "chmod 0700"}},
+			[]string{"mode 0770", "other users may have written", "chmod 0700"}},
 		"all may write": {func(dir string) error { return firstError(os.Mkdir(dir, 0o700), os.Chmod(dir, 0o777|os.ModeSticky)) }, 0, "",
-			[]string{"mode 0777", "others may write", "chmod 0700"}},
+			[]string{"mode 0777", "other users may have written", "chmod 0700"}},
 		"a file":       {func(dir string) error { return os.WriteFile(dir, []byte("x"), 0o600) }, 0, "", []string{"not a directory", "name another one"}},
 		"below a file": {func(dir string) error { return os.WriteFile(dir, []byte("x"), 0o600) }, 0, "/data", []string{"not a directory", "name another one"}},
 		"unreadable": {func(dir string) error { return firstError(os.Mkdir(dir, 0), os.Chown(dir, nobody, nobody)) }, nobody, "",
@@ -281,10 +281,10 @@ func TestHostileDirectories(t *testing.T) {
 			[]string{"permission denied", "Try: "}},
 		"read-only": {func(dir string) error {
 			return firstError(os.Mkdir(dir, 0o700), unix.Mount("tmpfs", dir, "tmpfs", unix.MS_RDONLY, "mode=700"))
-		}, 0, "", []string{"read-only file system", "Try: name a directory"}},
+		}, 0, "", []string{"read-only file system", "Try: name a writable directory"}},
 		"below read-only": {func(dir string) error {
 			return firstError(os.Mkdir(dir, 0o700), unix.Mount("tmpfs", dir, "tmpfs", unix.MS_RDONLY, "mode=700"))
-		}, 0, "/data", []string{"read-only file system", "Try: name a directory"}},
+		}, 0, "/data", []string{"read-only file system", "Try: name a writable directory"}},
 		"a lock that is a directory": {func(dir string) error {
 			return firstError(os.Mkdir(dir, 0o700), os.Mkdir(filepath.Join(dir, "lock"), 0o700))
 		}, 0, "", []string{"lock", "is a directory"}},
