@@ -11,7 +11,7 @@ import (
 	"time"
 )
 
-// TestCheckMeetsPipes: a pipe in place of a file is a mistake that is reported. To read it would block for ever.
+// TestCheckMeetsPipes: check reports a pipe in place of a file as a mistake. Reading it would block forever.
 func TestCheckMeetsPipes(t *testing.T) {
 	target := newSink(t).URL
 	for name, text := range map[string]string{

@@ -13,7 +13,7 @@ import (
 )
 
 // TestChangedTwiceBeforeARound: a reload changes a probe, and the next one changes its labels or removes it before its
-// first round. The series of the former probe end all the same, once.
+// first round. The series of the former probe still end, once.
 func TestChangedTwiceBeforeARound(t *testing.T) {
 	for way, ends := range map[string]int{
 		"remove": 1, "change labels": 1, "change again and remove": 1, "change labels and remove": 1, "change labels and back": 0,

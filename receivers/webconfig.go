@@ -17,7 +17,7 @@ var errOpen = errors.New("the address can be reached from other hosts, and the f
 // CheckWebConfig checks a file in exporter-toolkit's format for a receiver's address: one that other hosts can reach
 // needs TLS, and users or client certificates.
 func CheckWebConfig(file, listen string) error {
-	if info, err := os.Stat(file); err == nil && !info.Mode().IsRegular() { // to read a pipe could block for ever
+	if info, err := os.Stat(file); err == nil && !info.Mode().IsRegular() { // reading a pipe could block forever
 		return fmt.Errorf("read web_config_file: %s is not a regular file", file)
 	}
 	if err := toolkit.Validate(file); err != nil {

@@ -10,7 +10,7 @@ import (
 // maxSecretFile bounds the bytes of a file: a bundle of all public authorities is much shorter.
 const maxSecretFile = 4 << 20
 
-// ReadFile returns the secret in a file, see [Trim]. The file must be a regular one: to read a pipe could block for ever.
+// ReadFile returns the secret in a file, see [Trim]. The file must be a regular one: reading a pipe could block forever.
 func ReadFile(name string) (string, error) {
 	if info, err := os.Stat(name); err == nil && !info.Mode().IsRegular() {
 		return "", fmt.Errorf("%s is not a regular file", name)

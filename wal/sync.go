@@ -54,7 +54,7 @@ func (w *writer) sync() {
 	case !ended && w.file != f:
 		// A write failed meanwhile, and the commits that were not durable are in another
 		// segment. This fsync proves nothing about them, nor about the file, which was truncated
-		// during the fsync. If the active segment is that file, truncated and begun anew, a failure may have dropped
+		// during the fsync. If the active segment is that file, truncated and begun again, a failure may have dropped
 		// bytes that were written since, and the kernel need not report it again.
 		if err != nil && w.file != nil && w.header.Number == number {
 			_ = w.recover(err, nil) // failed records the error, in the batches too

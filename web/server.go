@@ -94,7 +94,7 @@ func New(o Options) (*Server, error) {
 			"listen on 127.0.0.1, give web.config_file, or set web.insecure_listen: true", o.Listen)
 	}
 	if o.WebConfigFile != "" {
-		if info, err := os.Stat(o.WebConfigFile); err == nil && !info.Mode().IsRegular() { // to read a pipe could block for ever
+		if info, err := os.Stat(o.WebConfigFile); err == nil && !info.Mode().IsRegular() { // reading a pipe could block forever
 			return nil, fmt.Errorf("read web.config_file: %s is not a regular file", o.WebConfigFile)
 		}
 		if err := toolkit.Validate(o.WebConfigFile); err != nil {
@@ -179,8 +179,8 @@ func (s *Server) serve(ctx context.Context, handler http.Handler, run func(*http
 	return nil
 }
 
-// timed bounds how long a client may take to read an answer: one that does not read would keep the answer in memory for
-// ever. Profiles, and answers to commands, take as long as they take; streams set limits of their own.
+// timed bounds how long a client may take to read an answer: one that does not read would keep the answer in memory
+// forever. Profiles, and answers to commands, have no limit; streams set limits of their own.
 func timed(next http.Handler) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		end := time.Now().Add(answerTimeout)

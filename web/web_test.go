@@ -139,7 +139,7 @@ func TestNoProblemsAreAList(t *testing.T) {
 	}
 }
 
-// TestWebConfigFileIsAFile: to read a pipe as the file with TLS settings and users would block the start for ever.
+// TestWebConfigFileIsAFile: reading a pipe as the file with TLS settings and users would block the start forever.
 func TestWebConfigFileIsAFile(t *testing.T) {
 	if _, err := New(Options{Listen: "127.0.0.1:0", WebConfigFile: t.TempDir()}); err == nil || !strings.Contains(err.Error(), "is not a regular file") {
 		t.Errorf("a directory: %v", err)

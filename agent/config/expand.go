@@ -200,7 +200,7 @@ const byteOrderMark = "\ufeff"
 // readSmallFile reads a file of at most maxExpandedFile bytes. From a larger one it returns one byte more.
 func readSmallFile(path string) ([]byte, error) { return readRegular(path, maxExpandedFile) }
 
-// readRegular is readAtMost for a file that may not be a pipe: to read one could block for ever, and again at each reload.
+// readRegular is readAtMost for a file that must not be a pipe: reading a pipe could block forever, and again at each reload.
 func readRegular(path string, limit int) ([]byte, error) {
 	if info, err := os.Stat(path); err == nil && info.Mode()&(fs.ModeNamedPipe|fs.ModeSocket) != 0 {
 		return nil, fmt.Errorf("%s is not a regular file", path)

@@ -10,7 +10,7 @@ import (
 	"testing"
 )
 
-// TestScrapeConfigFilesUnknown: a configuration is wrong while nobody can tell which files scrape_config_files names; a
+// TestScrapeConfigFilesUnknown: a configuration is wrong while the directory of scrape_config_files cannot be read; a
 // reload would take them for removed. Files that do not exist are no mistake.
 func TestScrapeConfigFilesUnknown(t *testing.T) {
 	dir := t.TempDir()

@@ -29,7 +29,7 @@ func TestTimesInTheFuture(t *testing.T) {
 	}
 }
 
-// TestClockAheadAfterAStart: a loss that nobody acknowledged does not end because the clock is years ahead at a start. It
+// TestClockAheadAfterAStart: an unacknowledged loss does not end because the clock is years ahead at a start. It
 // ends after a day of that agent, for good; an acknowledged one ends at once.
 func TestClockAheadAfterAStart(t *testing.T) {
 	for _, acknowledged := range []bool{false, true} {

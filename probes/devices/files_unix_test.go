@@ -9,7 +9,7 @@ import (
 	"testing"
 )
 
-// TestFilesUnknown: while nobody can tell which files a pattern names, because their directory cannot be read, their
+// TestFilesUnknown: while the directory of a pattern cannot be read, their
 // devices stay.
 func TestFilesUnknown(t *testing.T) {
 	dir := filepath.Join(t.TempDir(), "lists")
@@ -35,7 +35,7 @@ func TestFilesUnknown(t *testing.T) {
 	read("a file", 1, "")
 	before := f.Changes([]string{pattern})
 	must(os.Rename(dir, dir+".away"))
-	must(os.Symlink(dir, dir)) // nobody can read it: it leads to itself
+	must(os.Symlink(dir, dir)) // it cannot be read: it leads to itself
 	read("the directory cannot be read", 1, "symbolic links")
 	if f.Changes([]string{pattern}) == before {
 		t.Error("the problem is no change")

@@ -103,7 +103,7 @@ func TestReloadInAWalk(t *testing.T) {
 	}
 }
 
-// sockets returns how many files the process has open; 0 where nobody tells.
+// sockets returns how many files the process has open; 0 where the system does not say.
 func sockets(t *testing.T) int {
 	t.Helper()
 	files, err := os.ReadDir("/proc/self/fd")

@@ -110,7 +110,7 @@ func TestInfiniteDeltas(t *testing.T) {
 }
 
 // TestDeltaBoundsChange: deltas with other bounds begin a new sum, with its own start. Added to the old one they would
-// keep only the bounds that both have, for ever.
+// keep only the bounds that both have, forever.
 func TestDeltaBoundsChange(t *testing.T) {
 	r := newDeltaRig(t, Settings{ConvertHistogramsToNHCB: true})
 	for _, bounds := range [][]float64{{1, 2, 3}, {1, 2, 3}, {5, 6}, {5, 6}} {
@@ -140,7 +140,7 @@ func TestDeltaBoundsChange(t *testing.T) {
 }
 
 // TestClockWasAhead: a sender whose clock was ahead gets a new sum when none of its deltas was added for as long as a
-// sum is kept. Its refused deltas kept the sum for ever.
+// sum is kept. Its refused deltas kept the sum forever.
 func TestClockWasAhead(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		r := newDeltaRig(t, Settings{})

@@ -120,7 +120,7 @@ func (s *stream) add(st, t int64, v float64, h *histogram.Histogram) (refused re
 }
 
 func (s *stream) addNative(st int64, h *histogram.Histogram) (refused receivers.Reason, why string) {
-	if err := h.Validate(); err != nil { // the sum would be invalid for ever
+	if err := h.Validate(); err != nil { // otherwise the sum would be invalid forever
 		return receivers.InvalidSample, err.Error()
 	}
 	if !addable(h.PositiveSpans) || !addable(h.NegativeSpans) {

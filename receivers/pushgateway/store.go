@@ -139,7 +139,7 @@ func (s *Store) clashes(k string, next *group) bool {
 }
 
 // change replaces a group by the result of f, durably, and returns it. f gets nil for a missing group, and returns nil
-// to remove it. The result must not be changed afterwards. With errSync the group is replaced all the same: its file is.
+// to remove it. The result must not be changed afterwards. With errSync the group is replaced, too, because its file is.
 func (s *Store) change(labels map[string]string, f func(old *group) *group) (*group, error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()

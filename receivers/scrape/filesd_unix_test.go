@@ -12,7 +12,7 @@ import (
 	"github.com/prometheus/client_golang/prometheus/testutil"
 )
 
-// TestListFilesUnknown: while nobody can tell which files there are, because their directory cannot be read, they keep
+// TestListFilesUnknown: while the directory of the files cannot be read, they keep
 // their targets; and so does a file that is empty for a moment, until its program has written it.
 func TestListFilesUnknown(t *testing.T) {
 	dir := filepath.Join(t.TempDir(), "lists")
@@ -46,7 +46,7 @@ func TestListFilesUnknown(t *testing.T) {
 	looks("new files", "a.json:0[a:1] b.yml:0[b:1] c1.yml:0[c:1]", 0)
 
 	must(os.Rename(dir, dir+".away"))
-	must(os.Symlink(dir, dir)) // nobody can read it: it leads to itself
+	must(os.Symlink(dir, dir)) // it cannot be read: it leads to itself
 	looks("the directory cannot be read", "", 3)
 	looks("and still cannot", "", 3)
 	must(os.Remove(dir))

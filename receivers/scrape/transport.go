@@ -108,7 +108,7 @@ func secret(text, file string) commonconfig.SecretReader {
 }
 
 // secretFile is the name of a file with a secret. It implements [commonconfig.SecretReader], and reads no pipes, which could
-// block for ever.
+// block forever.
 type secretFile string
 
 func (f secretFile) Fetch(context.Context) (string, error) {

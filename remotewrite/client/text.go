@@ -107,7 +107,7 @@ func plain(b []byte) string {
 const maxZipped = 64 << 10
 
 // readText reads the part of an answer's body that is needed, as far as it comes in time. The agent asks for no encoding,
-// but a server or something in front of it may compress all the same (RFC 9110, section 12.5.3), also a login page.
+// but a server or something in front of it may compress anyway (RFC 9110, section 12.5.3), also a login page.
 func readText(resp *http.Response) []byte {
 	if resp.Body == http.NoBody {
 		return nil
