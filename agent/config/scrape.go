@@ -4,8 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"io/fs"
-	"os"
 	"path/filepath"
 	"reflect"
 	"regexp"
@@ -14,6 +12,7 @@ import (
 
 	"go.yaml.in/yaml/v4"
 
+	"hwsagent/filepattern"
 	"hwsagent/redact"
 )
 
@@ -67,8 +66,8 @@ func (c *Config) scrapeEntries(d *document, x *expander) []scrapeEntry {
 		if !filepath.IsAbs(path) {
 			path = filepath.Join(c.Dir, path)
 		}
-		files, err := filepath.Glob(path)
-		if err = errors.Join(err, listable(path)); err != nil {
+		files, err := filepattern.Match(path)
+		if err != nil {
 			d.errorAt(at, err.Error(), "")
 			continue
 		}
@@ -80,20 +79,6 @@ func (c *Config) scrapeEntries(d *document, x *expander) []scrapeEntry {
 		}
 	}
 	return entries
-}
-
-// listable returns an error if the directory of a pattern cannot be read. [filepath.Glob] returns no files then, and a
-// reload would remove their jobs.
-func listable(pattern string) (err error) {
-	if strings.ContainsAny(pattern, `*?[`) {
-		_, err = os.ReadDir(filepath.Dir(pattern))
-	} else {
-		_, err = os.Lstat(pattern)
-	}
-	if errors.Is(err, fs.ErrNotExist) {
-		return nil
-	}
-	return err
 }
 
 // filePattern is Prometheus' own pattern for such paths.

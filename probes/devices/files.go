@@ -7,12 +7,13 @@ import (
 	"fmt"
 	"io"
 	"os"
-	"path/filepath"
 	"slices"
 	"strings"
 	"sync"
 
 	"go.yaml.in/yaml/v4"
+
+	"hwsagent/filepattern"
 )
 
 // maxFile bounds a file of targets: MaxListed targets with many labels take less than 4 MiB.
@@ -102,10 +103,10 @@ func (f *Files) expand(pattern string) ([]string, error) {
 	if !strings.ContainsAny(pattern, `*?[`) {
 		return []string{pattern}, nil
 	}
-	paths, err := match(pattern)
+	paths, err := filepattern.Match(pattern)
 	if err != nil {
 		for p := range f.known {
-			if ok, _ := filepath.Match(filepath.Clean(pattern), p); ok {
+			if filepattern.Matches(pattern, p) {
 				paths = append(paths, p)
 			}
 		}
@@ -120,37 +121,13 @@ func (f *Files) expand(pattern string) ([]string, error) {
 		named[p] = true
 	}
 	for p := range f.known {
-		if ok, _ := filepath.Match(filepath.Clean(pattern), p); ok && !named[p] {
+		if filepattern.Matches(pattern, p) && !named[p] {
 			delete(f.known, p)
 			f.changes++
 		}
 	}
 	if len(paths) == 0 {
 		return nil, errors.New("no file matches the pattern")
-	}
-	return paths, nil
-}
-
-// match returns the files that a pattern matches, in order. Unlike [filepath.Glob] it returns an error if the directory
-// cannot be read, for example because no file descriptors are left.
-func match(pattern string) (paths []string, err error) {
-	dir := filepath.Dir(pattern)
-	if strings.ContainsAny(dir, `*?[\`) {
-		return filepath.Glob(pattern)
-	}
-	entries, err := os.ReadDir(dir)
-	if err != nil && !errors.Is(err, os.ErrNotExist) {
-		return nil, err
-	}
-	for _, e := range entries {
-		path := filepath.Join(dir, e.Name())
-		ok, err := filepath.Match(filepath.Clean(pattern), path)
-		if err != nil {
-			return nil, err
-		}
-		if ok {
-			paths = append(paths, path)
-		}
 	}
 	return paths, nil
 }

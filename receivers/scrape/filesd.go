@@ -11,13 +11,13 @@ import (
 	"os"
 	"path/filepath"
 	"strings"
-	"syscall"
 	"time"
 
 	"github.com/prometheus/client_golang/prometheus"
 	"github.com/prometheus/common/model"
 	"github.com/prometheus/prometheus/discovery/targetgroup"
 
+	"hwsagent/filepattern"
 	"hwsagent/inputs/panics"
 )
 
@@ -80,12 +80,12 @@ func (r *reader) look(now time.Time) (found []*targetgroup.Group) {
 	there := map[string]bool{}
 	var errs []error
 	for _, pattern := range r.patterns {
-		names, err := match(pattern)
+		names, err := filepattern.Match(pattern)
 		if err != nil {
 			r.failed.Inc()
 			errs = append(errs, err)
 			for name := range r.files {
-				there[name] = there[name] || matches(pattern, name)
+				there[name] = there[name] || filepattern.Matches(pattern, name)
 			}
 			continue
 		}
@@ -123,47 +123,6 @@ func (r *reader) tell(err error) {
 	if r.unlisted != "" && r.unlisted != before {
 		r.logger.Error("Files with targets cannot be listed; their targets stay as they were", "err", err)
 	}
-}
-
-// match returns the files that a pattern matches. Unlike [filepath.Glob] it returns an error if the directory cannot be
-// read, for example because no file descriptors are left.
-func match(pattern string) (names []string, err error) {
-	const special = `*?[\`
-	dir, last := filepath.Split(pattern)
-	switch {
-	case strings.ContainsAny(dir, special):
-		return filepath.Glob(pattern) // the configuration has been checked
-	case !strings.ContainsAny(last, special):
-		_, err := os.Lstat(pattern)
-		if err != nil {
-			return nil, unlessMissing(err)
-		}
-		return []string{pattern}, nil
-	}
-	entries, err := os.ReadDir(filepath.Clean(dir))
-	if err != nil {
-		return nil, unlessMissing(err)
-	}
-	for _, e := range entries {
-		if name := filepath.Join(dir, e.Name()); matches(pattern, name) {
-			names = append(names, name)
-		}
-	}
-	return names, nil
-}
-
-// matches reports whether a file that [match] found may be of that pattern.
-func matches(pattern, name string) bool {
-	ok, err := filepath.Match(filepath.Clean(pattern), name)
-	return name == pattern || ok && err == nil
-}
-
-// unlessMissing returns nil for an error that says that there is no such file, else err.
-func unlessMissing(err error) error {
-	if errors.Is(err, fs.ErrNotExist) || errors.Is(err, syscall.ENOTDIR) {
-		return nil
-	}
-	return err
 }
 
 // file returns the groups of a file if it has changed or always is set. A file that cannot be read
