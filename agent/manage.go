@@ -60,6 +60,9 @@ type TargetChange struct {
 	PausedSince time.Time        `json:"paused_since,omitzero"`
 	Letters     int              `json:"dead_letters"` // removed
 	Ledger      web.LedgerStatus `json:"ledger"`       // afterwards; for a dropped queue, its last state
+
+	// UnreadLetters is why removed dead letters could not be read; Letters does not count them.
+	UnreadLetters string `json:"unread_dead_letters,omitempty"`
 }
 
 // request is one action that a person requests.

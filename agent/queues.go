@@ -147,8 +147,8 @@ func (q queues) moveLetters(from, to string) error {
 	return nil
 }
 
-// drop removes the queue of a target that is not configured, its account in the journal, and its dead letters, also
-// those that cannot be read: they are not in the count then.
+// drop removes the queue of a target that is not configured, its account in the journal, and its dead letters. If the
+// letters cannot be read, they are not counted, and the change has the reason.
 func (q queues) drop(c *TargetChange, j *events.Journal) error {
 	c.PausedSince = q.log.PausedSince(c.Target)
 	l, err := q.log.Forget(c.Target)
@@ -159,7 +159,9 @@ func (q queues) drop(c *TargetChange, j *events.Journal) error {
 	c.Ledger, c.Samples = ledgerStatus(l), l.Pending
 	dir := letterDir(q.storage, c.Target)
 	letters, unread := deadletter.List(dir)
-	c.Letters = len(letters)
+	if c.Letters = len(letters); unread != nil {
+		c.UnreadLetters = unread.Error()
+	}
 	if err := deadletter.Remove(dir); err != nil {
 		return fmt.Errorf("the queue of %q, with %d pending samples, is removed, but its dead letters are not: %w: remove the directory %s",
 			c.Target, c.Samples, errors.Join(err, unread), dir)

@@ -291,7 +291,11 @@ func (c *cli) dropTarget() *cobra.Command {
 			if err != nil {
 				return err
 			}
-			c.done(ch, fmt.Sprintf("dropped the queue of %s with %s, and %d dead letters", ch.Target, samples(ch.Samples), ch.Letters))
+			letters := fmt.Sprintf("%d dead letters", ch.Letters)
+			if ch.UnreadLetters != "" {
+				letters += ", and others that could not be read: " + ch.UnreadLetters
+			}
+			c.done(ch, fmt.Sprintf("dropped the queue of %s with %s, and %s", ch.Target, samples(ch.Samples), letters))
 			return nil
 		}),
 	}
