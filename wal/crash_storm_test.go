@@ -132,6 +132,9 @@ func liveStorms(t *testing.T, spells []map[string]int) *tally {
 		}
 	}
 	t.Logf("in %v %+v", time.Since(began).Round(time.Millisecond), *sum)
+	if sum.Faults < int(n) && n > 1 {
+		t.Error("the disk hardly failed")
+	}
 	for _, odds := range spells {
 		for op := range odds {
 			if sum.Failed[op] == 0 && n > 1 {
