@@ -229,7 +229,7 @@ func verdictText(s Status, c tally, level string) string {
 		return "Samples are kept in the log; there is no target to send them to"
 	case len(c.losing) > 0:
 		return fmt.Sprintf("Samples are being lost: %s so far, at %s", samples(c.lost), someOf(c.losing))
-	case c.never == c.live && c.worst <= late(s): // the agent has just started
+	case c.never == c.live && c.worst > 0 && c.worst <= late(s): // the first samples wait
 		return "Nothing is delivered yet" + waitingText(c.pending)
 	case c.never == c.live:
 		return "Nothing was ever delivered" + waitingText(c.pending)

@@ -231,6 +231,11 @@ func TestEachThingCounts(t *testing.T) {
 				s.Targets[i].Ledger, s.Targets[i].LagSeconds = LedgerStatus{Appended: 9, Pending: 9, Balanced: true}, 44
 			}
 		}, ExitTarget, "Nothing is delivered yet", DeliveryNever},
+		{"nothing ever delivered, and the age of the samples is unknown", func(s *Status) {
+			for i := range s.Targets {
+				s.Targets[i].Ledger = LedgerStatus{Appended: 9, Pending: 9, Balanced: true}
+			}
+		}, ExitTarget, "Nothing was ever delivered", DeliveryNever},
 		{"nothing ever delivered", func(s *Status) {
 			for i := range s.Targets {
 				s.Targets[i].Ledger, s.Targets[i].LagSeconds = LedgerStatus{Appended: 9, Pending: 9, Balanced: true}, 46
