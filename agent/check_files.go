@@ -58,7 +58,7 @@ func opensPage(w config.Web) (bool, error) {
 // checkWebFile checks the file with TLS and users of a listener. what says what the listener shows.
 func checkWebFile(key, what string, w config.Web) Step {
 	if info, err := os.Stat(w.ConfigFile); err == nil && !info.Mode().IsRegular() {
-		return Step{Name: w.ConfigFile, Result: Fail, Text: key + ": is not a regular file", Try: "put the text there itself, not a directory or a pipe"}
+		return Step{Name: w.ConfigFile, Result: Fail, Text: key + ": is not a regular file", Try: "replace it by a file: a directory or a pipe cannot be read"}
 	}
 	if err := toolkit.Validate(w.ConfigFile); err != nil {
 		return Step{Name: w.ConfigFile, Result: Fail, Text: key + ": " + err.Error()}

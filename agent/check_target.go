@@ -237,7 +237,7 @@ func checkWrite(ctx context.Context, t *remoteconfig.Config) []Step {
 		if answer.Status != http.StatusSwitchingProtocols {
 			s.Text = said
 		}
-		s.Try = cmp.Or(s.Try, "look at the receiver's log, and at what lies between")
+		s.Try = cmp.Or(s.Try, "look at the receiver's log, and at the proxies and firewalls in front of it")
 	}
 	steps := []Step{s}
 	if !answer.Date.IsZero() {
@@ -267,7 +267,7 @@ func tryAnswer(t *remoteconfig.Config, a client.Answer) string {
 	switch text := a.Err.Error(); {
 	case a.Failure != client.Network:
 	case strings.Contains(text, "malformed HTTP"):
-		return "what answers there does not speak HTTP/1.1: look at host and port in url:"
+		return "the server there does not speak HTTP/1.1: look at host and port in url:"
 	case (strings.HasSuffix(text, ": EOF") || strings.Contains(text, "connection reset by peer") || vague(a.Err)) && t.URL.Full().Scheme == "https" && !t.HTTP.EnableHTTP2:
 		return "the receiver closed the connection: if it speaks HTTP/2 only, write enable_http2: true; else look at its log"
 	}

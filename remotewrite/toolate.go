@@ -13,8 +13,8 @@ import (
 	"hwsagent/remotewrite/reply"
 )
 
-// This file handles a refused backlog. A receiver that accepts late data also accepts a stored sample again, so a refused
-// sample is not stored: it is bad, or older than the receiver's window, which may end inside a batch. So no sample of a
+// This file handles a refused backlog. A receiver that accepts late data also accepts a stored sample again, so a refusal
+// never shows there that a sample is stored: it is bad, or older than the receiver's window, which may end inside a batch. So no sample of a
 // backlog counts as resent. Bad samples are given up as usual. Samples that are only too late wait, because live_first
 // made them late.
 

@@ -143,7 +143,7 @@ func (l *Lane) wait(ctx context.Context, past Mark) error {
 func (l *Lane) retry(ctx context.Context, cause error) error {
 	l.failures++
 	if l.tail.broken() {
-		l.failures = min(l.failures, readRetries/2) // the others come after the disk works again
+		l.failures = min(l.failures, readRetries/2) // at least five more attempts follow once the disk works again
 	}
 	if l.failures == 1 {
 		l.log.Error("Cannot read the log; trying again", "err", cause)

@@ -365,7 +365,7 @@ func (l *Log) segments() []segment.Info                  { return l.index.segmen
 
 func (l *Log) pool() *seriesPool { return l.read }
 
-// broken goes by the last write, because the kernel may have other places that were read before in memory. A disk that is full or
+// broken judges by the last write: a read may succeed from the kernel's memory although the disk is gone. A disk that is full or
 // read-only can still be read.
 func (l *Log) broken() bool {
 	_, err := l.index.trouble()

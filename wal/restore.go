@@ -308,7 +308,7 @@ func (l *Log) resume(told, durable, last Mark) error {
 }
 
 // lostAt returns how many samples before that total were lost to power cuts according to headers that may not be durable themselves,
-// because they are behind the durable commit. Another power cut may take them, so the next header repeats that.
+// because they are behind the durable commit. Another power cut may take these headers, so the next header repeats the loss.
 func (l *Log) lostAt(total uint64, durable Mark) (lost uint64) {
 	for _, s := range l.index.list {
 		if h := s.Header; s.Known() && h.Commit >= durable.Commit && h.Total == total {

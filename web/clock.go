@@ -52,7 +52,7 @@ func clockProblems(s Status) []Problem {
 func skewProblems(now time.Time, t TargetStatus) []Problem {
 	if dropsFuture(t) {
 		return []Problem{{SeverityError, "target " + t.Name, fmt.Sprintf(
-			"a wrong clock loses samples:  the receiver's clock says %s, a difference of more than future_limit (%s). %s were dropped as future",
+			"a wrong clock loses samples: the receiver's clock says %s, a difference of more than future_limit (%s). %s were dropped as future",
 			bothClocks(now.Add(-t.ClockSkew), now), span(t.FutureLimit), samples(t.Ledger.Dropped["future"])), tryBothClocks}}
 	}
 	if t.ClockSkew.Abs() <= skewWarn {

@@ -68,7 +68,7 @@ type Journal struct {
 	refused uint64      // samples refused by the log since it was opened, as far as accounted for
 	changes uint64      // counts changes of s, including new events
 	growing bool        // losses have grown since the last save
-	unread  bool        // the file could not be read, and what it had is missing
+	unread  bool        // the file could not be read, so its losses are missing
 	looked  bool        // this process has looked at the losses before
 
 	saveMu sync.Mutex // held during a save

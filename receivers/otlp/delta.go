@@ -28,7 +28,7 @@ type stream struct {
 	st, t  int64 // milliseconds: start of the first delta, and time of the newest; t is math.MinInt64 before the first
 	v      float64
 	fh     *histogram.FloatHistogram // nil for a float; never changed, only replaced
-	seen   time.Time                 // when the newest delta was added, not refused: what is refused does not keep a sum
+	seen   time.Time                 // when the newest delta was added; a refused delta does not prolong the life of a sum
 }
 
 // deltas holds the sums of a receiver. They are in memory only: after a restart sums begin again, with their own start

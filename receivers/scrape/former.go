@@ -25,7 +25,7 @@ type former struct {
 	by     []*list
 }
 
-// formers returns what is to be kept after a change of the sources. had are the jobs of each source before it. The
+// formers returns the groups to keep after a change of the sources. had are the jobs of each source before it. The
 // caller holds mu.
 func (d *discovery) formers(had map[*list][]string) map[kindOf]former {
 	all := map[kindOf]former{}
@@ -70,7 +70,7 @@ func (d *discovery) kept(job string) (groups []*targetgroup.Group) {
 	return groups
 }
 
-// answers records that a source has answered, be it that there are no targets.
+// answers records that a source has answered, also if it has no targets.
 func (d *discovery) answers(l *list) {
 	d.mu.Lock()
 	defer d.mu.Unlock()

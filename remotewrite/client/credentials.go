@@ -10,7 +10,6 @@ import (
 	"maps"
 	"net/http"
 	"net/url"
-	"os"
 	"slices"
 	"time"
 
@@ -79,24 +78,6 @@ type fileLoader struct {
 	errs []error
 }
 
-// maxCredential bounds a credential file in bytes: a bundle of certificates is much shorter.
-const maxCredential = 4 << 20
-
-// readRegular reads a regular file. Reading other files, such as a pipe without a writer, could
-// block for ever and keep the program from ending.
-func readRegular(name string) ([]byte, error) {
-	info, err := os.Stat(name)
-	switch {
-	case err != nil:
-		return nil, err
-	case !info.Mode().IsRegular():
-		return nil, fmt.Errorf("%s is not a regular file", name)
-	case info.Size() > maxCredential:
-		return nil, fmt.Errorf("%s has %d bytes, more than the %d that are allowed", name, info.Size(), maxCredential)
-	}
-	return os.ReadFile(name)
-}
-
 // read returns the file's content without what editors add around it, and adds an error to l.errs.
 func (l *fileLoader) read(name string) (string, bool) {
 	s, err := l.Read(name)
@@ -108,17 +89,16 @@ func (l *fileLoader) read(name string) (string, bool) {
 
 // Read is read with the error for the caller. It implements [cloud.Files].
 func (l *fileLoader) Read(name string) (string, error) {
-	b, err := readRegular(name)
+	text, err := redact.ReadFile(name)
 	if err != nil {
 		return "", fmt.Errorf("read credentials: %w", err) // contains the name
 	}
-	b = redact.Trim(b)
-	if len(b) == 0 {
+	if text == "" {
 		return "", fmt.Errorf("read credentials: %s is empty", name)
 	}
-	part := sha256.Sum256(b)
+	part := sha256.Sum256([]byte(text))
 	l.sum = append(l.sum, part[:]...)
-	return string(b), nil
+	return text, nil
 }
 
 // line reads a file whose content becomes the value of a header.

@@ -315,7 +315,7 @@ func (s *Store) Remember(b []byte) error {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if err := s.replace(filepath.Join(s.dir, memory), b); err != nil {
-		return fmt.Errorf("keep the dead letters of an adopted target:  %w", err)
+		return fmt.Errorf("keep the dead letters of an adopted target: %w", err)
 	}
 	return nil
 }
