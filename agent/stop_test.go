@@ -233,6 +233,8 @@ func stopWith(t *testing.T, part hangingPart, act string) error {
 			log, err := wal.Open(wal.Options{Dir: store})
 			return err == nil && log.Close() == nil
 		})
+		// A part that was left behind may save a file while the directory is removed; no part creates the directory again.
+		until(t, "the directory is removed", func() bool { return os.RemoveAll(dir) == nil })
 	}()
 
 	began := time.Now()
