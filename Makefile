@@ -45,11 +45,11 @@ WAL_SOURCES := $(wildcard wal/*.go wal/queue/*.go wal/internal/*/*.go)
 	$(GO) test -coverpkg ./wal,./wal/queue,./wal/internal/disk,./wal/internal/savefile,./wal/internal/segment -coverprofile $@ ./wal ./wal/queue ./wal/internal/disk ./wal/internal/savefile ./wal/internal/segment
 
 cover: .cache/wal.cover ## of wal: how many statements its tests execute, and which branches of errors they do not reach
-	$(GO) run ./e2e/reached -profile .cache/wal.cover -min 95 wal
-	$(GO) run ./e2e/reached -profile .cache/wal.cover -min 95 wal/queue
-	$(GO) run ./e2e/reached -profile .cache/wal.cover -min 95 wal/internal/disk
-	$(GO) run ./e2e/reached -profile .cache/wal.cover -min 95 wal/internal/segment
-	$(GO) run ./e2e/reached -profile .cache/wal.cover -min 95 wal/internal/savefile
+	$(GO) run ./internal/tools/reached -profile .cache/wal.cover -min 95 wal
+	$(GO) run ./internal/tools/reached -profile .cache/wal.cover -min 95 wal/queue
+	$(GO) run ./internal/tools/reached -profile .cache/wal.cover -min 95 wal/internal/disk
+	$(GO) run ./internal/tools/reached -profile .cache/wal.cover -min 95 wal/internal/segment
+	$(GO) run ./internal/tools/reached -profile .cache/wal.cover -min 95 wal/internal/savefile
 
 .PHONY: scrapediff
 scrapediff: ## what the agent stores of a page and of OTLP, compared with Prometheus' own scraper and translation
@@ -92,18 +92,18 @@ faults: build ## kills, power cuts, broken disks and networks: the short tier, t
 # picks parts; RUN=Power picks tests of the crash lab.
 RESULTS ?= $(CURDIR)/.cache/torture/$(shell date -u +%Y%m%d-%H%M%S).jsonl
 torture: build ## the full tier of all fault tests, 90 minutes; a table at the end, all results in RESULTS
-	HWSAGENT_BINARY=$(CURDIR)/$(BIN)/hwsagent $(GO) run ./e2e/torture -results '$(RESULTS)' -parts '$(PARTS)' -run '$(RUN)'
+	HWSAGENT_BINARY=$(CURDIR)/$(BIN)/hwsagent $(GO) run ./internal/tools/torture -results '$(RESULTS)' -parts '$(PARTS)' -run '$(RUN)'
 
 .PHONY: lab
 lab: build ## Debian's own kernel in QEMU, its hardware compared with other programs, unplugged, hung and broken: eight minutes of a machine that does nothing else
 	HWSAGENT_E2E=1 HWSAGENT_BINARY=$(CURDIR)/$(BIN)/hwsagent $(GO) test -count=1 -vet=off -timeout 30m -v ./e2e/lab
 
 guarantees: ## writes what a full run measured into docs/guarantees.md: make guarantees RESULTS=…
-	$(GO) run ./e2e/guarantees -results '$(RESULTS)' docs/guarantees.md
+	$(GO) run ./internal/tools/guarantees -results '$(RESULTS)' docs/guarantees.md
 
 REPLANT ?= quick
 replant: ## bring each known mistake back and see the tests turn red; REPLANT=all also where that takes minutes
-	HWSAGENT_REPLANT=$(REPLANT) $(GO) -C e2e/replant test -count=1 -parallel 2 -timeout 60m -run '^TestReplant$$'
+	HWSAGENT_REPLANT=$(REPLANT) $(GO) -C internal/tools/replant test -count=1 -parallel 2 -timeout 60m -run '^TestReplant$$'
 
 # FUZZTIME=5000000x is that many inputs for each; FUZZ=… picks targets by their name. An input that is new to
 # the fuzzer is made smaller in few steps only, which otherwise takes most of the time.
@@ -134,7 +134,7 @@ bench: ## what a sample costs on its way, beside what it should; docs/performanc
 	$(GO) test -run '^$$' -bench 'AppendCommit|CursorNext' -benchtime $(BENCHTIME) ./wal
 	$(GO) test -run '^$$' -bench 'Encode2?$$' -benchtime $(BENCHTIME) ./remotewrite/wire
 	$(GO) test -run '^$$' -bench 'Queue' -benchtime $(BENCHTIME) ./remotewrite
-	$(GO) test -run '^$$' -bench 'Path|Receive' -benchtime $(BENCHTIME) ./inputs ./agent
+	$(GO) test -run '^$$' -bench 'Path|Receive' -benchtime $(BENCHTIME) ./agent/inputs ./agent
 
 bench-process: ## the built agent under load and after an outage, three minutes: CPU, memory, bytes, time to catch up
 	HWSAGENT_E2E=1 HWSAGENT_BENCH=60s $(GO) test -count=1 -timeout 8m -run "TestProcessFigures|TestScrapeFigures" -v ./e2e
@@ -146,7 +146,7 @@ VMAGENT     ?=
 AGENTS_JSON ?= .cache/bench-agents.json
 bench-agents: build ## hwsagent beside prometheus and vmagent, of PATH or make bench-agents PROMETHEUS=… VMAGENT=…; 25 minutes, QUICK=1: four
 	@mkdir -p .cache
-	$(GO) build -o $(BIN)/benchagents ./e2e/benchagents
+	$(GO) build -o $(BIN)/benchagents ./internal/tools/benchagents
 	$(BIN)/benchagents -hwsagent $(BIN)/hwsagent -prometheus '$(PROMETHEUS)' -vmagent '$(VMAGENT)' -dir .cache -json '$(AGENTS_JSON)' \
 		$(if $(QUICK),-quick) $(if $(STEADY),-steady $(STEADY)) $(if $(SMALL),-small $(SMALL)) $(if $(OUTAGE),-outage $(OUTAGE)) $(if $(DOCS),-docs docs/performance.md) -parts '$(PARTS)'
 
@@ -170,7 +170,7 @@ herd: ## ten thousand simulated agents whose receiver comes back: docs/herd.md a
 
 .PHONY: pictures
 pictures: ## pictures of the page in its states, by chromium, for the documentation; look at them before they are committed
-	$(GO) test -count=1 -run '^TestPictures$$' ./web -pictures '$(CURDIR)/docs/img'
+	$(GO) test -count=1 -run '^TestPictures$$' ./agent/web -pictures '$(CURDIR)/docs/img'
 
 $(LINT):
 	GOBIN=$(CURDIR)/$(@D) $(GO) install github.com/golangci/golangci-lint/v2/cmd/golangci-lint@$(LINT_VERSION)
@@ -185,16 +185,16 @@ lint: $(LINT) ## vet and the linters of .golangci.yml
 	$(LINT) run ./...
 
 notice: ## writes NOTICE: the licences of all that is linked
-	$(GO) run ./e2e/notices -o NOTICE
+	$(GO) run ./internal/tools/notices -o NOTICE
 
 notice-check: ## fails when NOTICE is out of date
-	$(GO) run ./e2e/notices -check NOTICE
+	$(GO) run ./internal/tools/notices -check NOTICE
 
 $(VULN):
 	GOBIN=$(CURDIR)/$(@D) $(GO) install golang.org/x/vuln/cmd/govulncheck@$(VULN_VERSION)
 
 vulncheck: $(VULN) ## fails when known vulnerabilities are reached, warns when their database is out of reach
-	$(GO) run ./e2e/vulncheck -program $(VULN) ./...
+	$(GO) run ./internal/tools/vulncheck -program $(VULN) ./...
 
 ci: ## what continuous integration runs; installs Debian packages
 	bash .ci/run
@@ -288,7 +288,7 @@ release-of:
 	GOOS=$(GOOS) GOARCH=$(ARCH) $(GO) build -trimpath -ldflags '$(LDFLAGS)' -o $(STAGE)/$(NAME)/$(PROGRAM) ./cmd/hwsagent
 	cp -R LICENSE NOTICE README.md CHANGELOG.md agent.yaml $(STAGE)/man $(STAGE)/agent.schema.json $(STAGE)/completion.* deploy/package/hwsagent.service $(STAGE)/$(NAME)
 	tar -C $(STAGE) --sort=name --mtime=@$(SOURCE_DATE_EPOCH) --owner=0 --group=0 --numeric-owner -cf - $(NAME) | gzip -9n >$(DIST)/$(NAME).tar.gz
-	env -u GOOS -u GOARCH $(GO) run ./e2e/sbom -version '$(VERSION)' -time $(SOURCE_DATE_EPOCH) $(STAGE)/$(NAME)/$(PROGRAM) >$(DIST)/$(NAME).cdx.json
+	env -u GOOS -u GOARCH $(GO) run ./internal/tools/sbom -version '$(VERSION)' -time $(SOURCE_DATE_EPOCH) $(STAGE)/$(NAME)/$(PROGRAM) >$(DIST)/$(NAME).cdx.json
 	[ $(GOOS) != linux ] || { cp $(STAGE)/$(NAME)/hwsagent $(STAGE)/hwsagent && $(package); }
 	rm -rf $(STAGE)/$(NAME)
 

@@ -68,4 +68,4 @@ require (
 )
 
 // See docs/adr/0073-what-is-linked-anew.md.
-replace github.com/mwitkow/go-conntrack => ./conntrack
+replace github.com/mwitkow/go-conntrack => ./internal/conntrack

@@ -21,16 +21,16 @@ import (
 	"hwsagent/agent/control"
 	"hwsagent/agent/events"
 	"hwsagent/agent/history"
+	"hwsagent/agent/inputs"
 	"hwsagent/agent/systemd"
 	"hwsagent/agent/tap"
-	"hwsagent/inputs"
-	"hwsagent/inputs/panics"
+	"hwsagent/agent/web"
+	"hwsagent/internal/panics"
 	"hwsagent/probes"
 	"hwsagent/receivers"
 	"hwsagent/remotewrite"
 	"hwsagent/remotewrite/client"
 	"hwsagent/wal"
-	"hwsagent/web"
 )
 
 // Options are the settings that come from the command line.

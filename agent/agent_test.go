@@ -20,8 +20,8 @@ import (
 	"github.com/prometheus/prometheus/prompb"
 
 	"hwsagent/agent/config"
+	"hwsagent/agent/web"
 	"hwsagent/wal"
-	"hwsagent/web"
 )
 
 // sink is a receiver that keeps the values of the canary, in the order of their arrival.

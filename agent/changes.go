@@ -7,9 +7,9 @@ import (
 	"sync"
 	"time"
 
-	"hwsagent/inputs/panics"
-	"hwsagent/watchdog"
-	"hwsagent/web"
+	"hwsagent/agent/web"
+	"hwsagent/internal/panics"
+	"hwsagent/internal/watchdog"
 )
 
 // answerWithin bounds how long the client of a reload, or of a command about a target, waits for an answer. After that

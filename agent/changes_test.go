@@ -7,7 +7,7 @@ import (
 	"testing/synctest"
 	"time"
 
-	"hwsagent/web"
+	"hwsagent/agent/web"
 )
 
 // TestChangesAnswerInTime: whoever asks for a change gets an answer within ten seconds. It says

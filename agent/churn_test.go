@@ -23,7 +23,7 @@ import (
 	"github.com/prometheus/prometheus/model/value"
 	"github.com/prometheus/prometheus/storage"
 
-	"hwsagent/inputs"
+	"hwsagent/agent/inputs"
 	"hwsagent/remotewrite"
 	"hwsagent/remotewrite/client"
 	"hwsagent/remotewrite/config"

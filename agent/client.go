@@ -11,7 +11,7 @@ import (
 	"time"
 
 	"hwsagent/agent/control"
-	"hwsagent/web"
+	"hwsagent/agent/web"
 )
 
 // ErrNotRunning means that no agent runs on the storage directory.

@@ -8,8 +8,8 @@ import (
 
 	"github.com/prometheus/client_golang/prometheus"
 
-	"hwsagent/meter"
-	"hwsagent/web"
+	"hwsagent/agent/web"
+	"hwsagent/internal/meter"
 )
 
 // The agent schedules and drops nothing by this host's wall clock, but samples carry its time, so a step of that clock

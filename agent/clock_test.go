@@ -11,7 +11,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 	"github.com/prometheus/client_golang/prometheus/testutil"
 
-	"hwsagent/web"
+	"hwsagent/agent/web"
 )
 
 const year = 365 * 24 * time.Hour

@@ -17,10 +17,10 @@ import (
 	"hwsagent/agent/demo"
 	"hwsagent/agent/inspect"
 	"hwsagent/agent/tap"
-	"hwsagent/meter"
+	"hwsagent/agent/web"
+	"hwsagent/internal/meter"
 	"hwsagent/remotewrite"
 	"hwsagent/wal/queue"
-	"hwsagent/web"
 )
 
 var update = flag.Bool("update", false, "write the page of metrics anew")

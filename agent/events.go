@@ -9,7 +9,7 @@ import (
 	"time"
 
 	"hwsagent/agent/events"
-	"hwsagent/web"
+	"hwsagent/agent/web"
 )
 
 // lookEvery is how often events are taken from the status and made durable. A condition that begins and ends in between

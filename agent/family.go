@@ -8,12 +8,12 @@ import (
 
 	"github.com/prometheus/prometheus/model/labels"
 
+	"hwsagent/agent/web"
+	"hwsagent/internal/watchdog"
 	"hwsagent/remotewrite/deadletter"
 	"hwsagent/remotewrite/tenant"
 	"hwsagent/wal"
 	"hwsagent/wal/queue"
-	"hwsagent/watchdog"
-	"hwsagent/web"
 )
 
 // family is a running entry with tenants: each tenant has a target of its own, named after entry and tenant, and the

@@ -17,7 +17,7 @@ import (
 	"hwsagent/agent/config"
 	"hwsagent/agent/inventory"
 	"hwsagent/agent/snmptool"
-	"hwsagent/inputs/panics"
+	"hwsagent/internal/panics"
 	"hwsagent/probes"
 	"hwsagent/probes/devices"
 	"hwsagent/probes/host"

@@ -6,7 +6,7 @@ import (
 	"time"
 
 	"hwsagent/agent/history"
-	"hwsagent/web"
+	"hwsagent/agent/web"
 )
 
 // historyDir holds the figures of targets for plots, below the storage path.

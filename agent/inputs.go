@@ -4,9 +4,9 @@ import (
 	"time"
 
 	"hwsagent/agent/config"
-	"hwsagent/inputs"
+	"hwsagent/agent/inputs"
+	"hwsagent/agent/web"
 	"hwsagent/probes"
-	"hwsagent/web"
 )
 
 // inputProbe is the kind of inputs that are probes.

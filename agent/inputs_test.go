@@ -6,7 +6,7 @@ import (
 	"strings"
 	"testing"
 
-	"hwsagent/web"
+	"hwsagent/agent/web"
 )
 
 // A running agent names what two probes bring, and what is beyond a limit; the probes go on.

@@ -6,8 +6,8 @@ import (
 	"slices"
 	"time"
 
+	"hwsagent/agent/web"
 	"hwsagent/wal/queue"
-	"hwsagent/web"
 )
 
 // mayReject reports whether samples may count as lost: some were dropped, or are sent again that a strict receiver has.

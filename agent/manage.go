@@ -19,10 +19,10 @@ import (
 	"hwsagent/agent/control"
 	"hwsagent/agent/events"
 	"hwsagent/agent/inspect"
+	"hwsagent/agent/web"
 	remoteconfig "hwsagent/remotewrite/config"
 	"hwsagent/wal"
 	"hwsagent/wal/queue"
-	"hwsagent/web"
 )
 
 // ErrUsage means that a request cannot be understood.

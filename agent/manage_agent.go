@@ -10,8 +10,8 @@ import (
 	"time"
 
 	"hwsagent/agent/config"
+	"hwsagent/internal/watchdog"
 	"hwsagent/wal"
-	"hwsagent/watchdog"
 )
 
 // control serves the commands of the control socket.

@@ -17,8 +17,8 @@ import (
 
 	"hwsagent/agent/config"
 	"hwsagent/agent/control"
+	"hwsagent/agent/web"
 	"hwsagent/wal"
-	"hwsagent/web"
 )
 
 func (s *sink) count() int {

@@ -5,7 +5,7 @@ import (
 
 	"github.com/prometheus/client_golang/prometheus"
 
-	"hwsagent/meter"
+	"hwsagent/internal/meter"
 	"hwsagent/wal/queue"
 )
 

@@ -6,9 +6,9 @@ import (
 
 	"hwsagent/agent/events"
 	"hwsagent/agent/inspect"
+	"hwsagent/agent/web"
 	"hwsagent/wal"
 	"hwsagent/wal/queue"
-	"hwsagent/web"
 )
 
 // ErrInUse means that another agent runs on the storage directory.

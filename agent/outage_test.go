@@ -17,7 +17,7 @@ import (
 	"github.com/prometheus/prometheus/prompb"
 	"github.com/prometheus/prometheus/storage"
 
-	"hwsagent/e2e/results"
+	"hwsagent/internal/tools/results"
 	"hwsagent/remotewrite"
 	"hwsagent/remotewrite/client"
 	remoteconfig "hwsagent/remotewrite/config"

@@ -4,7 +4,7 @@ import (
 	"github.com/prometheus/client_golang/prometheus"
 
 	"hwsagent/agent/config"
-	"hwsagent/meter"
+	"hwsagent/internal/meter"
 	rwmetrics "hwsagent/remotewrite/metrics"
 	"hwsagent/wal"
 )

@@ -3,8 +3,8 @@ package agent
 import (
 	"time"
 
-	"hwsagent/inputs/panics"
-	"hwsagent/web"
+	"hwsagent/agent/web"
+	"hwsagent/internal/panics"
 )
 
 // panicStatus describes the panics of one input; nil if there were none.

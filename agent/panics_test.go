@@ -27,9 +27,9 @@ import (
 	"go.opentelemetry.io/collector/pdata/pmetric/pmetricotlp"
 
 	"hwsagent/agent/config"
-	"hwsagent/inputs"
-	"hwsagent/inputs/panics"
-	"hwsagent/inputs/pull"
+	"hwsagent/agent/inputs"
+	"hwsagent/agent/pull"
+	"hwsagent/internal/panics"
 	"hwsagent/probes"
 	"hwsagent/probes/canary"
 	"hwsagent/probes/devices"

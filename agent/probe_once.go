@@ -11,7 +11,7 @@ import (
 	"github.com/prometheus/client_golang/prometheus"
 
 	"hwsagent/agent/config"
-	"hwsagent/inputs/panics"
+	"hwsagent/internal/panics"
 	"hwsagent/probes"
 	"hwsagent/probes/devices"
 	"hwsagent/probes/snmp"

@@ -4,10 +4,10 @@ import (
 	"time"
 
 	"hwsagent/agent/config"
+	"hwsagent/agent/pull"
 	"hwsagent/agent/selector"
-	"hwsagent/inputs/pull"
+	"hwsagent/agent/web"
 	"hwsagent/receivers"
-	"hwsagent/web"
 )
 
 // pullName is the name of the endpoint in logs, metrics and the status.

@@ -11,8 +11,8 @@ import (
 	"github.com/prometheus/prometheus/model/labels"
 
 	"hwsagent/agent/config"
-	"hwsagent/inputs"
-	"hwsagent/inputs/exposition"
+	"hwsagent/agent/inputs"
+	"hwsagent/internal/exposition"
 	"hwsagent/probes"
 	"hwsagent/receivers"
 	"hwsagent/receivers/pushgateway"

@@ -7,13 +7,13 @@ import (
 	"time"
 
 	"hwsagent/agent/config"
-	"hwsagent/inputs"
+	"hwsagent/agent/inputs"
+	"hwsagent/agent/web"
 	"hwsagent/probes"
 	"hwsagent/receivers"
 	"hwsagent/receivers/promtext"
 	remotewritein "hwsagent/receivers/remotewrite"
 	"hwsagent/wal"
-	"hwsagent/web"
 )
 
 // receiverKind is the kind of the receivers' inputs. The gate, not the input, applies their rules and series limit: it

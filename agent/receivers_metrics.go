@@ -3,7 +3,7 @@ package agent
 import (
 	"github.com/prometheus/client_golang/prometheus"
 
-	"hwsagent/meter"
+	"hwsagent/internal/meter"
 	"hwsagent/receivers"
 )
 

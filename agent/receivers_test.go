@@ -12,7 +12,7 @@ import (
 	dto "github.com/prometheus/client_model/go"
 	"github.com/prometheus/prometheus/prompb"
 
-	"hwsagent/web"
+	"hwsagent/agent/web"
 )
 
 // pushOne sends one sample of the series to a receiver by remote write, and returns the answer's status.

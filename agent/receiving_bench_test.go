@@ -27,7 +27,7 @@ import (
 	"go.opentelemetry.io/collector/pdata/pmetric/pmetricotlp"
 	"golang.org/x/sys/unix"
 
-	"hwsagent/inputs"
+	"hwsagent/agent/inputs"
 	"hwsagent/receivers"
 	"hwsagent/receivers/otlp"
 	"hwsagent/receivers/promtext"

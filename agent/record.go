@@ -15,7 +15,8 @@ import (
 
 	"hwsagent/agent/config"
 	"hwsagent/agent/snmptool"
-	"hwsagent/inputs/panics"
+	"hwsagent/internal/panics"
+	"hwsagent/internal/redact"
 	"hwsagent/probes"
 	"hwsagent/probes/host"
 	"hwsagent/probes/ipmi"
@@ -25,7 +26,6 @@ import (
 	"hwsagent/probes/smart"
 	"hwsagent/probes/snmp"
 	"hwsagent/probes/tape"
-	"hwsagent/redact"
 )
 
 // recorder is implemented by probes that can record their hardware.

@@ -20,7 +20,7 @@ import (
 	"hwsagent/agent/config"
 	"hwsagent/agent/control"
 	"hwsagent/agent/events"
-	"hwsagent/web"
+	"hwsagent/agent/web"
 )
 
 // Reloaded is the outcome of a reload; with DryRun, the outcome it would have.

@@ -6,7 +6,7 @@ import (
 	"time"
 
 	"hwsagent/agent/config"
-	"hwsagent/web"
+	"hwsagent/agent/web"
 )
 
 // scraper runs ScrapeJobs; the build decides which one the agent has.

@@ -14,12 +14,12 @@ import (
 	"github.com/prometheus/prometheus/storage"
 
 	"hwsagent/agent/config"
-	"hwsagent/inputs"
-	"hwsagent/inputs/panics"
-	"hwsagent/meter"
+	"hwsagent/agent/inputs"
+	"hwsagent/agent/web"
+	"hwsagent/internal/meter"
+	"hwsagent/internal/panics"
+	"hwsagent/internal/redact"
 	"hwsagent/receivers/scrape"
-	"hwsagent/redact"
-	"hwsagent/web"
 )
 
 // inputScrape is the kind of the inputs that are scrape jobs.

@@ -8,8 +8,8 @@ import (
 	"github.com/prometheus/client_golang/prometheus"
 
 	"hwsagent/agent/config"
-	"hwsagent/inputs"
-	"hwsagent/meter"
+	"hwsagent/agent/inputs"
+	"hwsagent/internal/meter"
 )
 
 // This build has no scraper, whose dependencies would make the binary half as large again.

@@ -15,7 +15,7 @@ import (
 	"github.com/prometheus/client_golang/prometheus"
 
 	"hwsagent/agent/config"
-	"hwsagent/inputs"
+	"hwsagent/agent/inputs"
 	"hwsagent/wal"
 )
 

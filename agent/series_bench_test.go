@@ -14,7 +14,7 @@ import (
 	"github.com/prometheus/common/model"
 	"github.com/prometheus/prometheus/model/labels"
 
-	"hwsagent/inputs"
+	"hwsagent/agent/inputs"
 	"hwsagent/probes"
 )
 
@@ -132,8 +132,8 @@ func owner(stack []uintptr) string {
 		if strings.Contains(frame.Function, "/model/labels.") {
 			return "labels"
 		}
-		if rest, ok := strings.CutPrefix(frame.Function, "hwsagent/"); ok && !strings.HasPrefix(rest, "refs.") {
-			return rest[:strings.IndexAny(rest, "./")]
+		if rest, ok := strings.CutPrefix(frame.Function, "hwsagent/"); ok && !strings.HasPrefix(rest, "internal/refs.") {
+			return strings.TrimPrefix(rest, "internal/")[:strings.IndexAny(strings.TrimPrefix(rest, "internal/"), "./")]
 		}
 		if !more {
 			return "other"

@@ -10,9 +10,9 @@ import (
 	"time"
 
 	"hwsagent/agent/control"
-	"hwsagent/inputs/panics"
+	"hwsagent/internal/panics"
+	"hwsagent/internal/watchdog"
 	"hwsagent/wal"
-	"hwsagent/watchdog"
 )
 
 // skipLine is one line of the agent's answer to a skip: the progress of the search once a second, and in the last line

@@ -15,7 +15,7 @@ import (
 	"github.com/prometheus/prometheus/model/labels"
 
 	"hwsagent/agent/config"
-	"hwsagent/inputs/panics"
+	"hwsagent/internal/panics"
 	"hwsagent/probes"
 	"hwsagent/probes/canary"
 	"hwsagent/probes/devices"

@@ -7,10 +7,10 @@ import (
 	"github.com/prometheus/common/model"
 
 	"hwsagent/agent/config"
+	"hwsagent/agent/web"
 	"hwsagent/probes"
 	"hwsagent/wal"
 	"hwsagent/wal/queue"
-	"hwsagent/web"
 )
 
 // Status returns a snapshot of the whole agent. Its times are on the wall clock as it is set now, so that an event

@@ -8,8 +8,8 @@ import (
 
 	"golang.org/x/sync/errgroup"
 
-	"hwsagent/watchdog"
-	"hwsagent/web"
+	"hwsagent/agent/web"
+	"hwsagent/internal/watchdog"
 )
 
 // Bounds of a stop, counted from its beginning. The parts of an orderly stop have bounds of their own and end within

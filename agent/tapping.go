@@ -17,10 +17,10 @@ import (
 	"github.com/prometheus/prometheus/model/labels"
 
 	"hwsagent/agent/control"
+	"hwsagent/agent/inputs"
 	"hwsagent/agent/selector"
 	"hwsagent/agent/tap"
-	"hwsagent/inputs"
-	"hwsagent/inputs/panics"
+	"hwsagent/internal/panics"
 	"hwsagent/remotewrite"
 	remoteconfig "hwsagent/remotewrite/config"
 )

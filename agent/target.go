@@ -13,13 +13,13 @@ import (
 	"sync"
 	"time"
 
+	"hwsagent/agent/web"
+	"hwsagent/internal/watchdog"
 	"hwsagent/remotewrite"
 	"hwsagent/remotewrite/client"
 	"hwsagent/remotewrite/deadletter"
 	rwmetrics "hwsagent/remotewrite/metrics"
 	"hwsagent/wal"
-	"hwsagent/watchdog"
-	"hwsagent/web"
 )
 
 // target is a running remote_write entry: its client, its reader of the log, and the queue between them.

@@ -15,6 +15,7 @@ import (
 	"github.com/prometheus/prometheus/model/labels"
 
 	"hwsagent/agent/config"
+	"hwsagent/agent/web"
 	"hwsagent/remotewrite"
 	"hwsagent/remotewrite/client"
 	remoteconfig "hwsagent/remotewrite/config"
@@ -22,7 +23,6 @@ import (
 	rwmetrics "hwsagent/remotewrite/metrics"
 	"hwsagent/remotewrite/tenant"
 	"hwsagent/wal"
-	"hwsagent/web"
 )
 
 // targets owns and runs the queues.

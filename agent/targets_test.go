@@ -10,8 +10,8 @@ import (
 	"testing"
 	"time"
 
+	"hwsagent/agent/web"
 	"hwsagent/wal"
-	"hwsagent/web"
 )
 
 // blockSavepoints puts directories where savepoints are kept, in place of the files if these are there.

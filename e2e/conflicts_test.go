@@ -10,7 +10,7 @@ import (
 
 	"github.com/prometheus/prometheus/prompb"
 
-	"hwsagent/e2e/results"
+	"hwsagent/internal/tools/results"
 )
 
 // plant stores a sample at the receiver, past the agent.

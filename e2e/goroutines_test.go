@@ -11,9 +11,11 @@ import (
 )
 
 // A panic in a goroutine ends the process unless that goroutine recovers it. So each
-// goroutine that does an input's work runs under a guard of package inputs/panics. These
+// goroutine that does an input's work runs under a guard of package internal/panics. These
 // trees hold the inputs.
-func inputTrees() []string { return []string{"probes", "receivers", "inputs", "agent"} }
+func inputTrees() []string {
+	return []string{"probes", "receivers", "agent", "internal/exposition", "internal/pages", "internal/panics"}
+}
 
 // unguarded returns the goroutines that need no guard: by file and function, each with the reason.
 func unguarded() map[string]string {
@@ -38,6 +40,7 @@ func unguarded() map[string]string {
 		"agent/replay.go":                              command,
 		"agent/target.go":                              targets,
 		"agent/targets.go":                             targets,
+		"agent/web/server.go serve":                    "it serves the page, which reads no input",
 		"probes/exec/process_linux.go watch":           watches,
 		"probes/exec/process_other.go watch":           watches,
 		"probes/snmp/session.go send":                  sockets,

@@ -26,7 +26,7 @@ func TestNothingHeavyIsLinked(t *testing.T) {
 		t.Fatal(err)
 	}
 	all := strings.Fields(string(text))
-	if len(all) < 300 || !slices.Contains(all, "hwsagent/web") {
+	if len(all) < 300 || !slices.Contains(all, "hwsagent/agent/web") {
 		t.Fatalf("go list names %d packages", len(all))
 	}
 	for _, p := range all {

@@ -6,7 +6,7 @@ import (
 	"testing"
 	"time"
 
-	"hwsagent/e2e/results"
+	"hwsagent/internal/tools/results"
 )
 
 // liveFirstReceivers returns those receivers that take late data, by their entries with

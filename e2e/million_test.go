@@ -12,7 +12,7 @@ import (
 	"testing"
 	"time"
 
-	"hwsagent/e2e/benchagents/hardware"
+	"hwsagent/internal/tools/benchagents/hardware"
 )
 
 // The load of TestMillion: each target shows millionSeries series, and the agent adds millionReports series to each scrape.

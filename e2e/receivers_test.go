@@ -13,7 +13,7 @@ import (
 	"time"
 
 	"hwsagent/agent/demo/receiver"
-	"hwsagent/e2e/results"
+	"hwsagent/internal/tools/results"
 )
 
 // trip is an agent that writes to a real receiver through a gate, by the entry that

@@ -10,7 +10,7 @@ import (
 	"testing"
 	"time"
 
-	"hwsagent/e2e/results"
+	"hwsagent/internal/tools/results"
 )
 
 // TestScrapeFigures measures the built agent scraping 50,000 series each 5 s on one core, for docs/scraping.md. It

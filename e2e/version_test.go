@@ -4,7 +4,7 @@ import (
 	"strings"
 	"testing"
 
-	"hwsagent/e2e/results"
+	"hwsagent/internal/tools/results"
 )
 
 // TestAutoFindsTheVersion writes by protobuf_message: auto to real receivers that take one

@@ -15,9 +15,9 @@ import (
 	"github.com/prometheus/prometheus/model/value"
 	"github.com/prometheus/prometheus/storage"
 
-	"hwsagent/inputs/panics"
-	"hwsagent/spare"
-	"hwsagent/watchdog"
+	"hwsagent/internal/panics"
+	"hwsagent/internal/spare"
+	"hwsagent/internal/watchdog"
 )
 
 // grace is how long a probe may take to return after its deadline, so that the samples it has read by then are kept.

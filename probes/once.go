@@ -6,7 +6,7 @@ import (
 
 	"github.com/prometheus/prometheus/storage"
 
-	"hwsagent/spare"
+	"hwsagent/internal/spare"
 )
 
 // Once runs one round of a probe, appends it to out as a [Runner] would, closes the probe and returns the outcome. It

@@ -15,7 +15,7 @@ import (
 	"github.com/prometheus/prometheus/model/labels"
 	"github.com/prometheus/prometheus/storage"
 
-	"hwsagent/inputs/panics"
+	"hwsagent/internal/panics"
 )
 
 // mine panics once, in the step that is armed.

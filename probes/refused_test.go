@@ -12,7 +12,7 @@ import (
 	"github.com/prometheus/prometheus/model/labels"
 	"github.com/prometheus/prometheus/storage"
 
-	"hwsagent/spare"
+	"hwsagent/internal/spare"
 )
 
 // limited is a log that refuses the series of wild as an input does that has as many as it may.

@@ -9,9 +9,9 @@ import (
 
 	"github.com/prometheus/prometheus/storage"
 
-	"hwsagent/inputs/panics"
-	"hwsagent/spare"
-	"hwsagent/watchdog"
+	"hwsagent/internal/panics"
+	"hwsagent/internal/spare"
+	"hwsagent/internal/watchdog"
 )
 
 // Runner runs probes, each in a goroutine of its own, until its context ends.

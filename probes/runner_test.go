@@ -21,7 +21,7 @@ import (
 	"github.com/prometheus/prometheus/model/value"
 	"github.com/prometheus/prometheus/storage"
 
-	"hwsagent/spare"
+	"hwsagent/internal/spare"
 )
 
 // recorder is a storage that keeps what is committed as text.

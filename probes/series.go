@@ -10,7 +10,7 @@ import (
 	"github.com/prometheus/prometheus/model/relabel"
 	"github.com/prometheus/prometheus/storage"
 
-	"hwsagent/refs"
+	"hwsagent/internal/refs"
 )
 
 // tracked is one series of a probe: two digests of its raw name and labels, its final labels, and when it was last

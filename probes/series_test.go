@@ -15,7 +15,7 @@ import (
 	"github.com/prometheus/prometheus/model/labels"
 	"github.com/prometheus/prometheus/model/relabel"
 
-	"hwsagent/spare"
+	"hwsagent/internal/spare"
 )
 
 // trackerModel is what a tracker must do, by maps of texts.

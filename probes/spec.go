@@ -8,7 +8,7 @@ import (
 	"github.com/prometheus/prometheus/model/relabel"
 	"github.com/prometheus/prometheus/storage"
 
-	"hwsagent/inputs/panics"
+	"hwsagent/internal/panics"
 )
 
 // Spec configures one probe.

@@ -15,7 +15,7 @@ import (
 	"github.com/prometheus/prometheus/model/relabel"
 	"github.com/prometheus/prometheus/storage"
 
-	"hwsagent/inputs/panics"
+	"hwsagent/internal/panics"
 )
 
 // Memory that the log keeps for a batch until its commit, in bytes, beside labels and buckets.

@@ -3,7 +3,7 @@ package receivers
 import (
 	"net/http"
 
-	"hwsagent/inputs/panics"
+	"hwsagent/internal/panics"
 )
 
 // contained answers 500 to a request whose handling panics, or cuts the connection if the answer has begun: half an

@@ -19,7 +19,7 @@ import (
 	"github.com/prometheus/prometheus/storage"
 	"golang.org/x/sync/semaphore"
 
-	"hwsagent/inputs/panics"
+	"hwsagent/internal/panics"
 )
 
 // GateOptions configure a [Gate].

@@ -8,7 +8,7 @@ import (
 	"strconv"
 	"time"
 
-	"hwsagent/inputs/exposition"
+	"hwsagent/internal/exposition"
 )
 
 // Reason says in one word why something was refused. It is a label of the metrics.

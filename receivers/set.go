@@ -14,8 +14,8 @@ import (
 
 	toolkit "github.com/prometheus/exporter-toolkit/web"
 
-	"hwsagent/inputs/panics"
-	"hwsagent/watchdog"
+	"hwsagent/internal/panics"
+	"hwsagent/internal/watchdog"
 )
 
 // Spec configures one listener.

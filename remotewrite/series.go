@@ -5,7 +5,7 @@ import (
 	"github.com/prometheus/prometheus/model/relabel"
 	"github.com/prometheus/prometheus/prompb"
 
-	"hwsagent/refs"
+	"hwsagent/internal/refs"
 	"hwsagent/remotewrite/config"
 	"hwsagent/remotewrite/families"
 	"hwsagent/remotewrite/tenant"

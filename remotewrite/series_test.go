@@ -15,7 +15,7 @@ import (
 	"github.com/prometheus/prometheus/storage"
 	"go.yaml.in/yaml/v4"
 
-	"hwsagent/refs"
+	"hwsagent/internal/refs"
 	"hwsagent/remotewrite/config"
 	"hwsagent/remotewrite/wire"
 	"hwsagent/wal"

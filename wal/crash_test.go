@@ -18,7 +18,7 @@ import (
 	"testing/synctest"
 	"time"
 
-	"hwsagent/e2e/results"
+	"hwsagent/internal/tools/results"
 )
 
 // crashFlags registers the flags of the crash test.

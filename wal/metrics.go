@@ -7,7 +7,7 @@ import (
 
 	"github.com/prometheus/client_golang/prometheus"
 
-	"hwsagent/meter"
+	"hwsagent/internal/meter"
 )
 
 // metrics are the metrics of one log.

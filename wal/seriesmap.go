@@ -17,7 +17,7 @@ import (
 	"github.com/prometheus/prometheus/model/metadata"
 	"github.com/prometheus/prometheus/model/value"
 
-	"hwsagent/refs"
+	"hwsagent/internal/refs"
 )
 
 // seriesIdle is the time without a sample after which the log forgets a series, including

@@ -6,7 +6,7 @@ import (
 
 	"github.com/prometheus/prometheus/model/labels"
 
-	"hwsagent/refs"
+	"hwsagent/internal/refs"
 	"hwsagent/wal/internal/segment"
 )
 

@@ -3,7 +3,7 @@ package wal
 import (
 	"github.com/prometheus/prometheus/model/metadata"
 
-	"hwsagent/refs"
+	"hwsagent/internal/refs"
 )
 
 // idleSegments is the number of whole segments without a series after which a cursor releases the series even without

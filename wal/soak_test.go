@@ -22,7 +22,7 @@ import (
 	"github.com/prometheus/prometheus/model/value"
 	"github.com/prometheus/prometheus/storage"
 
-	"hwsagent/e2e/results"
+	"hwsagent/internal/tools/results"
 	"hwsagent/wal/internal/disk"
 	"hwsagent/wal/queue"
 )

@@ -9,7 +9,7 @@ import (
 	"sync"
 	"time"
 
-	"hwsagent/spare"
+	"hwsagent/internal/spare"
 	"hwsagent/wal/internal/disk"
 	"hwsagent/wal/internal/segment"
 )

@@ -9,8 +9,8 @@ import (
 	"github.com/prometheus/prometheus/model/relabel"
 	"go.yaml.in/yaml/v4"
 
+	"hwsagent/internal/redact"
 	"hwsagent/probes/devices"
-	"hwsagent/redact"
 	remoteconfig "hwsagent/remotewrite/config"
 )
 

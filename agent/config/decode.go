@@ -11,7 +11,7 @@ import (
 
 	"go.yaml.in/yaml/v4"
 
-	"hwsagent/redact"
+	"hwsagent/internal/redact"
 	remoteconfig "hwsagent/remotewrite/config"
 )
 

@@ -12,7 +12,7 @@ import (
 
 	"go.yaml.in/yaml/v4"
 
-	"hwsagent/redact"
+	"hwsagent/internal/redact"
 )
 
 // Bounds of a configuration file. Both are far above any real file, and keep a hostile or mistaken one from exhausting

@@ -5,8 +5,8 @@ import (
 	"slices"
 	"strings"
 
+	"hwsagent/internal/redact"
 	"hwsagent/probes/exec"
-	"hwsagent/redact"
 )
 
 // part is a range of bytes in a scalar that came from a variable or file.

@@ -6,8 +6,8 @@ import (
 	"context"
 	"reflect"
 
+	"hwsagent/internal/redact"
 	"hwsagent/receivers/scrape"
-	"hwsagent/redact"
 )
 
 // The kinds of input that this build has.

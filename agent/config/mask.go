@@ -10,8 +10,8 @@ import (
 	promconfig "github.com/prometheus/common/config"
 	"go.yaml.in/yaml/v4"
 
+	"hwsagent/internal/redact"
 	"hwsagent/probes/snmp"
-	"hwsagent/redact"
 	remoteconfig "hwsagent/remotewrite/config"
 )
 

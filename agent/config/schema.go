@@ -11,8 +11,8 @@ import (
 	"github.com/prometheus/common/model"
 	"github.com/prometheus/prometheus/model/relabel"
 
+	"hwsagent/internal/redact"
 	"hwsagent/probes/snmp"
-	"hwsagent/redact"
 	remoteconfig "hwsagent/remotewrite/config"
 )
 

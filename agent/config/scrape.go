@@ -12,8 +12,8 @@ import (
 
 	"go.yaml.in/yaml/v4"
 
-	"hwsagent/filepattern"
-	"hwsagent/redact"
+	"hwsagent/internal/filepattern"
+	"hwsagent/internal/redact"
 )
 
 // ScrapeConfig is one entry of scrape_configs in force, for people. The scraper defines its keys.

@@ -10,7 +10,7 @@ import (
 	"strings"
 	"testing"
 
-	"hwsagent/redact"
+	"hwsagent/internal/redact"
 )
 
 // place of a configuration that can hold a secret: the steps to it, as shown by name.

@@ -7,7 +7,7 @@ import (
 
 	"go.yaml.in/yaml/v4"
 
-	"hwsagent/redact"
+	"hwsagent/internal/redact"
 )
 
 // source returns a line of the file without its secrets, and the position and width of the marker for column, all in

@@ -22,7 +22,7 @@ import (
 
 	"hwsagent/agent/control"
 	"hwsagent/agent/demo/receiver"
-	"hwsagent/web"
+	"hwsagent/agent/web"
 )
 
 // asForgetful makes this test binary an agent without a log: it says that it has a

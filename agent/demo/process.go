@@ -13,7 +13,7 @@ import (
 	"time"
 
 	"hwsagent/agent/control"
-	"hwsagent/web"
+	"hwsagent/agent/web"
 )
 
 // logName is the file, in the demo's directory, that every agent process appends its log to.

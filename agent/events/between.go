@@ -4,7 +4,7 @@ import (
 	"fmt"
 	"time"
 
-	"hwsagent/web"
+	"hwsagent/agent/web"
 )
 
 // Between returns the events between two statuses, as far as they show. It is pure.

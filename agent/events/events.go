@@ -13,7 +13,7 @@ import (
 	"sync"
 	"time"
 
-	"hwsagent/web"
+	"hwsagent/agent/web"
 )
 
 // Bounds of the journal.

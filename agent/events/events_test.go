@@ -11,7 +11,7 @@ import (
 
 	"go.uber.org/goleak"
 
-	"hwsagent/web"
+	"hwsagent/agent/web"
 )
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }

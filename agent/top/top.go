@@ -7,7 +7,7 @@ import (
 	"strings"
 	"time"
 
-	"hwsagent/web"
+	"hwsagent/agent/web"
 )
 
 // Terminal is the terminal that top draws on.

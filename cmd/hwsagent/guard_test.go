@@ -8,7 +8,7 @@ import (
 	"testing/synctest"
 	"time"
 
-	"hwsagent/watchdog"
+	"hwsagent/internal/watchdog"
 )
 
 // hangingWriter is a standard error without a reader.

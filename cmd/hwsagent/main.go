@@ -24,7 +24,7 @@ import (
 	"hwsagent/agent/control"
 	"hwsagent/agent/demo"
 	"hwsagent/agent/inspect"
-	"hwsagent/watchdog"
+	"hwsagent/internal/watchdog"
 )
 
 // The exit codes. They are part of the interface and documented in the help.

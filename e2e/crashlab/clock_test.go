@@ -10,7 +10,7 @@ import (
 	"time"
 
 	"hwsagent/agent/demo/receiver"
-	"hwsagent/e2e/results"
+	"hwsagent/internal/tools/results"
 )
 
 // TestClockSteps sets the agent's clock while it works: back, a year ahead and back, from

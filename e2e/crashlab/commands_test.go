@@ -11,7 +11,7 @@ import (
 	"testing"
 	"time"
 
-	"hwsagent/e2e/results"
+	"hwsagent/internal/tools/results"
 )
 
 // rename gives the lab's one target another name in the configuration.

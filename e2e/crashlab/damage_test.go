@@ -20,7 +20,7 @@ import (
 	"testing"
 	"time"
 
-	"hwsagent/e2e/results"
+	"hwsagent/internal/tools/results"
 )
 
 // Bounds on the cost of a damaged log: the time until the agent is ready, and memory compared with the same agent on

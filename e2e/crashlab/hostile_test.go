@@ -21,7 +21,7 @@ import (
 
 	"hwsagent/agent/demo/receiver"
 	"hwsagent/e2e/hostile"
-	"hwsagent/e2e/results"
+	"hwsagent/internal/tools/results"
 )
 
 // TestHostileReceivers gives one agent a target for each behaviour of a hostile receiver,

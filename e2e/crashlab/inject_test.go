@@ -10,7 +10,7 @@ import (
 	"testing"
 	"time"
 
-	"hwsagent/e2e/results"
+	"hwsagent/internal/tools/results"
 )
 
 // everCalls is a plan's To that no run reaches.

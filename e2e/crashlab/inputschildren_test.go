@@ -17,7 +17,7 @@ import (
 	"testing"
 	"time"
 
-	"hwsagent/e2e/results"
+	"hwsagent/internal/tools/results"
 )
 
 // exporterEnv makes this program an exporter: where it listens, and the file for its number.

@@ -8,7 +8,7 @@ import (
 	"testing"
 	"time"
 
-	"hwsagent/e2e/results"
+	"hwsagent/internal/tools/results"
 )
 
 // TestInputsFull fills the disk to the last byte while all inputs are in use: all senders get 503 with Retry-After,

@@ -12,7 +12,7 @@ import (
 	"testing"
 	"time"
 
-	"hwsagent/e2e/results"
+	"hwsagent/internal/tools/results"
 )
 
 // tornWho is the sender of bodies that are spoilt.

@@ -8,7 +8,7 @@ import (
 	"testing"
 	"time"
 
-	"hwsagent/e2e/results"
+	"hwsagent/internal/tools/results"
 )
 
 // TestInputsSurvive kills the agent while every input is in use: directly after an answer of 2xx, a moment after a

@@ -16,7 +16,7 @@ import (
 	"time"
 
 	"hwsagent/agent/demo/receiver"
-	"hwsagent/e2e/results"
+	"hwsagent/internal/tools/results"
 )
 
 // weather changes what the receiver does, at random: well, away, slow, refusing, silent.

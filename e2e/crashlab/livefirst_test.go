@@ -10,7 +10,7 @@ import (
 	"time"
 
 	"hwsagent/agent/demo/receiver"
-	"hwsagent/e2e/results"
+	"hwsagent/internal/tools/results"
 )
 
 // liveFirstTarget is the lab's own receiver, which takes late data, with a backlog that takes

@@ -12,7 +12,7 @@ import (
 	"testing"
 	"time"
 
-	"hwsagent/e2e/results"
+	"hwsagent/internal/tools/results"
 )
 
 // memoryGroup is a control group of the test's own whose memory can run out (Linux,

@@ -12,7 +12,7 @@ import (
 	"strings"
 	"time"
 
-	"hwsagent/e2e/results"
+	"hwsagent/internal/tools/results"
 )
 
 // rest waits until the number of goroutines does not fall any more, and returns it.

@@ -15,7 +15,7 @@ import (
 	"testing"
 	"time"
 
-	"hwsagent/e2e/results"
+	"hwsagent/internal/tools/results"
 )
 
 // The agent's two targets, each at the end of a cable of its own: faults are at the one,

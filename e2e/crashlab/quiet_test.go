@@ -9,7 +9,7 @@ import (
 	"testing"
 	"time"
 
-	"hwsagent/e2e/results"
+	"hwsagent/internal/tools/results"
 )
 
 // mostWritten is how many bytes of a real file system a round of the agent may dirty, in pages of 4 KiB: its commit, a reservation,

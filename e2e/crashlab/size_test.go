@@ -8,7 +8,7 @@ import (
 	"testing"
 	"time"
 
-	"hwsagent/e2e/results"
+	"hwsagent/internal/tools/results"
 )
 
 // Bounds of TestBacklogOfGigabytes. Times and rates are the promise. Memory is compared

@@ -12,7 +12,7 @@ import (
 	"time"
 
 	"hwsagent/agent/demo/receiver"
-	"hwsagent/e2e/results"
+	"hwsagent/internal/tools/results"
 )
 
 const (

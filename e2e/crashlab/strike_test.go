@@ -10,7 +10,7 @@ import (
 	"testing"
 	"time"
 
-	"hwsagent/e2e/results"
+	"hwsagent/internal/tools/results"
 )
 
 // place is a system call of a life: its number since the start, or since SIGTERM.

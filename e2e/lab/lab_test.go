@@ -14,7 +14,7 @@ import (
 	"time"
 
 	"hwsagent/agent/demo/receiver"
-	"hwsagent/e2e/results"
+	"hwsagent/internal/tools/results"
 )
 
 // TestMachine boots the machine, compares the agent's series with what other programs say in it, and then unplugs, hangs and

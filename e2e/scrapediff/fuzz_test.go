@@ -9,7 +9,7 @@ import (
 
 	"github.com/prometheus/prometheus/model/textparse"
 
-	"hwsagent/inputs/exposition"
+	"hwsagent/internal/exposition"
 )
 
 // FuzzTwins gives both scrapers the same three pages, and compares what they store.

@@ -21,7 +21,7 @@ import (
 	"github.com/prometheus/prometheus/storage"
 	"go.yaml.in/yaml/v2"
 
-	"hwsagent/inputs"
+	"hwsagent/agent/inputs"
 	ours "hwsagent/receivers/scrape"
 	"hwsagent/wal"
 )

@@ -13,7 +13,7 @@ import (
 
 	"go.yaml.in/yaml/v4"
 
-	"hwsagent/filepattern"
+	"hwsagent/internal/filepattern"
 )
 
 // maxFile bounds a file of targets: MaxListed targets with many labels take less than 4 MiB.

@@ -14,8 +14,8 @@ import (
 	"time"
 	"unicode/utf8"
 
-	"hwsagent/inputs/panics"
-	"hwsagent/redact"
+	"hwsagent/internal/panics"
+	"hwsagent/internal/redact"
 )
 
 // drain is how long output is read after the command has ended, in case a process that left its group keeps the output

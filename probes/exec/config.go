@@ -17,7 +17,7 @@ import (
 
 	"github.com/prometheus/common/config"
 
-	"hwsagent/redact"
+	"hwsagent/internal/redact"
 )
 
 // Bounds of Config.MaxOutput, in bytes.

@@ -10,8 +10,8 @@ import (
 	"syscall"
 	"time"
 
-	"hwsagent/inputs/panics"
-	"hwsagent/redact"
+	"hwsagent/internal/panics"
+	"hwsagent/internal/redact"
 )
 
 // An exporter is restarted after 1 s, doubled up to a minute; the delay starts again at 1 s if the exporter ran for a

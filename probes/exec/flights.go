@@ -3,7 +3,7 @@ package exec
 import (
 	"time"
 
-	"hwsagent/inputs/panics"
+	"hwsagent/internal/panics"
 )
 
 // Flights runs work, each piece under a key, that may never return, such as a command that the kernel does not release

@@ -10,11 +10,11 @@ import (
 	"syscall"
 	"time"
 
-	"hwsagent/inputs/pages"
-	"hwsagent/inputs/panics"
+	"hwsagent/internal/pages"
+	"hwsagent/internal/panics"
+	"hwsagent/internal/redact"
 	"hwsagent/probes"
 	"hwsagent/probes/exposition"
-	"hwsagent/redact"
 )
 
 // tryAgain is the pause before scraping again while a new exporter does not listen yet.

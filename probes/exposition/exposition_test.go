@@ -12,7 +12,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 	"go.uber.org/goleak"
 
-	"hwsagent/inputs/exposition"
+	"hwsagent/internal/exposition"
 	"hwsagent/probes"
 )
 

@@ -14,7 +14,7 @@ import (
 
 	"golang.org/x/sys/unix"
 
-	"hwsagent/inputs/panics"
+	"hwsagent/internal/panics"
 	"hwsagent/probes"
 )
 

@@ -5,7 +5,7 @@ import (
 	"fmt"
 	"time"
 
-	"hwsagent/inputs/panics"
+	"hwsagent/internal/panics"
 )
 
 // guard performs reads that may hang, each in its own goroutine, all concurrently and under one deadline. It skips a

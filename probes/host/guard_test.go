@@ -11,7 +11,7 @@ import (
 	"testing/synctest"
 	"time"
 
-	"hwsagent/inputs/panics"
+	"hwsagent/internal/panics"
 	"hwsagent/probes"
 )
 

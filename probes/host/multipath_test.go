@@ -9,7 +9,7 @@ import (
 	"testing"
 	"time"
 
-	"hwsagent/inputs/panics"
+	"hwsagent/internal/panics"
 	"hwsagent/probes"
 )
 

@@ -8,7 +8,7 @@ import (
 	"strings"
 	"time"
 
-	"hwsagent/inputs/panics"
+	"hwsagent/internal/panics"
 	"hwsagent/probes"
 )
 

@@ -8,7 +8,7 @@ import (
 	"log/slog"
 	"runtime"
 
-	"hwsagent/inputs/panics"
+	"hwsagent/internal/panics"
 	"hwsagent/probes"
 )
 

@@ -10,8 +10,8 @@ import (
 	"syscall"
 	"time"
 
+	"hwsagent/internal/redact"
 	"hwsagent/probes/devices"
-	"hwsagent/redact"
 )
 
 // door opens links to the BMC, and remembers the outcome of logins.

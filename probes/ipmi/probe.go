@@ -12,10 +12,10 @@ import (
 	"time"
 	"unique"
 
+	"hwsagent/internal/redact"
 	"hwsagent/probes"
 	"hwsagent/probes/devices"
 	"hwsagent/probes/hw"
-	"hwsagent/redact"
 )
 
 // Probe implements [probes.Probe]. It keeps a session with the BMC only during a round.

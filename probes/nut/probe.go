@@ -12,10 +12,10 @@ import (
 
 	"github.com/prometheus/common/config"
 
+	"hwsagent/internal/redact"
 	"hwsagent/probes"
 	"hwsagent/probes/devices"
 	"hwsagent/probes/hw"
-	"hwsagent/redact"
 )
 
 // Probe implements [probes.Probe]. It keeps nothing open between rounds.

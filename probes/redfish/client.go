@@ -16,7 +16,7 @@ import (
 
 	promconfig "github.com/prometheus/common/config"
 
-	"hwsagent/httpbound"
+	"hwsagent/internal/httpbound"
 	"hwsagent/probes/devices"
 )
 

@@ -11,8 +11,8 @@ import (
 	"github.com/prometheus/common/config"
 	"github.com/prometheus/common/model"
 
+	"hwsagent/internal/redact"
 	"hwsagent/probes/devices"
-	"hwsagent/redact"
 )
 
 // Config configures one service. All keys except Target, Username and a password are optional.

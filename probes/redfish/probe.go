@@ -10,11 +10,11 @@ import (
 
 	"github.com/prometheus/common/model"
 
-	"hwsagent/inputs/panics"
+	"hwsagent/internal/panics"
+	"hwsagent/internal/redact"
 	"hwsagent/probes"
 	"hwsagent/probes/devices"
 	"hwsagent/probes/hw"
-	"hwsagent/redact"
 )
 
 // Probe reads one service. It implements [probes.Probe] and [probes.Closer]; its calls must not overlap.

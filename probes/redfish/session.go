@@ -11,8 +11,8 @@ import (
 	"sync"
 	"time"
 
+	"hwsagent/internal/redact"
 	"hwsagent/probes/devices"
-	"hwsagent/redact"
 )
 
 const (

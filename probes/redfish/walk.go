@@ -6,7 +6,7 @@ import (
 	"fmt"
 	"sync"
 
-	"hwsagent/inputs/panics"
+	"hwsagent/internal/panics"
 	"hwsagent/probes/devices"
 )
 

@@ -7,7 +7,7 @@ import (
 	"github.com/prometheus/common/config"
 	"go.yaml.in/yaml/v4"
 
-	"hwsagent/redact"
+	"hwsagent/internal/redact"
 )
 
 // The three security levels of RFC 3411 section 3.4.3, as snmp.yml spells them.

@@ -14,8 +14,8 @@ import (
 	"github.com/prometheus/common/config"
 	"github.com/prometheus/common/model"
 
+	"hwsagent/internal/redact"
 	"hwsagent/probes/devices"
-	"hwsagent/redact"
 )
 
 // Config describes one device to read. The zero value of every key but Target is usable. It

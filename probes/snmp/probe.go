@@ -12,10 +12,10 @@ import (
 	"github.com/gosnmp/gosnmp"
 	"github.com/prometheus/common/model"
 
+	"hwsagent/internal/redact"
 	"hwsagent/probes"
 	"hwsagent/probes/devices"
 	"hwsagent/probes/snmp/library"
-	"hwsagent/redact"
 )
 
 // Probe reads one device. It implements [probes.Probe] and [probes.Closer]; its calls

@@ -14,7 +14,7 @@ import (
 
 	"github.com/prometheus/common/model"
 
-	"hwsagent/inputs/pages"
+	"hwsagent/internal/pages"
 	"hwsagent/probes"
 	"hwsagent/probes/exposition"
 )

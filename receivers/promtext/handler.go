@@ -12,7 +12,7 @@ import (
 	"github.com/prometheus/common/model"
 	"github.com/prometheus/prometheus/model/labels"
 
-	"hwsagent/inputs/exposition"
+	"hwsagent/internal/exposition"
 	"hwsagent/receivers"
 )
 

@@ -15,7 +15,7 @@ import (
 	"github.com/prometheus/common/model"
 	"google.golang.org/protobuf/encoding/protodelim"
 
-	"hwsagent/inputs/exposition"
+	"hwsagent/internal/exposition"
 	"hwsagent/receivers"
 )
 

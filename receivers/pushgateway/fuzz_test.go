@@ -12,7 +12,7 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
-	"hwsagent/inputs/exposition"
+	"hwsagent/internal/exposition"
 )
 
 // FuzzPush: whatever comes is kept or refused, and what is kept can be shown and read again.

@@ -16,7 +16,7 @@ import (
 	dto "github.com/prometheus/client_model/go"
 	"google.golang.org/protobuf/encoding/protowire"
 
-	"hwsagent/inputs/exposition"
+	"hwsagent/internal/exposition"
 )
 
 // family is one pushed metric family. It is immutable.

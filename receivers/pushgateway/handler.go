@@ -17,7 +17,7 @@ import (
 	"github.com/prometheus/prometheus/model/metadata"
 	"golang.org/x/sync/semaphore"
 
-	"hwsagent/inputs/exposition"
+	"hwsagent/internal/exposition"
 	"hwsagent/receivers"
 )
 

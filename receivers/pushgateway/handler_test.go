@@ -27,7 +27,7 @@ import (
 	"github.com/prometheus/prometheus/storage"
 	"go.uber.org/goleak"
 
-	"hwsagent/inputs/exposition"
+	"hwsagent/internal/exposition"
 	"hwsagent/receivers"
 	"hwsagent/receivers/receivertest"
 )

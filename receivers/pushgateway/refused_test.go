@@ -12,7 +12,7 @@ import (
 	dto "github.com/prometheus/client_model/go"
 	"google.golang.org/protobuf/encoding/protodelim"
 
-	"hwsagent/inputs/exposition"
+	"hwsagent/internal/exposition"
 )
 
 // own returns what a group shows besides what is pushed; labels are such as job="j".

@@ -16,7 +16,7 @@ import (
 	"github.com/prometheus/prometheus/model/value"
 	"github.com/prometheus/prometheus/storage"
 
-	"hwsagent/meter"
+	"hwsagent/internal/meter"
 )
 
 // maxEnded bounds the stale markers of a job that wait while the log refuses commits.

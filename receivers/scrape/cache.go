@@ -12,7 +12,7 @@ import (
 	"github.com/prometheus/prometheus/model/value"
 	"github.com/prometheus/prometheus/storage"
 
-	"hwsagent/refs"
+	"hwsagent/internal/refs"
 )
 
 // familyScrapes is for how many scrapes the description of a metric family is kept after it was

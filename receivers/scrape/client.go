@@ -10,8 +10,8 @@ import (
 
 	commonconfig "github.com/prometheus/common/config"
 
-	"hwsagent/httpbound"
-	"hwsagent/redact"
+	"hwsagent/internal/httpbound"
+	"hwsagent/internal/redact"
 )
 
 const (

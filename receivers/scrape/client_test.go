@@ -12,7 +12,7 @@ import (
 	"testing"
 	"time"
 
-	"hwsagent/inputs/pages"
+	"hwsagent/internal/pages"
 )
 
 // configOf is the configuration of the only job of an entry.

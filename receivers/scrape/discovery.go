@@ -11,7 +11,7 @@ import (
 
 	"github.com/prometheus/prometheus/discovery/targetgroup"
 
-	"hwsagent/inputs/pages"
+	"hwsagent/internal/pages"
 	"hwsagent/receivers/scrape/kubernetes"
 )
 

@@ -13,7 +13,7 @@ import (
 	"github.com/prometheus/common/model"
 	"github.com/prometheus/prometheus/discovery/targetgroup"
 
-	"hwsagent/inputs/panics"
+	"hwsagent/internal/panics"
 )
 
 // resolvConf names the DNS servers and the search domains for names without a dot (resolv.conf(5)).

@@ -17,8 +17,8 @@ import (
 	"github.com/prometheus/common/model"
 	"github.com/prometheus/prometheus/discovery/targetgroup"
 
-	"hwsagent/filepattern"
-	"hwsagent/inputs/panics"
+	"hwsagent/internal/filepattern"
+	"hwsagent/internal/panics"
 )
 
 // lookEvery is how often target files are checked for changes.

@@ -16,7 +16,7 @@ import (
 
 	"github.com/prometheus/common/model"
 
-	"hwsagent/inputs/panics"
+	"hwsagent/internal/panics"
 )
 
 // TestFormerTargetsStay: when a reload changes where the targets of a job are listed, it keeps those that it has until

@@ -15,9 +15,9 @@ import (
 	"github.com/prometheus/common/model"
 	"github.com/prometheus/prometheus/discovery/targetgroup"
 
-	"hwsagent/inputs/pages"
-	"hwsagent/inputs/panics"
-	"hwsagent/redact"
+	"hwsagent/internal/pages"
+	"hwsagent/internal/panics"
+	"hwsagent/internal/redact"
 )
 
 // finder finds targets by a http_sd_configs entry. It belongs to one goroutine.

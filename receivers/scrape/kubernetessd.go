@@ -8,7 +8,7 @@ import (
 	commonconfig "github.com/prometheus/common/config"
 	"github.com/prometheus/prometheus/discovery/targetgroup"
 
-	"hwsagent/inputs/panics"
+	"hwsagent/internal/panics"
 	"hwsagent/receivers/scrape/kubernetes"
 )
 

@@ -17,8 +17,8 @@ import (
 	"github.com/prometheus/common/model"
 	"github.com/prometheus/prometheus/discovery/targetgroup"
 
-	"hwsagent/inputs/pages"
-	"hwsagent/inputs/panics"
+	"hwsagent/internal/pages"
+	"hwsagent/internal/panics"
 )
 
 // told are groups of targets as source[targets], in their order.

@@ -11,7 +11,7 @@ import (
 	"github.com/prometheus/prometheus/discovery/targetgroup"
 	"github.com/prometheus/prometheus/model/labels"
 
-	"hwsagent/inputs/panics"
+	"hwsagent/internal/panics"
 	"hwsagent/receivers/scrape/kubernetes"
 )
 

@@ -9,8 +9,8 @@ import (
 
 	"github.com/prometheus/prometheus/model/labels"
 
-	"hwsagent/inputs/pages"
-	"hwsagent/inputs/panics"
+	"hwsagent/internal/pages"
+	"hwsagent/internal/panics"
 )
 
 // alignment is how far a sample's time may be moved to an even distance from the previous one,

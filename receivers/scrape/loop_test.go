@@ -16,7 +16,7 @@ import (
 	"github.com/prometheus/common/model"
 	"github.com/prometheus/prometheus/discovery/targetgroup"
 
-	"hwsagent/inputs/panics"
+	"hwsagent/internal/panics"
 )
 
 // pageFunc answers requests within the bubble of a test of time.

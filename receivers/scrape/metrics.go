@@ -5,7 +5,7 @@ import (
 
 	"github.com/prometheus/client_golang/prometheus"
 
-	"hwsagent/meter"
+	"hwsagent/internal/meter"
 )
 
 // metrics are the metrics of scraping, with the names and meanings of Prometheus.

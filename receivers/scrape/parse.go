@@ -17,7 +17,7 @@ import (
 	"github.com/prometheus/prometheus/model/value"
 	"github.com/prometheus/prometheus/storage"
 
-	"hwsagent/inputs/exposition"
+	"hwsagent/internal/exposition"
 )
 
 // maxAhead is how far a sample's time may be ahead of the agent's clock, as in Prometheus.

@@ -13,7 +13,7 @@ import (
 	"github.com/prometheus/prometheus/discovery/targetgroup"
 	"github.com/prometheus/prometheus/model/labels"
 
-	"hwsagent/inputs/panics"
+	"hwsagent/internal/panics"
 )
 
 // maxTargets bounds the targets of a job. Each costs two goroutines, a connection and the cache of

@@ -13,7 +13,7 @@ import (
 	"github.com/klauspost/compress/gzip"
 	"github.com/prometheus/common/model"
 
-	"hwsagent/inputs/pages"
+	"hwsagent/internal/pages"
 )
 
 const userAgent = "hwsagent"

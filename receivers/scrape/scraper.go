@@ -14,7 +14,7 @@ import (
 	"github.com/prometheus/prometheus/discovery/targetgroup"
 	"github.com/prometheus/prometheus/storage"
 
-	"hwsagent/inputs/panics"
+	"hwsagent/internal/panics"
 )
 
 const (

@@ -11,7 +11,7 @@ import (
 	"github.com/prometheus/common/model"
 	"github.com/prometheus/prometheus/model/labels"
 
-	"hwsagent/redact"
+	"hwsagent/internal/redact"
 )
 
 // The states of a target, as in Prometheus.

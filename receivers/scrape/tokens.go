@@ -15,8 +15,8 @@ import (
 	"golang.org/x/oauth2"
 	"golang.org/x/oauth2/clientcredentials"
 
-	"hwsagent/httpbound"
-	"hwsagent/redact"
+	"hwsagent/internal/httpbound"
+	"hwsagent/internal/redact"
 )
 
 // grantJWT is the grant by a signed assertion (RFC 7523, 2.1). The alternative is a client secret

@@ -10,8 +10,8 @@ import (
 
 	commonconfig "github.com/prometheus/common/config"
 
-	"hwsagent/httpbound"
-	"hwsagent/redact"
+	"hwsagent/internal/httpbound"
+	"hwsagent/internal/redact"
 )
 
 // Bounds of the connections of a client. In addition, its context bounds each request.

@@ -21,7 +21,7 @@ import (
 
 	promconfig "github.com/prometheus/common/config"
 
-	"hwsagent/redact"
+	"hwsagent/internal/redact"
 	"hwsagent/remotewrite/client/cloud"
 	"hwsagent/remotewrite/config"
 	"hwsagent/remotewrite/wire"

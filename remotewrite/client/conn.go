@@ -5,7 +5,7 @@ import (
 	"io"
 	"net"
 
-	"hwsagent/spare"
+	"hwsagent/internal/spare"
 )
 
 // copySize is the size of a buffer, in bytes, through which a body is copied to its connection.

@@ -17,7 +17,7 @@ import (
 	"golang.org/x/net/http/httpguts"
 	"golang.org/x/net/http/httpproxy"
 
-	"hwsagent/redact"
+	"hwsagent/internal/redact"
 	"hwsagent/remotewrite/client/cloud"
 	"hwsagent/remotewrite/config"
 )

@@ -10,7 +10,7 @@ import (
 
 	"github.com/hashicorp/go-retryablehttp"
 
-	"hwsagent/httpbound"
+	"hwsagent/internal/httpbound"
 )
 
 // generation is a pool of connections made with one set of credentials. It is used for

@@ -9,7 +9,7 @@ import (
 	"sync"
 	"time"
 
-	"hwsagent/redact"
+	"hwsagent/internal/redact"
 	"hwsagent/remotewrite/client/cloud"
 )
 

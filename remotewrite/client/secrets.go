@@ -5,7 +5,7 @@ import (
 	"net/http"
 	"strings"
 
-	"hwsagent/redact"
+	"hwsagent/internal/redact"
 )
 
 // redact removes secrets from a text.

@@ -10,7 +10,7 @@ import (
 	"strings"
 	"unicode"
 
-	"hwsagent/httpbound"
+	"hwsagent/internal/httpbound"
 )
 
 // bodyText returns the readable part of a response body in one line: the title of a web page, such as

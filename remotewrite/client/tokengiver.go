@@ -14,8 +14,8 @@ import (
 	promconfig "github.com/prometheus/common/config"
 	"golang.org/x/net/http/httpguts"
 
-	"hwsagent/httpbound"
-	"hwsagent/redact"
+	"hwsagent/internal/httpbound"
+	"hwsagent/internal/redact"
 	"hwsagent/remotewrite/client/cloud"
 	"hwsagent/remotewrite/config"
 )

@@ -12,7 +12,7 @@ import (
 
 	promconfig "github.com/prometheus/common/config"
 
-	"hwsagent/httpbound"
+	"hwsagent/internal/httpbound"
 	"hwsagent/remotewrite/config"
 )
 

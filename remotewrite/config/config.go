@@ -14,7 +14,7 @@ import (
 	"github.com/prometheus/prometheus/model/histogram"
 	"github.com/prometheus/prometheus/model/relabel"
 
-	"hwsagent/redact"
+	"hwsagent/internal/redact"
 )
 
 // Config is one entry of remote_write with the keys and defaults

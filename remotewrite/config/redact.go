@@ -6,7 +6,7 @@ import (
 
 	"github.com/prometheus/common/config"
 
-	"hwsagent/redact"
+	"hwsagent/internal/redact"
 )
 
 // MarshalYAML writes the entry for people. Besides the fields that their own types hide, it hides users

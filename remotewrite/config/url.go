@@ -5,7 +5,7 @@ import (
 	"net/url"
 	"strings"
 
-	"hwsagent/redact"
+	"hwsagent/internal/redact"
 )
 
 // URL is the address of a target. Every printed form omits user, password, query and those parts of the

@@ -11,7 +11,7 @@ import (
 
 	"github.com/prometheus/client_golang/prometheus"
 
-	"hwsagent/meter"
+	"hwsagent/internal/meter"
 	"hwsagent/remotewrite/client"
 	"hwsagent/remotewrite/wire"
 	"hwsagent/wal/queue"

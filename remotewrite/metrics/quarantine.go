@@ -5,7 +5,7 @@ import (
 
 	"github.com/prometheus/client_golang/prometheus"
 
-	"hwsagent/meter"
+	"hwsagent/internal/meter"
 )
 
 // quarantine shows how many series are in quarantine.
