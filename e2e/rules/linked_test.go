@@ -1,4 +1,4 @@
-package e2e
+package rules
 
 import (
 	"os/exec"
@@ -20,7 +20,7 @@ func light() []string { return []string{promModule + "discovery/targetgroup"} }
 
 // TestNothingHeavyIsLinked: one import too many links megabytes, and html/template has Go's linker keep all methods.
 func TestNothingHeavyIsLinked(t *testing.T) {
-	cmd := exec.Command("go", "list", "-deps", "../cmd/hwsagent")
+	cmd := exec.Command("go", "list", "-deps", "../../cmd/hwsagent")
 	text, err := cmd.Output()
 	if err != nil {
 		t.Fatal(err)

@@ -1,4 +1,4 @@
-package e2e
+package rules
 
 import (
 	"go/ast"
@@ -19,7 +19,7 @@ func TestDocLinksResolve(t *testing.T) {
 	foreign := make(map[string]bool) // package.name of each import from another module
 	set := token.NewFileSet()
 	var files []*ast.File
-	err := filepath.WalkDir("..", func(path string, d fs.DirEntry, err error) error {
+	err := filepath.WalkDir("../..", func(path string, d fs.DirEntry, err error) error {
 		switch {
 		case err != nil:
 			return err

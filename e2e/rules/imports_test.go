@@ -1,4 +1,4 @@
-package e2e
+package rules
 
 import (
 	"fmt"
@@ -146,7 +146,7 @@ func (s source) imports(t *testing.T) []string {
 func sources(t *testing.T, mode parser.Mode) []source {
 	t.Helper()
 	var all []source
-	root := ".."
+	root := "../.."
 	err := filepath.WalkDir(root, func(p string, d fs.DirEntry, err error) error {
 		if err != nil {
 			return err
