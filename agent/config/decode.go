@@ -241,21 +241,10 @@ func (d *document) got(path string, n *yaml.Node) string {
 	return "text"
 }
 
-// foreign explains keys of other programs' configurations, by the path of their mapping without list positions.
+// foreign explains keys that belong elsewhere, by the path of their mapping without list positions.
 var foreign = map[string]map[string]string{
 	"": {
-		"rule_files":  "rules belong to the server that receives the data; remove this key",
-		"alerting":    "alerting belongs to the server that receives the data; remove this key",
-		"remote_read": "reading belongs to a Prometheus server; remove this key",
-		"storage":     "set the log's directory with the flag --storage.path, and its bounds under wal:",
-		"tracing":     "the agent sends no traces; remove this key",
-		"otlp":        "write it under receivers:, with an address to listen on",
-		"self":        "write an entry of type self under probes: {type: self, level: full} sends all of the agent's series, {type: self, enabled: false} none",
-	},
-	"global": {
-		"evaluation_interval": "there are no rules here; remove this key",
-		"query_log_file":      "there are no queries here; remove this key",
-		"rule_query_offset":   "there are no rules here; remove this key",
+		"self": "write an entry of type self under probes: {type: self, level: full} sends all of the agent's series, {type: self, enabled: false} none",
 	},
 	"wal": {
 		"dir":  "set the log's directory with the flag --storage.path",

@@ -5,6 +5,7 @@
 // The stages of Load, in order, and the files that have them:
 //
 //   - load.go runs the stages. files.go finds the files and joins them into one tree; document.go keeps the positions in the tree.
+//   - prometheus.go takes the keys out that only a Prometheus has.
 //   - expand.go replaces ${VAR}, ${file:PATH} and ${host:FACT}.
 //   - decode.go decodes the tree into the types: config.go, probe.go, receivers.go, pull.go, scrape.go.
 //   - validate.go adds defaults and checks rules; receivers.go, pull.go, probe.go, sites.go and targets.go check those of their keys.

@@ -64,6 +64,7 @@ func loadTexts(files []fileText, dir string, env func(string) (string, bool), re
 	cfg.Dir = dir
 	x := &expander{env: env, readFile: readFile, dir: dir}
 	if d.root != nil {
+		d.ignorePrometheus()
 		x.expand(d)
 		d.decode(cfg)
 		cfg.hideGiven(d)

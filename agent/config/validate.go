@@ -16,6 +16,7 @@ import (
 
 	"hwsagent/probes/hw"
 	"hwsagent/probes/snmp"
+	remoteconfig "hwsagent/remotewrite/config"
 )
 
 const (
@@ -53,6 +54,7 @@ func (c *Config) fill(d *document) {
 			p.HWLabels = c.Global.HWLabels
 		}
 	}
+	c.nameTargets(d)
 	if p := c.Receivers.Pushgateway; p != nil && p.Interval == 0 {
 		p.Interval = c.Global.ScrapeInterval
 	}
@@ -61,6 +63,17 @@ func (c *Config) fill(d *document) {
 		c.fillTimes(&self)
 		c.Probes = append(c.Probes, self)
 	}
+}
+
+// nameTargets names the targets without a name that have the same host and path, see [remoteconfig.NameApart].
+func (c *Config) nameTargets(d *document) {
+	sound := make([]*remoteconfig.Config, len(c.RemoteWrite))
+	for i, t := range c.RemoteWrite {
+		if t != nil && !d.broken[fmt.Sprintf("remote_write[%d]", i)] {
+			sound[i] = t
+		}
+	}
+	remoteconfig.NameApart(sound)
 }
 
 func (c *Config) fillTimes(p *Probe) {
@@ -177,6 +190,10 @@ func (c *Config) validateTargets(d *document) {
 		default:
 			d.errorAt(path+".url", fmt.Sprintf("without a name this target is called %q, like %s", name, d.cite(fmt.Sprintf("remote_write[%d]", first))),
 				"name them: add name: to both")
+		}
+		if !taken && !explicit && name != t.URL.Place() {
+			d.warnAt(path+".url", fmt.Sprintf("without a name this target is called %q, by what tells it from others of that address", name),
+				"write that under name: else it gets another name, and begins anew in the log, when that changes")
 		}
 	}
 	c.validateTenantNames(d)
