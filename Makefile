@@ -2,7 +2,7 @@
 GO       ?= go
 BIN      := bin
 VERSION  ?= $(shell git describe --tags --always --dirty 2>/dev/null || echo unknown)
-LDFLAGS  := -s -w -X hwsagent/agent.Version=$(VERSION)
+LDFLAGS  := -s -w -X hwsagent/internal/version.Version=$(VERSION)
 export CGO_ENABLED ?= 0
 
 # golangci-lint is pinned here and lives outside the module.

@@ -22,10 +22,12 @@ import (
 	"hwsagent/agent/events"
 	"hwsagent/agent/history"
 	"hwsagent/agent/inputs"
+	"hwsagent/agent/queues"
 	"hwsagent/agent/systemd"
 	"hwsagent/agent/tap"
 	"hwsagent/agent/web"
 	"hwsagent/internal/panics"
+	"hwsagent/internal/version"
 	"hwsagent/probes"
 	"hwsagent/receivers"
 	"hwsagent/remotewrite"
@@ -114,7 +116,7 @@ func New(o Options) (*Agent, error) {
 		return nil, err
 	}
 
-	a.log, err = wal.Open(wal.Options{Dir: o.StoragePath, Beside: besideLog(), Settings: logSettings(cfg), SegmentBytes: o.segmentBytes, Logger: o.Logger, Registerer: a.registry, Every: a.beat.Every})
+	a.log, err = wal.Open(wal.Options{Dir: o.StoragePath, Beside: queues.BesideLog(), Settings: logSettings(cfg), SegmentBytes: o.segmentBytes, Logger: o.Logger, Registerer: a.registry, Every: a.beat.Every})
 	if err != nil {
 		return nil, err
 	}
@@ -132,7 +134,7 @@ func (a *Agent) build(cfg *config.Config) error {
 	followers := observer{&a.taps, panics.New("tap", a.logger)}
 	a.targets = &targets{
 		encoders: remotewrite.NewEncoderPool(),
-		log:      a.log, dir: a.o.StoragePath, version: Version, registry: a.registry,
+		log:      a.log, dir: a.o.StoragePath, version: version.Version, registry: a.registry,
 		logger: a.logger, mu: newTurn(), running: map[string]*target{}, families: map[string]*family{}, found: make(chan struct{}, 1),
 		observer: followers, every: a.beat.Every, dial: a.o.dial,
 	}

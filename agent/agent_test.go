@@ -8,7 +8,6 @@ import (
 	"log/slog"
 	"net/http"
 	"net/http/httptest"
-	"net/url"
 	"os"
 	"path/filepath"
 	"strings"
@@ -21,6 +20,7 @@ import (
 
 	"hwsagent/agent/config"
 	"hwsagent/agent/web"
+	"hwsagent/remotewrite/deadletter"
 	"hwsagent/wal"
 )
 
@@ -284,7 +284,7 @@ func TestRefusedSampleIsKept(t *testing.T) {
 	if ts.DeadLetters != 1 || ts.Ledger.Dropped["rejected"] != 1 || ts.Ledger.Lost != 1 || !ts.Ledger.Balanced {
 		t.Errorf("dead letters %d, ledger %+v", ts.DeadLetters, ts.Ledger)
 	}
-	letters, err := os.ReadFile(filepath.Join(letterDir(r.o.StoragePath, "picky"), "letters.jsonl"))
+	letters, err := os.ReadFile(filepath.Join(deadletter.Dir(r.o.StoragePath, "picky"), "letters.jsonl"))
 	if err != nil || !strings.Contains(string(letters), "value 7 is bad luck") || !strings.Contains(string(letters), "hwsagent_canary") {
 		t.Errorf("the dead letter is %q, %v", letters, err)
 	}
@@ -337,48 +337,12 @@ func TestSecondAgentIsRefused(t *testing.T) {
 	}
 }
 
-func TestLetterDir(t *testing.T) {
-	for _, name := range []string{"..", ".", "a/b", `a\b`, "ok", "host:9090/api/v1/write"} {
-		dir := letterDir("/s", name)
-		if filepath.Dir(dir) != "/s/deadletters" || strings.Contains(filepath.Base(dir), ".") {
-			t.Errorf("letters of %q go to %s", name, dir)
-		}
-	}
-	devices := []string{"con", "PRN", "Aux", "nul"}
-	for i := range 10 {
-		devices = append(devices, fmt.Sprintf("com%d", i), fmt.Sprintf("LPT%d", i))
-	}
-	for _, name := range devices {
-		base := filepath.Base(letterDir("/s", name))
-		if back, err := url.QueryUnescape(base); err != nil || back != name || strings.EqualFold(base, name) {
-			t.Errorf("letters of %q go to %s, which is no directory on Windows", name, base)
-		}
-	}
-	for _, name := range []string{"console", "com", "com10", "lpt", "comx", "a"} {
-		if base := filepath.Base(letterDir("/s", name)); base != name {
-			t.Errorf("letters of %q go to %s", name, base)
-		}
-	}
-	// A directory's name has 255 bytes at most; names that differ only behind them do not meet.
-	letters, dirs := strings.Repeat("東", 60), map[string]string{}
-	for _, name := range []string{letters, letters + "a", letters + "b", strings.Repeat("a", 255), strings.Repeat("a", 256), strings.Repeat("a", 255) + "."} {
-		dir := letterDir(t.TempDir(), name)
-		if err := os.MkdirAll(dir, 0o700); err != nil {
-			t.Errorf("letters of %q: %v", name, err)
-		}
-		if other, ok := dirs[filepath.Base(dir)]; ok {
-			t.Errorf("letters of %q and %q go to the same directory", name, other)
-		}
-		dirs[filepath.Base(dir)] = name
-	}
-}
-
 // A reload opens a target that could not be opened, before its retry is due: samples logged meanwhile are still sent to
 // it.
 func TestReloadOpensTargetThatCouldNotBe(t *testing.T) {
 	a, b := newSink(t), newSink(t)
 	storage := t.TempDir()
-	blocker := letterDir(storage, "b")
+	blocker := deadletter.Dir(storage, "b")
 	if err := errors.Join(os.MkdirAll(filepath.Dir(blocker), 0o700), os.WriteFile(blocker, nil, 0o600)); err != nil {
 		t.Fatal(err)
 	}

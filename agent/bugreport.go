@@ -17,6 +17,8 @@ import (
 
 	"hwsagent/agent/config"
 	"hwsagent/agent/control"
+	"hwsagent/agent/queues"
+	"hwsagent/internal/version"
 )
 
 // BugReportOptions select what a report covers.
@@ -63,7 +65,7 @@ func BugReport(ctx context.Context, o BugReportOptions) []ReportFile {
 		return append(b, '\n')
 	}
 
-	add("version.json", "the program", asJSON(Build()), nil)
+	add("version.json", "the program", asJSON(version.Build()), nil)
 	add("system.txt", "the operating system", []byte(systemFacts()), nil)
 	add("config.yaml", "the configuration with defaults, without secrets; or its mistakes", config.Describe(o.ConfigFile, o.Env), nil)
 	report, err := Check(ctx, CheckOptions{ConfigFile: o.ConfigFile, StoragePath: o.StoragePath, Level: NoNetwork, Env: o.Env})
@@ -71,7 +73,7 @@ func BugReport(ctx context.Context, o BugReportOptions) []ReportFile {
 	err = errors.Join(err, report.WriteText(&text))
 	add("check.txt", "hwsagent check --no-network", text.Bytes(), err)
 
-	status, err := FetchStatus(ctx, o.StoragePath)
+	status, err := queues.FetchStatus(ctx, o.StoragePath)
 	add("status.json", "hwsagent status --json", asJSON(status), err)
 	for _, page := range []struct{ name, path, what string }{
 		{"metrics.txt", "/metrics", "the agent's own metrics"},

@@ -2,11 +2,11 @@ package agent
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"sync"
 	"time"
 
+	"hwsagent/agent/control"
 	"hwsagent/agent/web"
 	"hwsagent/internal/panics"
 	"hwsagent/internal/watchdog"
@@ -15,9 +15,6 @@ import (
 // answerWithin bounds how long the client of a reload, or of a command about a target, waits for an answer. After that
 // the answer says that the change has not ended, and what it waits for. Stopping a healthy target takes 1.1 s at most.
 const answerWithin = 8 * time.Second
-
-// errStopping means that a change was not made because the agent is stopping.
-var errStopping = errors.New("the agent is stopping")
 
 // changes makes changes to the running agent, one at a time: reloads, and commands about targets. A change may wait for
 // something that hangs; its client does not. Safe for concurrent use.
@@ -47,7 +44,7 @@ func (c *changes) do(what string, change func() error) error {
 	case <-late.C:
 		return fmt.Errorf("%s was %w, and changes nothing: %s", what, web.ErrNotBegun, c.busy())
 	case <-c.quit:
-		return fmt.Errorf("%s was %w: %w", what, web.ErrNotBegun, errStopping)
+		return fmt.Errorf("%s was %w: %w", what, web.ErrNotBegun, control.ErrStopping)
 	}
 	c.begin(what)
 	done := make(chan error, 1)

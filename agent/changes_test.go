@@ -7,6 +7,7 @@ import (
 	"testing/synctest"
 	"time"
 
+	"hwsagent/agent/control"
 	"hwsagent/agent/web"
 )
 
@@ -64,7 +65,7 @@ func TestChangesEndAtTheStop(t *testing.T) {
 		began := time.Now()
 		go func() { c.refuse(); c.end(); close(stopped) }()
 		for range 2 {
-			if err := <-answered; !errors.Is(err, web.ErrGoesOn) && !errors.Is(err, errStopping) {
+			if err := <-answered; !errors.Is(err, web.ErrGoesOn) && !errors.Is(err, control.ErrStopping) {
 				t.Errorf("got %v", err)
 			}
 		}

@@ -13,6 +13,7 @@ import (
 	"time"
 
 	"hwsagent/agent/config"
+	"hwsagent/internal/version"
 )
 
 // Level says how much a check covers.
@@ -101,7 +102,7 @@ const parallel = 8
 //
 // The error is ErrNoSuchTarget or ErrNoSuchProbe if the configuration lacks one of the names.
 func Check(ctx context.Context, o CheckOptions) (Report, error) {
-	r := Report{Schema: 1, Version: Version, File: o.ConfigFile, Groups: []Group{}, Errors: []config.Error{}, Warnings: []config.Warning{}, level: o.Level}
+	r := Report{Schema: 1, Version: version.Version, File: o.ConfigFile, Groups: []Group{}, Errors: []config.Error{}, Warnings: []config.Warning{}, level: o.Level}
 	if o.Env == nil {
 		o.Env = os.LookupEnv
 	}

@@ -16,6 +16,8 @@ import (
 
 	"hwsagent/agent/config"
 	"hwsagent/agent/control"
+	"hwsagent/agent/queues"
+	"hwsagent/internal/version"
 	"hwsagent/receivers"
 	"hwsagent/remotewrite/client"
 	remoteconfig "hwsagent/remotewrite/config"
@@ -120,7 +122,7 @@ func checkFiles(c *config.Config, now time.Time) Group {
 // checkCredentials asks the client whether it could work with a target's files, for example whether certificate and key
 // belong together.
 func checkCredentials(t *remoteconfig.Config) (Step, bool) {
-	c, err := client.New(t, client.Options{Version: Version})
+	c, err := client.New(t, client.Options{Version: version.Version})
 	if err == nil {
 		err = c.CredentialError()
 		c.Close()
@@ -180,7 +182,7 @@ func checkStorage(ctx context.Context, c *config.Config, dir string) Group {
 	}
 	at := dir
 	info, err := os.Stat(dir)
-	refused := wal.CheckDirectory(dir, besideLog())
+	refused := wal.CheckDirectory(dir, queues.BesideLog())
 	switch {
 	case errors.Is(err, fs.ErrNotExist):
 		// The agent would create the directory in the nearest parent that exists.

@@ -6,6 +6,7 @@ import (
 	"strings"
 
 	"hwsagent/agent/config"
+	"hwsagent/internal/text"
 	"hwsagent/probes"
 	"hwsagent/probes/devices"
 )
@@ -27,9 +28,9 @@ func checkProbe(ctx context.Context, p *config.Probe, logger *slog.Logger) []Ste
 		}
 		return []Step{{Name: name, Result: Fail, Text: st.LastError, Took: st.Took, Try: tryProbe(p, st, why)}}
 	case st.LastError != "":
-		return []Step{{Name: "read", Result: Warn, Took: st.Took, Text: counted(st.Samples, "sample") + "; the probe could not read everything: " + st.LastError}}
+		return []Step{{Name: "read", Result: Warn, Took: st.Took, Text: text.Counted(st.Samples, "sample") + "; the probe could not read everything: " + st.LastError}}
 	}
-	return []Step{{Name: "read", Result: OK, Took: st.Took, Text: counted(st.Samples, "sample") + " in " + took(st.Took)}}
+	return []Step{{Name: "read", Result: OK, Took: st.Took, Text: text.Counted(st.Samples, "sample") + " in " + took(st.Took)}}
 }
 
 // reason returns why a device could not be reached; "" if the round does not say.

@@ -9,6 +9,7 @@ import (
 	"testing"
 
 	"hwsagent/agent/config"
+	"hwsagent/remotewrite/deadletter"
 )
 
 // TestCheckUnsafeStorage: the check fails for each storage directory with which the agent does not start, and says why. Root
@@ -27,7 +28,7 @@ func TestCheckUnsafeStorage(t *testing.T) {
 		"safe":                 {func(string) error { return nil }, OK, ""},
 		"writable by others":   {func(dir string) error { return os.Chmod(dir, 0o777) }, Fail, "mode 0777"},
 		"a link":               {func(dir string) error { return os.Symlink(t.TempDir(), filepath.Join(dir, "link")) }, Fail, "symbolic link"},
-		"one inside is unsafe": {func(dir string) error { return os.Chmod(filepath.Join(dir, lettersDir), 0o777) }, Fail, lettersDir},
+		"one inside is unsafe": {func(dir string) error { return os.Chmod(filepath.Join(dir, deadletter.Folder), 0o777) }, Fail, deadletter.Folder},
 		"of another user":      {func(dir string) error { return os.Chown(dir, 65534, -1) }, Warn, "belongs to uid 65534"},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -35,7 +36,7 @@ func TestCheckUnsafeStorage(t *testing.T) {
 			if err := os.Chmod(dir, 0o700); err != nil {
 				t.Fatal(err)
 			}
-			if err := os.Mkdir(filepath.Join(dir, lettersDir), 0o700); err != nil {
+			if err := os.Mkdir(filepath.Join(dir, deadletter.Folder), 0o700); err != nil {
 				t.Fatal(err)
 			}
 			if c.want == Warn && os.Geteuid() != 0 {

@@ -16,6 +16,7 @@ import (
 
 	promconfig "github.com/prometheus/common/config"
 
+	"hwsagent/internal/version"
 	"hwsagent/remotewrite/client"
 	remoteconfig "hwsagent/remotewrite/config"
 	"hwsagent/remotewrite/wire"
@@ -198,7 +199,7 @@ func tryTLS(err error) string {
 // route with these credentials.
 func checkWrite(ctx context.Context, t *remoteconfig.Config) []Step {
 	s := Step{Name: "write", Result: Fail}
-	sender, err := client.New(t, client.Options{Version: Version})
+	sender, err := client.New(t, client.Options{Version: version.Version})
 	if err != nil {
 		s.Text = err.Error()
 		return []Step{s}

@@ -5,6 +5,8 @@ import (
 	"fmt"
 	"io"
 	"strings"
+
+	"hwsagent/internal/text"
 )
 
 // WriteText prints a report for people. A group without problems takes one line; otherwise each step with a problem is
@@ -54,11 +56,11 @@ func (r *Report) verdict() string {
 	}
 	switch {
 	case problems > 0 && warnings > 0:
-		return counted(problems, "problem") + ", " + counted(warnings, "warning")
+		return text.Counted(problems, "problem") + ", " + text.Counted(warnings, "warning")
 	case problems > 0:
-		return counted(problems, "problem")
+		return text.Counted(problems, "problem")
 	case warnings > 0:
-		return "no problem, " + counted(warnings, "warning")
+		return "no problem, " + text.Counted(warnings, "warning")
 	}
 	switch {
 	case r.level == Live && r.part:

@@ -8,8 +8,12 @@ import (
 	"text/tabwriter"
 	"time"
 
+	"hwsagent/agent/control"
 	"hwsagent/agent/events"
+	"hwsagent/agent/queues"
 	"hwsagent/agent/web"
+	"hwsagent/internal/text"
+	"hwsagent/internal/version"
 )
 
 // lookEvery is how often events are taken from the status and made durable. A condition that begins and ends in between
@@ -22,7 +26,7 @@ func (a *Agent) openEvents() {
 	if a.events, err = events.Open(a.o.StoragePath); err != nil {
 		a.logger.Error("Cannot read the events of the last 24 hours; losses in the ledgers are shown without their time", "err", err)
 	}
-	a.events.Begin(time.Now(), Version)
+	a.events.Begin(time.Now(), version.Version)
 }
 
 // watchEvents records events until ctx ends.
@@ -97,11 +101,11 @@ type EventsAck struct {
 // their file cannot be read, it returns an error and what the ledgers tell.
 func FetchEvents(ctx context.Context, storage string) (EventList, error) {
 	list := EventList{}
-	if err := askAgent(ctx, storage, "/control/events/list", &list); !errors.Is(err, ErrNotRunning) {
+	if err := control.Call(ctx, storage, "/control/events/list", &list); !errors.Is(err, control.ErrNotRunning) {
 		return list, err
 	}
 	now := time.Now()
-	s, err := OfflineStatus(storage, now)
+	s, err := queues.OfflineStatus(storage, now)
 	if err != nil {
 		return list, err
 	}
@@ -117,11 +121,11 @@ func FetchEvents(ctx context.Context, storage string) (EventList, error) {
 // the directory itself.
 func AcknowledgeEvents(ctx context.Context, storage string) (EventsAck, error) {
 	var ack EventsAck
-	if err := askAgent(ctx, storage, "/control/events/ack", &ack); !errors.Is(err, ErrNotRunning) {
+	if err := control.Call(ctx, storage, "/control/events/ack", &ack); !errors.Is(err, control.ErrNotRunning) {
 		return ack, err
 	}
 	now := time.Now()
-	s, err := OfflineStatus(storage, now)
+	s, err := queues.OfflineStatus(storage, now)
 	if err != nil {
 		return ack, err
 	}
@@ -140,7 +144,7 @@ func (l EventList) WriteText(w io.Writer) error {
 	table := tabwriter.NewWriter(w, 0, 0, 2, ' ', 0)
 	fmt.Fprintln(table, "TIME\tEVENT\tOF\tWHAT")
 	for _, e := range l.Events {
-		fmt.Fprintf(table, "%s\t%s\t%s\t%s\n", e.Time.Local().Format(time.DateTime), e.Kind, printable(e.Subject), printable(e.Text))
+		fmt.Fprintf(table, "%s\t%s\t%s\t%s\n", e.Time.Local().Format(time.DateTime), e.Kind, text.Printable(e.Subject), text.Printable(e.Text))
 	}
 	return table.Flush()
 }

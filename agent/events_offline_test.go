@@ -9,6 +9,8 @@ import (
 	"time"
 
 	"hwsagent/agent/events"
+	"hwsagent/agent/queues"
+	"hwsagent/remotewrite/deadletter"
 )
 
 // TestOfflineEventsHaveTheLedgersLosses: a loss that a kill kept out of the journal's file is listed while the agent is down.
@@ -40,7 +42,7 @@ func TestOfflineAdoptMovesLosses(t *testing.T) {
 	if ack, err := AcknowledgeEvents(t.Context(), storage); err != nil || ack.Samples == 0 {
 		t.Fatalf("%+v, %v", ack, err)
 	}
-	if _, err := (TargetManager{Storage: storage, Config: r.file}).Adopt(t.Context(), "a", "b"); err != nil {
+	if _, err := (queues.Manager{Storage: storage, Config: r.file}).Adopt(t.Context(), "a", "b"); err != nil {
 		t.Fatal(err)
 	}
 	ack, err := AcknowledgeEvents(t.Context(), storage)
@@ -56,13 +58,13 @@ func TestAdoptWithoutLettersIsTakenBack(t *testing.T) {
 	r := startAgent(t, storage, entry("a", a.URL, ""))
 	until(t, "it receives", func() bool { return a.last() > 3 })
 	r.end()
-	if err := os.WriteFile(letterDir(storage, "b"), []byte("no directory"), 0o600); err != nil {
+	if err := os.WriteFile(deadletter.Dir(storage, "b"), []byte("no directory"), 0o600); err != nil {
 		t.Fatal(err)
 	}
-	if _, err := (TargetManager{Storage: storage, Config: r.file}).Adopt(t.Context(), "a", "b"); err == nil {
+	if _, err := (queues.Manager{Storage: storage, Config: r.file}).Adopt(t.Context(), "a", "b"); err == nil {
 		t.Fatal("adopted")
 	}
-	s, err := OfflineStatus(storage, time.Now())
+	s, err := queues.OfflineStatus(storage, time.Now())
 	if err != nil || len(s.Targets) != 1 || s.Targets[0].Name != "a" {
 		t.Errorf("queues %+v, %v", s.Targets, err)
 	}

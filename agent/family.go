@@ -162,7 +162,7 @@ func (ts *targets) release(f *family, id string, last uint64) {
 		return
 	}
 	f.tenants.Forget(id)
-	if err := deadletter.Remove(letterDir(ts.dir, name)); err != nil {
+	if err := deadletter.Remove(deadletter.Dir(ts.dir, name)); err != nil {
 		ts.logger.Warn("Cannot remove the empty dead-letter directory", "target", name, "err", err)
 	}
 	ts.entries = ts.withTenants()

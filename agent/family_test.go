@@ -16,6 +16,7 @@ import (
 	"time"
 
 	"hwsagent/agent/config"
+	"hwsagent/agent/queues"
 
 	"github.com/golang/snappy"
 	"github.com/prometheus/prometheus/model/value"
@@ -272,7 +273,7 @@ func TestManageTenant(t *testing.T) {
 	s, storage := newTenantSink(t), t.TempDir()
 	r := startTenants(t, storage, tenantEntry(s.URL, ", default: count"), "a")
 	until(t, "a has data", func() bool { return s.got("a", "a") > 3 })
-	m := TargetManager{Storage: storage}
+	m := queues.Manager{Storage: storage}
 	if _, err := m.Pause(t.Context(), "mimir/a"); err != nil {
 		t.Fatal(err)
 	}
@@ -309,10 +310,10 @@ func TestAdoptTenants(t *testing.T) {
 			b, _ := r.target("mimir/b")
 			return s.got("a", "a") > 3 && b.State == "held"
 		})
-		m := TargetManager{Storage: storage, Config: r.file}
+		m := queues.Manager{Storage: storage, Config: r.file}
 		if !running {
 			r.end()
-			if _, err := (TargetManager{Storage: storage, Config: r.file + ".not"}).Adopt(t.Context(), "mimir", "cortex"); err == nil || !strings.Contains(err.Error(), "a, b") {
+			if _, err := (queues.Manager{Storage: storage, Config: r.file + ".not"}).Adopt(t.Context(), "mimir", "cortex"); err == nil || !strings.Contains(err.Error(), "a, b") {
 				t.Errorf("adopted without knowing of tenants: %v", err)
 			}
 		}
@@ -340,7 +341,7 @@ func TestAdoptTenants(t *testing.T) {
 // With the agent down, the configuration tells what is a tenant and what a target of its own.
 func TestAdoptOfflineTellsTenants(t *testing.T) {
 	s, storage := newTenantSink(t), t.TempDir()
-	m := TargetManager{Storage: storage}
+	m := queues.Manager{Storage: storage}
 	old := entry("mimir", s.URL, "")
 	r := startTenants(t, storage, old, "a")
 	r.configure(old, entry("mimir/x", s.URL, ""))
@@ -352,7 +353,7 @@ func TestAdoptOfflineTellsTenants(t *testing.T) {
 	if _, err := m.Adopt(t.Context(), "mimir", "cortex"); err != nil {
 		t.Fatal(err)
 	}
-	st, err := OfflineStatus(storage, time.Now())
+	st, err := queues.OfflineStatus(storage, time.Now())
 	if err != nil {
 		t.Fatal(err)
 	}

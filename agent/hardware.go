@@ -164,7 +164,7 @@ func (o *HardwareOptions) chosen() ([]config.Probe, error) {
 		_, err := cfg.Probe(o.Probe)
 		return nil, fmt.Errorf("%w; an entry as under probes works as well: '{type: snmp, target: HOST}'", err)
 	case !isHardware(all[0].Type):
-		return nil, fmt.Errorf("%w: %q is of type %s, which reads no hardware; the types that do are %s", ErrUsage, o.Probe, all[0].Type, strings.Join(hardwareTypes(), ", "))
+		return nil, fmt.Errorf("%w: %q is of type %s, which reads no hardware; the types that do are %s", config.ErrUsage, o.Probe, all[0].Type, strings.Join(hardwareTypes(), ", "))
 	}
 	return all, nil
 }
@@ -196,7 +196,7 @@ func entryOf(text string) ([]config.Probe, error) {
 		}
 	}
 	if len(all) == 0 {
-		return nil, fmt.Errorf("%w: the type of the entry does not read hardware; types that do: %s", ErrUsage, strings.Join(hardwareTypes(), ", "))
+		return nil, fmt.Errorf("%w: the type of the entry does not read hardware; types that do: %s", config.ErrUsage, strings.Join(hardwareTypes(), ", "))
 	}
 	return all, nil
 }

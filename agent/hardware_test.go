@@ -49,15 +49,15 @@ func recordedSwitch(t *testing.T) string {
 func TestRecordedDevice(t *testing.T) {
 	dir := t.TempDir()
 	secret := write(t, filepath.Join(dir, "community"), "s3cr3tcommunity\n", 0o600)
-	config := write(t, filepath.Join(dir, "agent.yaml"), fmt.Sprintf("probes:\n- {name: sw, type: snmp, targets: [%q, %q], modules: [system], auth: {community_file: %s}}\n- {name: off, type: nut, enabled: false}\n", recordedSwitch(t), recordedSwitch(t), secret), 0o600)
-	o := HardwareOptions{ConfigFile: config, Logger: slog.New(slog.DiscardHandler)}
+	cfgFile := write(t, filepath.Join(dir, "agent.yaml"), fmt.Sprintf("probes:\n- {name: sw, type: snmp, targets: [%q, %q], modules: [system], auth: {community_file: %s}}\n- {name: off, type: nut, enabled: false}\n", recordedSwitch(t), recordedSwitch(t), secret), 0o600)
+	o := HardwareOptions{ConfigFile: cfgFile, Logger: slog.New(slog.DiscardHandler)}
 	all, err := TakeInventory(t.Context(), o)
 	if err != nil || len(all) != 2 || len(all[0].Components) != 1 || all[0].Components[0].Values["temperature_celsius"] != "23.5" {
 		t.Fatalf("%+v %v", all, err)
 	}
 	o.Probe = "sw"
 	file := filepath.Join(dir, "sw.snmprec")
-	if _, err := Record(t.Context(), o, file, nil); !errors.Is(err, ErrUsage) || !strings.Contains(err.Error(), "has 2 devices") {
+	if _, err := Record(t.Context(), o, file, nil); !errors.Is(err, config.ErrUsage) || !strings.Contains(err.Error(), "has 2 devices") {
 		t.Errorf("two devices in one recording: %v", err)
 	}
 	o.Probe = all[0].Name
@@ -95,8 +95,8 @@ func TestInventoryProblems(t *testing.T) {
 		{broken, ErrProbe, []string{"scan for disks"}},
 		{"- {name: c, type: canary}\n", config.ErrNoSuchProbe, nil},
 	} {
-		config := write(t, filepath.Join(dir, "agent.yaml"), "probes:\n"+c.probes, 0o600)
-		all, err := TakeInventory(t.Context(), HardwareOptions{ConfigFile: config, Logger: slog.New(slog.DiscardHandler)})
+		cfgFile := write(t, filepath.Join(dir, "agent.yaml"), "probes:\n"+c.probes, 0o600)
+		all, err := TakeInventory(t.Context(), HardwareOptions{ConfigFile: cfgFile, Logger: slog.New(slog.DiscardHandler)})
 		if !errors.Is(err, c.err) || len(all) != len(c.want) {
 			t.Errorf("%s: %d, %v", c.probes, len(all), err)
 			continue

@@ -9,13 +9,10 @@ import (
 	"hwsagent/agent/web"
 )
 
-// historyDir holds the figures of targets for plots, below the storage path.
-const historyDir = "history"
-
 // openHistory reads the stored figures. The agent also runs without them.
 func (a *Agent) openHistory() {
 	var err error
-	if a.history, err = history.Open(filepath.Join(a.o.StoragePath, historyDir)); err != nil {
+	if a.history, err = history.Open(filepath.Join(a.o.StoragePath, history.Folder)); err != nil {
 		a.logger.Warn("Cannot read all figures of the last 24 hours; the page's plots have gaps", "err", err)
 	}
 }

@@ -6,6 +6,7 @@ import (
 	"slices"
 	"time"
 
+	"hwsagent/agent/queues"
 	"hwsagent/agent/web"
 	"hwsagent/wal/queue"
 )
@@ -37,7 +38,7 @@ func (l *life) settle() {
 	}
 	for _, name := range l.queues() {
 		if !l.log.PausedSince(name).IsZero() {
-			if _, err := l.manage(request{action: ActionResume, target: name}); err != nil && slices.Contains(l.queues(), name) {
+			if _, err := l.manage(queues.Request{Action: queues.ActionResume, Target: name}); err != nil && slices.Contains(l.queues(), name) {
 				l.t.Fatal(err)
 			}
 		}
@@ -103,11 +104,11 @@ func (l *life) fate(s lifeSample, excused, own bool, at []string) fate {
 
 // check compares what each receiver has with what was appended, and with the accounts.
 func (l *life) check() {
-	st, err := OfflineStatus(l.dir, time.Now())
+	st, err := queues.OfflineStatus(l.dir, time.Now())
 	if err != nil {
 		l.t.Fatal(err)
 	}
-	log, err := openOffline(l.dir)
+	log, err := queues.OpenOffline(l.dir)
 	if err != nil {
 		l.t.Fatal(err)
 	}

@@ -6,12 +6,13 @@ import (
 	"slices"
 	"time"
 
+	"hwsagent/agent/queues"
 	"hwsagent/wal/queue"
 )
 
 // livesSteps are all things that happen.
 var livesSteps = []string{
-	"kill", "stop", "entry removed", "entry put back", "entry changed", "entry renamed", ActionPause, ActionResume,
+	"kill", "stop", "entry removed", "entry put back", "entry changed", "entry renamed", queues.ActionPause, queues.ActionResume,
 	"queue dropped", "queue skipped", "savepoints refused", "kill amid a change",
 }
 
@@ -114,7 +115,7 @@ func (l *life) adopt() {
 	l.names = append(l.names, fmt.Sprintf("m%d", len(l.names)))
 	l.configure()
 	adopt := func(a *Agent) error {
-		_, err := a.manage(request{action: ActionAdopt, target: from, to: l.name()})
+		_, err := a.manage(queues.Request{Action: queues.ActionAdopt, Target: from, To: l.name()})
 		return err
 	}
 	if l.amid(adopt) {
@@ -125,25 +126,25 @@ func (l *life) adopt() {
 
 // rename finishes what a killed agent began, as an operator does.
 func (l *life) rename(from, to string) {
-	log, err := openOffline(l.dir)
+	log, err := queues.OpenOffline(l.dir)
 	if err != nil {
 		l.t.Fatal(err)
 	}
-	q := queues{log, l.dir}
-	if slices.Contains(q.names(), from) {
-		err = q.adopt(&TargetChange{}, from, to)
+	q := queues.Store{Log: log, Storage: l.dir}
+	if slices.Contains(q.Names(), from) {
+		err = q.Adopt(&queues.Change{}, from, to)
 	}
 	var left []string
 	for id := range log.Members(from) {
 		left = append(left, id)
 	}
-	if err := errors.Join(err, q.adoptTenants(left, from, to), log.Close()); err != nil {
+	if err := errors.Join(err, q.AdoptTenants(left, from, to), log.Close()); err != nil {
 		l.t.Fatal(err)
 	}
 }
 
 // queues returns the names of the targets that the log has.
-func (l *life) queues() []string { return queues{l.log, l.dir}.names() }
+func (l *life) queues() []string { return queues.Store{Log: l.log, Storage: l.dir}.Names() }
 
 func (l *life) pause() {
 	names := l.queues()
@@ -151,12 +152,12 @@ func (l *life) pause() {
 		return
 	}
 	name := names[l.rnd.IntN(len(names))]
-	action := ActionPause
+	action := queues.ActionPause
 	if !l.log.PausedSince(name).IsZero() {
-		action = ActionResume
+		action = queues.ActionResume
 	}
 	l.count(action)
-	if _, err := l.manage(request{action: action, target: name}); err != nil && slices.Contains(l.queues(), name) {
+	if _, err := l.manage(queues.Request{Action: action, Target: name}); err != nil && slices.Contains(l.queues(), name) {
 		l.t.Fatal(err)
 	}
 }
@@ -179,9 +180,8 @@ func (l *life) skip() {
 	name := names[l.rnd.IntN(len(names))]
 	l.count("queue skipped")
 	l.excuse(name)
-	var c TargetChange
-	r := request{action: ActionSkip, target: name, before: time.Now()}
-	if err := l.Agent.skip(l.t.Context(), &c, r, new(progress)); err != nil && slices.Contains(l.queues(), name) {
+	r := queues.Request{Action: queues.ActionSkip, Target: name, Before: time.Now()}
+	if _, err := l.Agent.skip(l.t.Context(), r, func(int64, int64) {}); err != nil && slices.Contains(l.queues(), name) {
 		l.t.Fatal(err)
 	}
 }
@@ -195,7 +195,7 @@ func (l *life) drop() {
 	l.count("queue dropped")
 	l.dropped = l.dropped || name == l.name()
 	l.excuse(name)
-	if _, err := l.manage(request{action: ActionDrop, target: name}); err != nil {
+	if _, err := l.manage(queues.Request{Action: queues.ActionDrop, Target: name}); err != nil {
 		l.t.Fatal(err)
 	}
 }

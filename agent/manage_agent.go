@@ -2,7 +2,6 @@ package agent
 
 import (
 	"context"
-	"encoding/json"
 	"errors"
 	"fmt"
 	"net/http"
@@ -10,6 +9,8 @@ import (
 	"time"
 
 	"hwsagent/agent/config"
+	"hwsagent/agent/control"
+	"hwsagent/agent/queues"
 	"hwsagent/internal/watchdog"
 	"hwsagent/wal"
 )
@@ -19,48 +20,38 @@ func (a *Agent) control() http.Handler {
 	mux := http.NewServeMux()
 	mux.HandleFunc("POST /control/test", func(w http.ResponseWriter, h *http.Request) {
 		t, err := a.testTarget(h.Context(), h.URL.Query().Get("target"))
-		answer(w, t, err)
+		control.Reply(w, t, err)
 	})
 	mux.HandleFunc("POST /control/reload", a.answerReload)
 	mux.HandleFunc("POST /control/tap", a.answerTap)
-	mux.HandleFunc("POST /control/"+ActionSkip, a.answerSkip)
+	mux.HandleFunc("POST /control/"+queues.ActionSkip, func(w http.ResponseWriter, h *http.Request) { queues.ServeSkip(w, h, a.changes.quit, a.skip) })
 	mux.HandleFunc("POST /control/events/ack", func(w http.ResponseWriter, _ *http.Request) {
 		n, err := a.acknowledge()
-		answer(w, EventsAck{Schema: 1, Samples: n, Running: true}, err)
+		control.Reply(w, EventsAck{Schema: 1, Samples: n, Running: true}, err)
 	})
 	mux.HandleFunc("POST /control/events/list", func(w http.ResponseWriter, _ *http.Request) {
-		answer(w, EventList{Schema: 1, Running: true, Events: a.events.Events(time.Now())}, nil)
+		control.Reply(w, EventList{Schema: 1, Running: true, Events: a.events.Events(time.Now())}, nil)
 	})
 	mux.HandleFunc("POST /control/{action}", func(w http.ResponseWriter, h *http.Request) {
-		r, err := parseRequest(h)
-		var c TargetChange
+		r, err := queues.ParseRequest(h)
+		var c queues.Change
 		if err == nil {
-			watchdog.Do(h.Context(), "the command "+r.action, func(context.Context) { c, err = a.manage(r) })
+			watchdog.Do(h.Context(), "the command "+r.Action, func(context.Context) { c, err = a.manage(r) })
 		}
-		answer(w, c, err)
+		control.Reply(w, c, err)
 	})
 	return mux
 }
 
-// answer sends a value, or the error that replaces it.
-func answer(w http.ResponseWriter, v any, err error) {
-	w.Header().Set("Content-Type", "application/json")
-	if err != nil {
-		v = refusal(err)
-		w.WriteHeader(http.StatusConflict)
-	}
-	_ = json.NewEncoder(w).Encode(v) // an error means that the client has gone
-}
-
 // manage carries out an action on a target's queue. It stops the running target meanwhile.
-func (a *Agent) manage(r request) (TargetChange, error) {
-	return a.manageUpTo(queues{a.log, a.o.StoragePath}, r.changed(true), r, wal.Mark{})
+func (a *Agent) manage(r queues.Request) (queues.Change, error) {
+	return a.manageUpTo(a.queues(), r.Change(true), r, wal.Mark{})
 }
 
 // manageUpTo changes a target's queue. end is the mark at which a skip ends; c is the record of the change so far.
-func (a *Agent) manageUpTo(q queues, c TargetChange, r request, end wal.Mark) (TargetChange, error) {
-	made := make(chan TargetChange, 1)
-	err := a.changes.do("the command "+r.action, func() error {
+func (a *Agent) manageUpTo(q queues.Store, c queues.Change, r queues.Request, end wal.Mark) (queues.Change, error) {
+	made := make(chan queues.Change, 1)
+	err := a.changes.do("the command "+r.Action, func() error {
 		c, err := a.change(q, c, r, end)
 		made <- c
 		return err
@@ -73,39 +64,39 @@ func (a *Agent) manageUpTo(q queues, c TargetChange, r request, end wal.Mark) (T
 }
 
 // change is the part of manage that runs as a change. end is the mark at which a skip ends.
-func (a *Agent) change(q queues, c TargetChange, r request, end wal.Mark) (TargetChange, error) {
+func (a *Agent) change(q queues.Store, c queues.Change, r queues.Request, end wal.Mark) (queues.Change, error) {
 	var err error
-	_, configured := a.targets.entry(r.target)
-	switch r.action {
-	case ActionPause, ActionResume:
-		err = a.targets.around(a.changes.at, func() error { return q.pause(&c) }, r.target)
-	case ActionSkip:
-		err = a.targets.around(a.changes.at, func() error { return q.skip(&c, end) }, r.target)
-	case ActionAdopt:
-		err = a.adopt(q, &c, r.target, r.to)
-	case ActionDrop:
+	_, configured := a.targets.entry(r.Target)
+	switch r.Action {
+	case queues.ActionPause, queues.ActionResume:
+		err = a.targets.around(a.changes.at, func() error { return q.Pause(&c) }, r.Target)
+	case queues.ActionSkip:
+		err = a.targets.around(a.changes.at, func() error { return q.Skip(&c, end) }, r.Target)
+	case queues.ActionAdopt:
+		err = a.adopt(q, &c, r.Target, r.To)
+	case queues.ActionDrop:
 		if configured {
-			return c, fmt.Errorf("%q is in the configuration: remove its entry and reload first, or discard its waiting samples with `hwsagent targets skip %s --before now`", r.target, r.target)
+			return c, fmt.Errorf("%q is in the configuration: remove its entry and reload first, or discard its waiting samples with `hwsagent targets skip %s --before now`", r.Target, r.Target)
 		}
-		err = q.drop(&c, a.events)
-	case ActionClear:
-		if t := a.targets.get(r.target); t != nil {
-			err = q.clear(&c, t.letters)
+		err = q.Drop(&c, a.events)
+	case queues.ActionClear:
+		if t := a.targets.get(r.Target); t != nil {
+			err = q.Clear(&c, t.letters)
 		} else {
-			err = q.clear(&c, nil)
+			err = q.Clear(&c, nil)
 		}
 	default:
-		return c, fmt.Errorf("unknown action %q", r.action)
+		return c, fmt.Errorf("unknown action %q", r.Action)
 	}
 	if err == nil {
-		a.logger.Info("Target command finished", "action", r.action, "target", c.Target, "samples", c.Samples)
+		a.logger.Info("Target command finished", "action", r.Action, "target", c.Target, "samples", c.Samples)
 	}
 	return c, err
 }
 
 // adopt gives the queue of a target to the one that replaces it in the configuration file, and reloads the file. It
 // must run as a change.
-func (a *Agent) adopt(q queues, c *TargetChange, from, to string) error {
+func (a *Agent) adopt(q queues.Store, c *queues.Change, from, to string) error {
 	cfg, warns, err := config.Load(a.o.ConfigFile, a.o.Env)
 	if err != nil {
 		return fmt.Errorf("read the configuration that has the new name: %w", err)
@@ -127,13 +118,13 @@ func (a *Agent) adopt(q queues, c *TargetChange, from, to string) error {
 	err = a.targets.aroundFamily(a.changes.at, func(known []string) error {
 		tenants = known
 		restore = a.targets.strike(from)
-		err := q.adopt(c, from, to)
+		err := q.Adopt(c, from, to)
 		if err != nil {
 			restore()
 			return err
 		}
-		left = q.adoptTenants(tenants, from, to)
-		q.moveLosses(a.events, tenants, from, to)
+		left = q.AdoptTenants(tenants, from, to)
+		q.MoveLosses(a.events, tenants, from, to)
 		return nil
 	}, from, to)
 	if err != nil {
@@ -142,9 +133,9 @@ func (a *Agent) adopt(q queues, c *TargetChange, from, to string) error {
 	if err := a.put(cfg); err != nil {
 		back := a.targets.around(a.changes.at, func() error {
 			restore()
-			err := errors.Join(q.adopt(&TargetChange{}, to, from), q.adoptTenants(tenants, to, from))
+			err := errors.Join(q.Adopt(&queues.Change{}, to, from), q.AdoptTenants(tenants, to, from))
 			if err == nil {
-				q.moveLosses(a.events, tenants, to, from)
+				q.MoveLosses(a.events, tenants, to, from)
 			}
 			return err
 		}, to)
@@ -155,5 +146,26 @@ func (a *Agent) adopt(q queues, c *TargetChange, from, to string) error {
 		return fmt.Errorf("the configuration could not be applied, and the queue has its former name again: %w", err)
 	}
 	a.logger.Info("A target was renamed; the configuration was reloaded", "from", from, "to", to)
-	return notAll(from, left)
+	return queues.NotAll(from, left)
+}
+
+// queues returns the state of the targets on disk.
+func (a *Agent) queues() queues.Store { return queues.Store{Log: a.log, Storage: a.o.StoragePath} }
+
+// skip searches the log while the agent continues to collect and send. A change of the agent then gives up the samples
+// found.
+func (a *Agent) skip(ctx context.Context, r queues.Request, progress func(read, of int64)) (c queues.Change, err error) {
+	watchdog.Do(ctx, "the command "+r.Action, func(ctx context.Context) {
+		q := a.queues()
+		c = r.Change(true)
+		var end wal.Mark
+		end, err = q.LookBefore(ctx, &c, r.Before, progress)
+		switch {
+		case ctx.Err() != nil:
+			err = fmt.Errorf("nothing is skipped: %w", context.Cause(ctx))
+		case err == nil && !r.DryRun:
+			c, err = a.manageUpTo(q, c, r, end)
+		}
+	})
+	return c, err
 }

@@ -17,7 +17,9 @@ import (
 
 	"hwsagent/agent/config"
 	"hwsagent/agent/control"
+	"hwsagent/agent/queues"
 	"hwsagent/agent/web"
+	"hwsagent/remotewrite/deadletter"
 	"hwsagent/wal"
 )
 
@@ -61,8 +63,8 @@ func (s *sink) complete(t *testing.T, lives int) {
 }
 
 // change does something through the control socket, as the command line does.
-func change(t *testing.T) func(c TargetChange, err error) TargetChange {
-	return func(c TargetChange, err error) TargetChange {
+func change(t *testing.T) func(c queues.Change, err error) queues.Change {
+	return func(c queues.Change, err error) queues.Change {
 		t.Helper()
 		if err != nil {
 			t.Fatal(err)
@@ -80,7 +82,7 @@ func TestPause(t *testing.T) {
 	a, b := newSink(t), newSink(t)
 	entries := []string{entry("a", a.URL, ""), entry("b", b.URL, "")}
 	r := startAgent(t, storage, entries...)
-	must, m := change(t), TargetManager{Storage: storage}
+	must, m := change(t), queues.Manager{Storage: storage}
 	until(t, "both receive", func() bool { return a.last() > 3 && b.last() > 3 })
 	if c := must(m.Pause(t.Context(), "a")); !c.Running || c.PausedSince.IsZero() {
 		t.Errorf("%+v", c)
@@ -112,7 +114,7 @@ func TestPause(t *testing.T) {
 			t.Errorf("life %d: the metric of the state paused is %v", life, paused)
 		}
 		r.end()
-		if s, err := OfflineStatus(storage, time.Now()); err != nil || s.Targets[0].PausedSince.IsZero() {
+		if s, err := queues.OfflineStatus(storage, time.Now()); err != nil || s.Targets[0].PausedSince.IsZero() {
 			t.Errorf("offline: %+v, %v", s.Targets, err)
 		}
 		r = startAgent(t, storage, entries...)
@@ -139,7 +141,7 @@ func TestSkipInAnOutage(t *testing.T) {
 		down.ServeHTTP(w, h)
 	})
 	r := startAgent(t, storage, entry("a", down.URL, ""))
-	must, m := change(t), TargetManager{Storage: storage}
+	must, m := change(t), queues.Manager{Storage: storage}
 	until(t, "something waits", func() bool { s, ok := r.target("a"); return ok && s.PendingSamples > 10 })
 	now := time.Now()
 	dry := must(m.Skip(t.Context(), "a", now, true))
@@ -159,7 +161,7 @@ func TestSkipInAnOutage(t *testing.T) {
 		t.Errorf("what was skipped is sent: %v", down.values)
 	}
 	down.inOrder(t, down.values[0])
-	s, err := OfflineStatus(storage, time.Now())
+	s, err := queues.OfflineStatus(storage, time.Now())
 	if err != nil || !s.Targets[0].Ledger.Balanced || s.Targets[0].Ledger.Lost != c.Samples {
 		t.Errorf("%v, %+v", err, s.Targets[0].Ledger)
 	}
@@ -177,7 +179,7 @@ func TestAdopt(t *testing.T) {
 		storage := t.TempDir()
 		s := newSink(t)
 		r := startAgent(t, storage, entry("old", s.URL, ""))
-		must, m := change(t), TargetManager{Storage: storage}
+		must, m := change(t), queues.Manager{Storage: storage}
 		until(t, "it receives", func() bool { return s.last() > 3 })
 		if running {
 			for name, says := range map[string]string{"new": "still in", "other": "still in"} {
@@ -223,7 +225,7 @@ func TestAdoptTakenBack(t *testing.T) {
 	until(t, "it receives", func() bool { return s.last() > 3 })
 	free := blockSavepoints(t, storage)
 	r.configure(entry("new", s.URL, ""), entry("third", s.URL, ""))
-	if _, err := (TargetManager{Storage: storage}).Adopt(t.Context(), "old", "new"); err == nil || !strings.Contains(err.Error(), "the queue has its former name again") {
+	if _, err := (queues.Manager{Storage: storage}).Adopt(t.Context(), "old", "new"); err == nil || !strings.Contains(err.Error(), "the queue has its former name again") {
 		t.Fatalf("adopted: %v", err)
 	}
 	free()
@@ -241,7 +243,7 @@ func TestDrop(t *testing.T) {
 	storage := t.TempDir()
 	a := newSink(t)
 	r := startAgent(t, storage, entry("a", a.URL, ""), entry("b", "http://127.0.0.1:1/", ""))
-	m := TargetManager{Storage: storage}
+	m := queues.Manager{Storage: storage}
 	until(t, "something waits", func() bool { s, ok := r.target("b"); return ok && s.PendingSamples > 3 })
 	if _, err := m.Drop(t.Context(), "b"); err == nil || !strings.Contains(err.Error(), "is in the configuration") {
 		t.Errorf("a configured target is dropped: %v", err)
@@ -260,7 +262,7 @@ func TestDrop(t *testing.T) {
 	if _, ok := r.target("b"); ok {
 		t.Error("it is still there")
 	}
-	if _, err := os.Stat(letterDir(storage, "b")); !errors.Is(err, os.ErrNotExist) {
+	if _, err := os.Stat(deadletter.Dir(storage, "b")); !errors.Is(err, os.ErrNotExist) {
 		t.Errorf("its dead letters are still there: %v", err)
 	}
 	if _, err := m.Drop(t.Context(), "b"); !errors.Is(err, config.ErrNoSuchTarget) {
@@ -270,12 +272,12 @@ func TestDrop(t *testing.T) {
 	if err := os.Remove(filepath.Join(storage, "control.sock")); err != nil {
 		t.Fatal(err)
 	}
-	if _, err := m.Drop(t.Context(), "a"); !errors.Is(err, ErrNotListening) {
+	if _, err := m.Drop(t.Context(), "a"); !errors.Is(err, queues.ErrNotListening) {
 		t.Errorf("without a socket: %v", err)
 	}
 	// Without the agent, the file tells what is configured.
 	r.end()
-	if c, err := (TargetManager{Storage: storage, Config: r.file}).Drop(t.Context(), "a"); err == nil || !strings.Contains(err.Error(), "remove its entry first") {
+	if c, err := (queues.Manager{Storage: storage, Config: r.file}).Drop(t.Context(), "a"); err == nil || !strings.Contains(err.Error(), "remove its entry first") {
 		t.Errorf("a configured target is dropped: %+v, %v", c, err)
 	}
 	if c, err := m.Drop(t.Context(), "a"); err != nil || c.Running {
@@ -295,7 +297,7 @@ func TestDropUnreadableLetters(t *testing.T) {
 		if err := errors.Join(log.Enroll([]wal.Enrolment{{Name: "b"}}), log.Close()); err != nil {
 			t.Fatal(err)
 		}
-		dir := letterDir(storage, "b")
+		dir := deadletter.Dir(storage, "b")
 		inTheWay := filepath.Join(dir, "letters.jsonl")
 		if stays {
 			inTheWay = filepath.Join(inTheWay, "x")
@@ -303,7 +305,7 @@ func TestDropUnreadableLetters(t *testing.T) {
 		if err := os.MkdirAll(inTheWay, 0o700); err != nil {
 			t.Fatal(err)
 		}
-		c, err := TargetManager{Storage: storage}.Drop(t.Context(), "b")
+		c, err := queues.Manager{Storage: storage}.Drop(t.Context(), "b")
 		if !stays {
 			if _, left := os.Stat(dir); err != nil || !errors.Is(left, os.ErrNotExist) || !strings.Contains(c.UnreadLetters, "letters.jsonl") {
 				t.Errorf("%+v, %v; its dead letters: %v", c, err, left)
@@ -321,10 +323,10 @@ func TestRejected(t *testing.T) {
 	s := newSink(t)
 	s.refuse = func(v float64) bool { return int(v)%20 == 5 }
 	r := startAgent(t, storage, entry("a", s.URL, ""))
-	m := TargetManager{Storage: storage}
-	letters := func() Rejections {
+	m := queues.Manager{Storage: storage}
+	letters := func() queues.Rejections {
 		t.Helper()
-		r, err := Rejected(storage, "a", 1)
+		r, err := queues.Rejected(storage, "a", 1)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -352,7 +354,7 @@ func TestRejected(t *testing.T) {
 	if err != nil || c.Letters == 0 || c.Running || letters().Kept != 0 {
 		t.Errorf("offline: %+v, %v", c, err)
 	}
-	if _, err := Rejected(storage, "nobody", 0); !errors.Is(err, config.ErrNoSuchTarget) || !strings.Contains(err.Error(), "it has those of a") {
+	if _, err := queues.Rejected(storage, "nobody", 0); !errors.Is(err, config.ErrNoSuchTarget) || !strings.Contains(err.Error(), "it has those of a") {
 		t.Errorf("of nobody: %v", err)
 	}
 }

@@ -6,6 +6,7 @@ import (
 	"github.com/prometheus/client_golang/prometheus"
 
 	"hwsagent/internal/meter"
+	"hwsagent/internal/version"
 	"hwsagent/wal/queue"
 )
 
@@ -25,7 +26,7 @@ func newMetrics() *metrics {
 		reloadTime:       set.Gauge(meter.Sent, "config_last_reload_success_timestamp_seconds", "When the configuration in force was loaded."),
 	}
 	m.listProblems = set.Gauge(meter.NotZero, "target_list_problems", "Files of targets of probes that are broken, and targets in them that cannot be read.")
-	b := Build()
+	b := version.Build()
 	set.GaugeVec(meter.Sent, "build_info", "Always 1; the labels identify the build.", "version", "revision", "goversion").
 		WithLabelValues(b.Version, b.Revision, b.Go).Set(1)
 	return m

@@ -25,9 +25,6 @@ type pushedSpecs struct {
 	probe    probes.Spec
 }
 
-// pushgatewayDir is where the groups are kept, below the storage path.
-const pushgatewayDir = "pushgateway"
-
 func (a *Agent) pushgateway(c *config.Pushgateway) (pushedSpecs, error) {
 	identity := a.ids.of("receiver "+config.PushgatewayName, c)
 	if a.pushed.identity != identity {
@@ -35,7 +32,7 @@ func (a *Agent) pushgateway(c *config.Pushgateway) (pushedSpecs, error) {
 		store := a.pushed.store
 		if store == nil {
 			var err error
-			if store, err = pushgateway.OpenStore(filepath.Join(a.o.StoragePath, pushgatewayDir), a.logger.With("receiver", config.PushgatewayName)); err != nil {
+			if store, err = pushgateway.OpenStore(filepath.Join(a.o.StoragePath, pushgateway.Folder), a.logger.With("receiver", config.PushgatewayName)); err != nil {
 				return pushedSpecs{}, err
 			}
 		}

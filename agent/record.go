@@ -60,14 +60,14 @@ func Record(ctx context.Context, o HardwareOptions, file string, keep []string) 
 	done := Recorded{File: file}
 	words, err := tape.NewRedactor(keep)
 	if err != nil {
-		return done, fmt.Errorf("%w: %w", ErrUsage, err)
+		return done, fmt.Errorf("%w: %w", config.ErrUsage, err)
 	}
 	chosen, err := o.chosen()
 	if err != nil {
 		return done, err
 	}
 	if len(chosen) != 1 {
-		return done, fmt.Errorf("%w: %q has %d devices; name one, as in %s", ErrUsage, o.Probe, len(chosen), chosen[0].Name)
+		return done, fmt.Errorf("%w: %q has %d devices; name one, as in %s", config.ErrUsage, o.Probe, len(chosen), chosen[0].Name)
 	}
 	p := &chosen[0]
 	done.Type = p.Type
@@ -125,7 +125,7 @@ func recordProbe(ctx context.Context, p *config.Probe, o HardwareOptions, done R
 	}
 	taker, ok := probe.(recorder)
 	if !ok {
-		return done, errors.Join(fmt.Errorf("%w: a probe of type %s cannot be recorded on this platform", ErrUsage, p.Type), closeProbe(probe))
+		return done, errors.Join(fmt.Errorf("%w: a probe of type %s cannot be recorded on this platform", config.ErrUsage, p.Type), closeProbe(probe))
 	}
 	t := tape.New(p.Type)
 	err = errors.Join(taker.Record(ctx, t), closeProbe(probe))

@@ -4,12 +4,13 @@ import (
 	"strings"
 	"testing"
 
+	"hwsagent/agent/queues"
 	"hwsagent/remotewrite"
 )
 
 // TestRejectionsSayWhatIsKnown: a text that is known is explained, another one is not.
 func TestRejectionsSayWhatIsKnown(t *testing.T) {
-	r := Rejections{Target: "a", Kept: 2, Letters: []remotewrite.Letter{
+	r := queues.Rejections{Target: "a", Kept: 2, Letters: []remotewrite.Letter{
 		{Status: 400, Text: "user=1: per-user series limit of 5 exceeded, please contact administrator", Reason: "rejected"},
 		{Status: 400, Text: "bad luck", Reason: "rejected"},
 	}}

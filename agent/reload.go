@@ -21,7 +21,11 @@ import (
 	"hwsagent/agent/control"
 	"hwsagent/agent/events"
 	"hwsagent/agent/web"
+	"hwsagent/internal/text"
 )
+
+// ErrReload means that a running agent could not use its configuration file.
+var ErrReload = errors.New("the reload failed and changed nothing")
 
 // Reloaded is the outcome of a reload; with DryRun, the outcome it would have.
 type Reloaded struct {
@@ -44,10 +48,10 @@ func (r Reloaded) WriteText(w io.Writer) error {
 			fmt.Fprintf(&b, "and %d further changes: --json has them all\n", len(r.Changes)-i)
 			break
 		}
-		b.WriteString(printable(c.String()) + "\n")
+		b.WriteString(text.Printable(c.String()) + "\n")
 	}
 	for _, warning := range r.Warnings {
-		fmt.Fprintf(&b, "warning: %s\n", printable(warning.String()))
+		fmt.Fprintf(&b, "warning: %s\n", text.Printable(warning.String()))
 	}
 	did, nothing := "reloaded "+r.File, "; nothing has changed"
 	if r.DryRun {
@@ -200,7 +204,7 @@ func (a *Agent) answerReload(w http.ResponseWriter, h *http.Request) {
 		web.AnswerReload(w, err)
 		return
 	}
-	answer(w, r, nil)
+	control.Reply(w, r, nil)
 }
 
 // RequestReload makes the agent that runs on the storage directory reload its configuration; with dryRun the agent only

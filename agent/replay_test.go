@@ -10,6 +10,7 @@ import (
 
 	"hwsagent/agent/config"
 	"hwsagent/agent/inspect"
+	"hwsagent/agent/queues"
 )
 
 // replayed returns an agent that keeps what is delivered, and a sink that has some of it.
@@ -33,17 +34,17 @@ func TestReplay(t *testing.T) {
 	to := time.Now()
 	until(t, "it has delivered all of that", func() bool { return live.last() > 60 })
 
-	o := ReplayOptions{ConfigFile: r.file, Storage: storage, Target: "a", From: from, To: to, Match: `hwsagent_canary{site="fra1"}`}
+	o := queues.ReplayOptions{ConfigFile: r.file, Storage: storage, Target: "a", From: from, To: to, Match: `hwsagent_canary{site="fra1"}`}
 	for _, running := range []bool{true, false} {
 		if !running {
 			r.end()
 		}
-		before, err := OfflineStatus(storage, time.Now())
+		before, err := queues.OfflineStatus(storage, time.Now())
 		if err != nil {
 			t.Fatal(err)
 		}
 		o.DryRun = true
-		dry, err := Replay(t.Context(), o)
+		dry, err := queues.Replay(t.Context(), o)
 		if err != nil || dry.Samples == 0 || dry.Series != 1 || !dry.Complete || dry.Delivered != dry.Samples {
 			t.Fatalf("dry run: %+v, %v", dry, err)
 		}
@@ -53,16 +54,16 @@ func TestReplay(t *testing.T) {
 			live.Config.Handler = sink
 		}
 		o.DryRun = false
-		var progress ReplayProgress
-		o.Progress = func(p ReplayProgress) { progress = p }
-		got, err := Replay(t.Context(), o)
+		var progress queues.ReplayProgress
+		o.Progress = func(p queues.ReplayProgress) { progress = p }
+		got, err := queues.Replay(t.Context(), o)
 		if err != nil || got.Samples != dry.Samples || got.Delivered != dry.Samples || got.Series != 1 || got.Oldest.Before(from.Truncate(time.Millisecond)) || !got.Newest.Before(to) {
 			t.Errorf("running=%v: %+v, %v; dry run %+v", running, got, err, dry)
 		}
 		if progress.Read == 0 || progress.Read > progress.Total {
 			t.Errorf("progress %+v", progress)
 		}
-		after, err := OfflineStatus(storage, time.Now())
+		after, err := queues.OfflineStatus(storage, time.Now())
 		if err != nil || !after.Targets[0].Ledger.Balanced || !running && fmt.Sprint(after.Targets[0].Ledger) != fmt.Sprint(before.Targets[0].Ledger) {
 			t.Errorf("running=%v: the account was %+v, is %+v, %v", running, before.Targets[0].Ledger, after.Targets[0].Ledger, err)
 		}
@@ -75,15 +76,15 @@ func TestReplay(t *testing.T) {
 		}
 	}
 	o.Target = "nobody"
-	if _, err := Replay(t.Context(), o); !errors.Is(err, config.ErrNoSuchTarget) {
+	if _, err := queues.Replay(t.Context(), o); !errors.Is(err, config.ErrNoSuchTarget) {
 		t.Errorf("to nobody: %v", err)
 	}
 	o.Target, o.Match = "a", "{"
-	if _, err := Replay(t.Context(), o); !errors.Is(err, ErrUsage) {
+	if _, err := queues.Replay(t.Context(), o); !errors.Is(err, config.ErrUsage) {
 		t.Errorf("of nonsense: %v", err)
 	}
 	o.Match, o.Storage = "", t.TempDir()
-	if _, err := Replay(t.Context(), o); !errors.Is(err, inspect.ErrNoLog) {
+	if _, err := queues.Replay(t.Context(), o); !errors.Is(err, inspect.ErrNoLog) {
 		t.Errorf("without a log: %v", err)
 	}
 }
@@ -94,28 +95,28 @@ func TestReplayThatEndsEarly(t *testing.T) {
 	r, storage, live := replayed(t)
 	until(t, "it has delivered", func() bool { return live.last() > 60 })
 	r.end()
-	o := ReplayOptions{ConfigFile: r.file, Storage: storage, Target: "a", From: time.Now().Add(-time.Hour), To: time.Now(), Match: "hwsagent_canary"}
+	o := queues.ReplayOptions{ConfigFile: r.file, Storage: storage, Target: "a", From: time.Now().Add(-time.Hour), To: time.Now(), Match: "hwsagent_canary"}
 	sink := newSink(t)
 	sink.refuse = func(float64) bool { return true }
 	live.Config.Handler = sink
-	got, err := Replay(t.Context(), o)
-	if !errors.Is(err, ErrReplayRefused) || got.Delivered != 0 || got.Complete || got.Stopped == "" {
+	got, err := queues.Replay(t.Context(), o)
+	if !errors.Is(err, queues.ErrReplayRefused) || got.Delivered != 0 || got.Complete || got.Stopped == "" {
 		t.Errorf("%+v, %v", got, err)
 	}
 	sink.refuse = nil
 	ctx, cancel := context.WithCancel(t.Context())
 	o.Rate = 2000
-	o.Progress = func(p ReplayProgress) {
+	o.Progress = func(p queues.ReplayProgress) {
 		if p.Selected >= 30 {
 			cancel()
 		}
 	}
-	got, err = Replay(ctx, o)
-	if !errors.Is(err, ErrReplayInterrupted) || got.Complete || got.Samples < 30 {
+	got, err = queues.Replay(ctx, o)
+	if !errors.Is(err, queues.ErrReplayInterrupted) || got.Complete || got.Samples < 30 {
 		t.Errorf("%+v, %v", got, err)
 	}
 	o.After, o.Progress = got.After, nil
-	rest, err := Replay(t.Context(), o)
+	rest, err := queues.Replay(t.Context(), o)
 	if err != nil || got.Delivered+rest.Delivered != uint64(live.count()) || rest.After <= got.After {
 		t.Errorf("first %+v, then %+v, %v; %d were collected", got, rest, err, live.count())
 	}

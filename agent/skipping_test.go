@@ -2,8 +2,8 @@ package agent
 
 import (
 	"context"
-	"encoding/json"
 	"errors"
+	"fmt"
 	"net/http"
 	"path/filepath"
 	"slices"
@@ -12,6 +12,7 @@ import (
 	"time"
 
 	"hwsagent/agent/control"
+	"hwsagent/agent/queues"
 )
 
 // TestSkipThatIsEnded: a search of the log that ends early, since the reader goes or the agent stops, skips nothing and says so.
@@ -20,12 +21,10 @@ func TestSkipThatIsEnded(t *testing.T) {
 	r := startAgent(t, storage, entry("a", "http://127.0.0.1:1", ""))
 	until(t, "something waits", func() bool { s, ok := r.target("a"); return ok && s.PendingSamples > 10 })
 	ctx, cancel := context.WithCancelCause(t.Context())
-	cancel(errStopping)
-	asked := request{action: ActionSkip, target: "a", before: time.Now()}
-	c := asked.changed(true)
-	line := lastLine(c, r.skip(ctx, &c, asked, new(progress)))
-	if line.Change != nil || line.Refused == nil || line.Refused.Error != "nothing is skipped: the agent is stopping" {
-		t.Errorf("%+v", line)
+	cancel(control.ErrStopping)
+	asked := queues.Request{Action: queues.ActionSkip, Target: "a", Before: time.Now()}
+	if c, err := r.skip(ctx, asked, func(int64, int64) {}); err == nil || err.Error() != "nothing is skipped: the agent is stopping" {
+		t.Errorf("%+v, %v", c, err)
 	}
 	if s, _ := r.target("a"); s.Ledger.Lost != 0 || s.PendingSamples == 0 {
 		t.Errorf("the ledger: %+v", s.Ledger)
@@ -34,12 +33,11 @@ func TestSkipThatIsEnded(t *testing.T) {
 
 	ctx, cancel = context.WithCancelCause(t.Context())
 	cancel(errors.New("interrupted"))
-	m := TargetManager{Storage: storage}
+	m := queues.Manager{Storage: storage}
 	if _, err := m.Skip(ctx, "a", time.Now(), false); err == nil || !strings.Contains(err.Error(), "interrupted") {
 		t.Errorf("without an agent: %v", err)
 	}
-	var err error
-	if c, err = m.Skip(t.Context(), "a", time.Now(), true); err != nil || c.Samples == 0 || c.Ledger.Lost != 0 {
+	if c, err := m.Skip(t.Context(), "a", time.Now(), true); err != nil || c.Samples == 0 || c.Ledger.Lost != 0 {
 		t.Errorf("a dry run afterwards: %+v, %v", c, err)
 	}
 }
@@ -52,19 +50,19 @@ func TestSkipProgress(t *testing.T) {
 	r.end()
 	var reads []int64
 	of := int64(0)
-	m := TargetManager{Storage: storage, Progress: func(read, all int64) { reads, of = append(reads, read), all }}
+	m := queues.Manager{Storage: storage, Progress: func(read, all int64) { reads, of = append(reads, read), all }}
 	c, err := m.Skip(t.Context(), "a", time.Now(), true)
 	if err != nil || len(reads) < 3 || !slices.IsSorted(reads) || reads[0] <= 0 || reads[len(reads)-1] != c.Bytes || of != c.Bytes {
 		t.Errorf("%d bytes, progress %v of %d: %v", c.Bytes, reads, of, err)
 	}
 
 	for name, answered := range map[string]struct {
-		lines []skipLine
+		lines []string
 		fail  string
 	}{
-		"found":   {[]skipLine{{Read: 1, Of: 9}, {Read: 5, Of: 9}, {Change: &TargetChange{Target: "a", Samples: 7}}}, ""},
-		"refused": {[]skipLine{{Read: 1, Of: 9}, {Read: 5, Of: 9}, {Refused: &refused{Error: "the disk"}}}, "the disk"},
-		"cut":     {[]skipLine{{Read: 1, Of: 9}, {Read: 5, Of: 9}}, "read the agent's answer: EOF"},
+		"found":   {[]string{`{"read":1,"of":9}`, `{"read":5,"of":9}`, `{"change":{"target":"a","samples":7}}`}, ""},
+		"refused": {[]string{`{"read":1,"of":9}`, `{"read":5,"of":9}`, `{"refused":{"error":"the disk"}}`}, "the disk"},
+		"cut":     {[]string{`{"read":1,"of":9}`, `{"read":5,"of":9}`}, "read the agent's answer: EOF"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			dir := t.TempDir()
@@ -73,12 +71,12 @@ func TestSkipProgress(t *testing.T) {
 					t.Errorf("the request is %s", h.URL)
 				}
 				for _, l := range answered.lines {
-					_ = json.NewEncoder(w).Encode(l)
+					fmt.Fprintln(w, l)
 					_ = http.NewResponseController(w).Flush()
 				}
 			})
 			reads = nil
-			m := TargetManager{Storage: dir, Progress: m.Progress}
+			m := queues.Manager{Storage: dir, Progress: m.Progress}
 			c, err := m.Skip(t.Context(), "a", time.Now(), true)
 			if !slices.Equal(reads, []int64{1, 5}) || of != 9 {
 				t.Errorf("progress %v of %d", reads, of)

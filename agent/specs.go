@@ -152,8 +152,8 @@ type madeOf struct {
 	version string
 }
 
-// version returns the version of the files that a probe read when it was made.
-func version(p probes.Probe) string {
+// filesVersion returns the version of the files that a probe read when it was made.
+func filesVersion(p probes.Probe) string {
 	if v, ok := p.(interface{ Version() string }); ok {
 		return v.Version()
 	}
@@ -185,7 +185,7 @@ func probeSpec(c *config.Probe, p probes.Probe, hostname string, ids *identities
 		Name:       c.Name,
 		Type:       c.Type,
 		Host:       hostname,
-		Identity:   ids.of("probe "+c.Name, madeOf{c, version(p)}),
+		Identity:   ids.of("probe "+c.Name, madeOf{c, filesVersion(p)}),
 		Probe:      p,
 		Interval:   time.Duration(c.Interval),
 		Timeout:    time.Duration(c.Timeout),

@@ -7,7 +7,9 @@ import (
 	"github.com/prometheus/common/model"
 
 	"hwsagent/agent/config"
+	"hwsagent/agent/queues"
 	"hwsagent/agent/web"
+	"hwsagent/internal/version"
 	"hwsagent/probes"
 	"hwsagent/wal"
 	"hwsagent/wal/queue"
@@ -23,7 +25,7 @@ func (a *Agent) Status() web.Status {
 	cfgStatus.Underway = a.changes.overdue()
 	cfgStatus.LoadedAt, cfgStatus.ReloadedAt = byClock(now, cfgStatus.LoadedAt), byClock(now, cfgStatus.ReloadedAt)
 	s := web.Status{
-		Schema: 1, Version: Version, Host: a.hostname, Running: true, Now: now, Started: byClock(now, a.started),
+		Schema: 1, Version: version.Version, Host: a.hostname, Running: true, Now: now, Started: byClock(now, a.started),
 		Clock:  a.clock.status(now),
 		Config: cfgStatus,
 		WAL:    logStatus(a.log.Status(), cfg, a.o.StoragePath, now),
@@ -45,7 +47,7 @@ func (a *Agent) Status() web.Status {
 		}
 		s.Targets = append(s.Targets, web.TargetStatus{
 			Name: o.Name, State: web.StateOrphan, Why: why, PausedSince: a.log.PausedSince(o.Name),
-			PendingSamples: o.Ledger.Pending, PendingBytes: o.PendingBytes, Ledger: ledgerStatus(o.Ledger),
+			PendingSamples: o.Ledger.Pending, PendingBytes: o.PendingBytes, Ledger: queues.Ledger(o.Ledger),
 		})
 	}
 	for _, p := range a.runner.Status() {
@@ -85,7 +87,7 @@ func (t *target) status(stepped, now time.Time) web.TargetStatus {
 	s := web.TargetStatus{
 		Name: t.name, URL: t.url, State: q.State, Why: q.Why, Tenant: t.config.Tenant(),
 		PendingSamples: l.Pending, MissedSamples: q.Missed, MaxBacklogBytes: int64(t.config.Target.MaxBacklog),
-		Ledger:   ledgerStatus(l),
+		Ledger:   queues.Ledger(l),
 		Protocol: q.Protocol, Fallback: q.Fallback, FallbackUntil: byClock(now, q.FallbackUntil),
 		Compression: q.Compression, Plain: q.Plain, PlainUntil: byClock(now, q.PlainUntil),
 		Shards: q.Shards, MaxShards: q.MaxShards, Retries: q.Retries, Failed: q.Failed,
@@ -140,22 +142,6 @@ func age(oldest, down, stepped, now time.Time) time.Duration {
 		d = max(d, now.Sub(down))
 	}
 	return d
-}
-
-func ledgerStatus(l queue.Ledger) web.LedgerStatus {
-	s := web.LedgerStatus{
-		Appended: l.Appended, Delivered: l.Delivered, Filtered: l.Filtered,
-		Lost: l.Lost(), Pending: l.Pending, Balanced: l.Balanced(),
-	}
-	for r, n := range l.Dropped {
-		if n > 0 {
-			if s.Dropped == nil {
-				s.Dropped = map[string]uint64{}
-			}
-			s.Dropped[queue.Reason(r).String()] = n
-		}
-	}
-	return s
 }
 
 func probeStatus(p probes.Status, now time.Time) web.ProbeStatus {

@@ -9,6 +9,7 @@ import (
 	"golang.org/x/sync/errgroup"
 
 	"hwsagent/agent/web"
+	"hwsagent/internal/version"
 	"hwsagent/internal/watchdog"
 )
 
@@ -112,7 +113,7 @@ func (a *Agent) run(ctx context.Context, stopping chan<- struct{}) error {
 		defer close(queues)
 		watchdog.Do(queueCtx, "the targets", a.targets.run)
 	}()
-	a.logger.Info("The agent is running", "version", Version, "config", a.o.ConfigFile, "storage", a.o.StoragePath,
+	a.logger.Info("The agent is running", "version", version.Version, "config", a.o.ConfigFile, "storage", a.o.StoragePath,
 		"targets", len(a.targets.all()), "probes", len(a.runner.Status()), "receivers", len(a.intake.Status()))
 
 	a.o.Manager.Ready()

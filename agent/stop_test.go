@@ -17,6 +17,7 @@ import (
 
 	"github.com/prometheus/prometheus/storage"
 
+	"hwsagent/agent/queues"
 	"hwsagent/probes"
 	"hwsagent/receivers"
 	"hwsagent/wal"
@@ -247,7 +248,7 @@ func stopWith(t *testing.T, part hangingPart, act string) error {
 		}
 		_ = a.Reload()
 	case "command":
-		_, _ = a.manage(request{action: ActionPause, target: "up"})
+		_, _ = a.manage(queues.Request{Action: queues.ActionPause, Target: "up"})
 	case "status":
 		a.Status()
 	}

@@ -16,11 +16,13 @@ import (
 	"github.com/prometheus/common/model"
 	"github.com/prometheus/prometheus/model/labels"
 
+	"hwsagent/agent/config"
 	"hwsagent/agent/control"
 	"hwsagent/agent/inputs"
 	"hwsagent/agent/selector"
 	"hwsagent/agent/tap"
 	"hwsagent/internal/panics"
+	"hwsagent/internal/text"
 	"hwsagent/remotewrite"
 	remoteconfig "hwsagent/remotewrite/config"
 )
@@ -65,10 +67,10 @@ type TapOptions struct {
 }
 
 // Tap follows samples of the agent that runs on the storage directory. It ends when ctx ends, the limit is reached,
-// each returns an error, or the agent ends, which is ErrNotRunning.
+// each returns an error, or the agent ends, which is control.ErrNotRunning.
 func Tap(ctx context.Context, storage string, o TapOptions, each func(tap.Item) error) error {
 	if _, err := selector.Parse(o.Match); err != nil {
-		return fmt.Errorf("%w: %w", ErrUsage, err)
+		return fmt.Errorf("%w: %w", config.ErrUsage, err)
 	}
 	q := url.Values{"point": {string(o.Point)}, "target": {o.Target}, "input": {o.Input}, "match": {o.Match}, "rate": {strconv.Itoa(o.Rate)}}
 	code, body, err := control.Stream(ctx, storage, "/control/tap?"+q.Encode())
@@ -77,11 +79,11 @@ func Tap(ctx context.Context, storage string, o TapOptions, each func(tap.Item) 
 	}
 	defer body.Close()
 	if code != http.StatusOK {
-		var no refused
+		var no control.Refusal
 		if err := json.NewDecoder(body).Decode(&no); err != nil || no.Error == "" {
 			return fmt.Errorf("ask the agent: %d", code)
 		}
-		return no.err()
+		return no.Err()
 	}
 	lines := json.NewDecoder(body)
 	for n := 0; o.Limit == 0 || n < o.Limit; {
@@ -91,7 +93,7 @@ func Tap(ctx context.Context, storage string, o TapOptions, each func(tap.Item) 
 			case ctx.Err() != nil:
 				return nil
 			case errors.Is(err, io.EOF), errors.Is(err, io.ErrUnexpectedEOF):
-				return fmt.Errorf("%w: it has stopped", ErrNotRunning)
+				return fmt.Errorf("%w: it has stopped", control.ErrNotRunning)
 			}
 			return fmt.Errorf("read the agent's answer: %w", err)
 		}
@@ -119,7 +121,7 @@ func WriteTapped(w io.Writer, i tap.Item) error {
 	if !rest.IsEmpty() || name == "" {
 		name += rest.String()
 	}
-	_, err := fmt.Fprintln(w, printable(i.Time.Local().Format("15:04:05.000")+" "+i.Of+"  "+name+" "+i.Value))
+	_, err := fmt.Fprintln(w, text.Printable(i.Time.Local().Format("15:04:05.000")+" "+i.Of+"  "+name+" "+i.Value))
 	return err
 }
 
@@ -134,12 +136,12 @@ const slowReader = 10 * time.Second
 func (a *Agent) answerTap(w http.ResponseWriter, h *http.Request) {
 	o, err := a.tapOptions(h.URL.Query())
 	if err != nil {
-		answer(w, nil, err)
+		control.Reply(w, nil, err)
 		return
 	}
 	t, err := a.taps.Open(o)
 	if err != nil {
-		answer(w, nil, err)
+		control.Reply(w, nil, err)
 		return
 	}
 	defer a.taps.Close(t)

@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"hwsagent/agent/config"
+	"hwsagent/agent/control"
 	"hwsagent/agent/tap"
 )
 
@@ -47,7 +48,7 @@ func TestTap(t *testing.T) {
 		})
 	}
 	for want, o := range map[error]TapOptions{
-		ErrUsage:               {Point: tap.Inputs, Match: "{", Rate: 1},
+		config.ErrUsage:        {Point: tap.Inputs, Match: "{", Rate: 1},
 		config.ErrNoSuchTarget: {Point: tap.Sent, Target: "x", Rate: 1},
 	} {
 		if err := Tap(t.Context(), r.o.StoragePath, o, nil); !errors.Is(err, want) {
@@ -72,7 +73,7 @@ func TestTap(t *testing.T) {
 		}
 		return nil
 	})
-	if !errors.Is(err, ErrNotRunning) || !missed || !reloaded {
+	if !errors.Is(err, control.ErrNotRunning) || !missed || !reloaded {
 		t.Errorf("it ended with %v; missed %v, reloaded %v", err, missed, reloaded)
 	}
 }

@@ -15,6 +15,7 @@ import (
 	"github.com/prometheus/prometheus/model/labels"
 
 	"hwsagent/agent/config"
+	"hwsagent/agent/queues"
 	"hwsagent/agent/web"
 	"hwsagent/remotewrite"
 	"hwsagent/remotewrite/client"
@@ -212,7 +213,7 @@ func (ts *targets) open(e planned) (_ *target, err error) {
 	if err != nil {
 		return nil, err
 	}
-	t.letters, err = deadletter.Open(letterDir(ts.dir, e.name), deadletter.Options{})
+	t.letters, err = deadletter.Open(deadletter.Dir(ts.dir, e.name), deadletter.Options{})
 	if err != nil {
 		return nil, err
 	}
@@ -388,7 +389,7 @@ func (ts *targets) missing() []web.TargetStatus {
 			l, bytes := ts.log.Account(e.name)
 			out = append(out, web.TargetStatus{
 				Name: e.name, URL: e.config.URL.String(), State: web.StateStopped, Why: err.Error(),
-				PendingSamples: l.Pending, PendingBytes: bytes, Ledger: ledgerStatus(l),
+				PendingSamples: l.Pending, PendingBytes: bytes, Ledger: queues.Ledger(l),
 			})
 		}
 	}

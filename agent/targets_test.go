@@ -10,7 +10,9 @@ import (
 	"testing"
 	"time"
 
+	"hwsagent/agent/queues"
 	"hwsagent/agent/web"
+	"hwsagent/remotewrite/deadletter"
 	"hwsagent/wal"
 )
 
@@ -68,7 +70,7 @@ func TestStartWithoutSavepoint(t *testing.T) {
 		}
 	}
 	free()
-	if s, err := OfflineStatus(storage, time.Now()); err != nil || s.WAL.Appended != 0 {
+	if s, err := queues.OfflineStatus(storage, time.Now()); err != nil || s.WAL.Appended != 0 {
 		t.Errorf("%d samples were logged, %v", s.WAL.Appended, err)
 	}
 	if got := savepoints(t, storage); len(got) > 0 {
@@ -127,7 +129,7 @@ func TestReloadWithoutSavepoint(t *testing.T) {
 func TestTargetThatCannotBeOpened(t *testing.T) {
 	a, b := newSink(t), newSink(t)
 	storage := t.TempDir()
-	blocker := letterDir(storage, "b")
+	blocker := deadletter.Dir(storage, "b")
 	if err := errors.Join(os.MkdirAll(filepath.Dir(blocker), 0o700), os.WriteFile(blocker, nil, 0o600)); err != nil {
 		t.Fatal(err)
 	}

@@ -10,6 +10,8 @@ import (
 	"time"
 
 	"hwsagent/agent/config"
+	"hwsagent/agent/control"
+	"hwsagent/agent/queues"
 	remoteconfig "hwsagent/remotewrite/config"
 )
 
@@ -29,8 +31,8 @@ type TargetTest struct {
 // held or waiting retries at once.
 func TestTarget(ctx context.Context, storage, configFile, target string) (TargetTest, error) {
 	var t TargetTest
-	err := askAgent(ctx, storage, request{action: "test", target: target}.path(), &t)
-	if !errors.Is(err, ErrNotRunning) {
+	err := control.Call(ctx, storage, queues.Request{Action: "test", Target: target}.Path(), &t)
+	if !errors.Is(err, control.ErrNotRunning) {
 		return t, err
 	}
 	cfg, _, err := config.Load(configFile, os.LookupEnv)

@@ -15,6 +15,9 @@ var ErrNoSuchTarget = errors.New("no such target")
 // ErrNoSuchProbe means that the configuration has no probe of that name.
 var ErrNoSuchProbe = errors.New("no such probe")
 
+// ErrUsage means that a person's request cannot be understood.
+var ErrUsage = errors.New("wrong usage")
+
 // noTarget is ErrNoSuchTarget with the names that exist.
 type noTarget struct{ text string }
 

@@ -79,6 +79,9 @@ type Store struct {
 	targets map[string]*ring // by the name of the file
 }
 
+// Folder is the usual directory of a store, below the storage path.
+const Folder = "history"
+
 // Open reads the points below dir, which need not exist. The error says which parts cannot be read; the store can be
 // used all the same.
 func Open(dir string) (*Store, error) {

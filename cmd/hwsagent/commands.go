@@ -14,6 +14,9 @@ import (
 
 	"hwsagent/agent"
 	"hwsagent/agent/demo"
+	"hwsagent/agent/queues"
+	"hwsagent/agent/web"
+	"hwsagent/internal/version"
 )
 
 func (c *cli) root() *cobra.Command {
@@ -191,13 +194,13 @@ func (c *cli) status() *cobra.Command {
 			"  hwsagent status --storage.path /mnt/var/lib/hwsagent   # a disk from another machine",
 		Args: cobra.NoArgs,
 		RunE: c.command(func(cmd *cobra.Command, _ []string) error {
-			s, err := agent.FetchStatus(cmd.Context(), c.storage)
+			s, err := queues.FetchStatus(cmd.Context(), c.storage)
 			if s.Schema == 0 {
 				return err // nothing to show
 			}
 			if c.json {
 				c.printJSON(s)
-			} else if err := agent.WriteStatus(c.stdout, s); err != nil {
+			} else if err := web.WriteText(c.stdout, s); err != nil {
 				return err
 			}
 			if err != nil {
@@ -273,7 +276,7 @@ func (c *cli) version() *cobra.Command {
 }
 
 func (c *cli) printVersion(*cobra.Command, []string) error {
-	b := agent.Build()
+	b := version.Build()
 	if c.json {
 		c.printJSON(b)
 		return nil

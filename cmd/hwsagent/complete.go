@@ -6,8 +6,8 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"hwsagent/agent"
 	"hwsagent/agent/config"
+	"hwsagent/agent/queues"
 )
 
 // names returns the words that a shell may complete; the context of cmd bounds the search for them.
@@ -28,14 +28,14 @@ func (c *cli) probeNames(*cobra.Command) []string {
 // queueNames returns the targets that have a queue and no entry in the configuration.
 func (c *cli) queueNames(cmd *cobra.Command) []string {
 	configured := c.targetNames(cmd)
-	var queues []string
-	s, _ := agent.FetchStatus(cmd.Context(), c.storage) // without an answer there are no completions
+	var left []string
+	s, _ := queues.FetchStatus(cmd.Context(), c.storage) // without an answer there are no completions
 	for _, t := range s.Targets {
 		if !slices.Contains(configured, t.Name) {
-			queues = append(queues, t.Name)
+			left = append(left, t.Name)
 		}
 	}
-	return queues
+	return left
 }
 
 func (c *cli) completeTarget(cmd *cobra.Command, args []string, _ string) ([]string, cobra.ShellCompDirective) {

@@ -8,6 +8,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"hwsagent/agent"
+	"hwsagent/agent/config"
 	"hwsagent/agent/inventory"
 )
 
@@ -37,7 +38,7 @@ func (c *cli) inventory() *cobra.Command {
 			}
 			o.ConfigFile, o.Probe = c.config, strings.Join(args, "")
 			if file != "" && o.Probe != "" {
-				return fmt.Errorf("%w: name a probe or --recording, not both", agent.ErrUsage)
+				return fmt.Errorf("%w: name a probe or --recording, not both", config.ErrUsage)
 			}
 			var all []inventory.Inventory
 			if file != "" {
@@ -144,7 +145,7 @@ func (c *cli) moved(name, arguments string) *cobra.Command {
 			if len(args) > 0 && !strings.HasPrefix(args[0], "-") {
 				target = args[0]
 			}
-			return fmt.Errorf("%w: hwsagent snmp %s is now hwsagent %s '{type: snmp, target: \"%s\"}'%s; write the value of --auth into the entry as auth: {…}", agent.ErrUsage, name, name, target, rest)
+			return fmt.Errorf("%w: hwsagent snmp %s is now hwsagent %s '{type: snmp, target: \"%s\"}'%s; write the value of --auth into the entry as auth: {…}", config.ErrUsage, name, name, target, rest)
 		}),
 	}
 }

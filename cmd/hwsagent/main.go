@@ -24,6 +24,7 @@ import (
 	"hwsagent/agent/control"
 	"hwsagent/agent/demo"
 	"hwsagent/agent/inspect"
+	"hwsagent/agent/queues"
 	"hwsagent/internal/watchdog"
 )
 
@@ -149,13 +150,13 @@ func exitCode(err error) int {
 		return exitConfig
 	case errors.Is(err, agent.ErrProbe):
 		return exitProbe
-	case errors.Is(err, config.ErrNoSuchProbe), errors.Is(err, config.ErrNoSuchTarget), errors.Is(err, agent.ErrUsage), errors.Is(err, inspect.ErrSelector), errors.Is(err, demo.ErrUnknownScript):
+	case errors.Is(err, config.ErrNoSuchProbe), errors.Is(err, config.ErrNoSuchTarget), errors.Is(err, config.ErrUsage), errors.Is(err, inspect.ErrSelector), errors.Is(err, demo.ErrUnknownScript):
 		return exitUsage
-	case errors.Is(err, agent.ErrReplayRefused):
+	case errors.Is(err, queues.ErrReplayRefused):
 		return exitTarget
 	case errors.Is(err, inspect.ErrDamaged):
 		return exitDamaged
-	case errors.Is(err, agent.ErrNotRunning):
+	case errors.Is(err, control.ErrNotRunning):
 		return exitNotRunning
 	case errors.Is(err, control.ErrSilent):
 		return exitSilent
@@ -194,9 +195,9 @@ func (c *cli) complain(cmd *cobra.Command, code int, err error) {
 			"    State D: the disk does not answer. Otherwise restart it. A resumed agent may still carry out the request: check with hwsagent targets")
 	case errors.Is(err, inspect.ErrNoLog):
 		fmt.Fprintln(c.stderr, "Try: name the agent's directory with --storage.path")
-	case errors.Is(err, agent.ErrNotListening):
+	case errors.Is(err, queues.ErrNotListening):
 		fmt.Fprintln(c.stderr, "Try: again in a moment; if that does not help, restart the agent")
-	case errors.Is(err, agent.ErrInUse):
+	case errors.Is(err, queues.ErrInUse):
 		fmt.Fprintln(c.stderr, "Try: stop the other agent, or give this one its own directory with --storage.path; hwsagent status shows the state of the other")
 	case errors.Is(err, syscall.EROFS):
 		fmt.Fprintln(c.stderr, "Try: name a writable directory with --storage.path, or remount the file system as writable")

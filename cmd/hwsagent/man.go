@@ -7,10 +7,10 @@ import (
 	"path/filepath"
 	"strings"
 
+	"hwsagent/internal/version"
+
 	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
-
-	"hwsagent/agent"
 )
 
 // man returns the command that writes the manual pages, which packages install.
@@ -22,7 +22,7 @@ func (c *cli) man() *cobra.Command {
 		Args:    cobra.ExactArgs(1),
 		RunE: c.command(func(cmd *cobra.Command, args []string) error {
 			var written []string
-			for _, page := range manualPages(cmd.Root(), agent.Version) {
+			for _, page := range manualPages(cmd.Root(), version.Version) {
 				if err := os.WriteFile(filepath.Join(args[0], page.name), []byte(page.text), 0o644); err != nil { // #nosec G306 -- a manual is for everybody
 					return fmt.Errorf("write the manual page: %w", err)
 				}

@@ -8,13 +8,13 @@ import (
 	"strings"
 	"time"
 
-	"github.com/spf13/cobra"
+	"hwsagent/agent/queues"
 
-	"hwsagent/agent"
+	"github.com/spf13/cobra"
 )
 
 func (c *cli) replay() *cobra.Command {
-	o := agent.ReplayOptions{}
+	o := queues.ReplayOptions{}
 	var from, to string
 	cmd := &cobra.Command{
 		Use:   "replay --target NAME --from TIME",
@@ -64,7 +64,7 @@ func (c *cli) replay() *cobra.Command {
 	return cmd
 }
 
-func (c *cli) runReplay(cmd *cobra.Command, o agent.ReplayOptions) error {
+func (c *cli) runReplay(cmd *cobra.Command, o queues.ReplayOptions) error {
 	logger, err := c.logger(c.stderr)
 	if err != nil {
 		return err
@@ -72,13 +72,13 @@ func (c *cli) runReplay(cmd *cobra.Command, o agent.ReplayOptions) error {
 	o.ConfigFile, o.Storage, o.Logger = c.config, c.storage, logger
 	bar := &replayBar{out: c.stderr, now: time.Now, terminal: isTerminal(c.stderr), dryRun: o.DryRun}
 	o.Progress = bar.show
-	res, err := agent.Replay(cmd.Context(), o)
+	res, err := queues.Replay(cmd.Context(), o)
 	bar.end()
-	known := err == nil || errors.Is(err, agent.ErrReplayRefused) || errors.Is(err, agent.ErrReplayInterrupted)
+	known := err == nil || errors.Is(err, queues.ErrReplayRefused) || errors.Is(err, queues.ErrReplayInterrupted)
 	if !known {
 		return err
 	}
-	nothing := errors.Is(err, agent.ErrReplayRefused) && res.Delivered == 0
+	nothing := errors.Is(err, queues.ErrReplayRefused) && res.Delivered == 0
 	switch {
 	case c.json:
 		c.printJSON(res)
@@ -95,9 +95,9 @@ func (c *cli) runReplay(cmd *cobra.Command, o agent.ReplayOptions) error {
 }
 
 // whatNext prints why a replay ended early, and how to continue it.
-func (c *cli) whatNext(cmd *cobra.Command, r agent.ReplayResult, err error) {
+func (c *cli) whatNext(cmd *cobra.Command, r queues.ReplayResult, err error) {
 	fmt.Fprintf(c.stderr, "hwsagent: %v\n", err)
-	if errors.Is(err, agent.ErrReplayRefused) && r.Delivered == 0 {
+	if errors.Is(err, queues.ErrReplayRefused) && r.Delivered == 0 {
 		fmt.Fprintln(c.stderr, "Nothing was stored. Try: hwsagent targets test "+quote(r.Target)+" tests each step of the connection. If all steps succeed, the receiver may refuse old samples:\n"+
 			"    give it an out-of-order window for samples of this age (Prometheus: storage.tsdb.out_of_order_time_window), or write a later --from")
 		return
@@ -125,7 +125,7 @@ func quote(s string) string {
 func stampExact(t time.Time) string { return t.UTC().Format(time.RFC3339Nano) }
 
 // writeReplay prints the result for people.
-func writeReplay(w io.Writer, r agent.ReplayResult) {
+func writeReplay(w io.Writer, r queues.ReplayResult) {
 	what := fmt.Sprintf("%s of %d series", samples(r.Samples), r.Series)
 	if !r.Oldest.IsZero() {
 		what += fmt.Sprintf(", from %s to %s", stamp(r.Oldest), stamp(r.Newest))
@@ -179,7 +179,7 @@ type replayBar struct {
 	shown       bool
 }
 
-func (b *replayBar) show(p agent.ReplayProgress) {
+func (b *replayBar) show(p queues.ReplayProgress) {
 	const width = 24
 	now := b.now()
 	if b.began.IsZero() {

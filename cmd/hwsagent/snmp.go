@@ -11,6 +11,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"hwsagent/agent"
+	"hwsagent/agent/config"
 	"hwsagent/agent/snmptool"
 )
 
@@ -39,11 +40,11 @@ func withoutFiles(cmd *cobra.Command, flags ...string) {
 func (c *cli) options(f *snmpFlags, target string) (snmptool.Options, error) {
 	o := snmptool.Options{Target: target, Timeout: f.timeout, Retries: f.retries}
 	if f.timeout <= 0 || f.retries < 0 || f.retries > 100 {
-		return o, fmt.Errorf("%w: --packet-timeout must be more than 0, and --retries between 0 and 100", agent.ErrUsage)
+		return o, fmt.Errorf("%w: --packet-timeout must be more than 0, and --retries between 0 and 100", config.ErrUsage)
 	}
 	var err error
 	if o.Auth, err = snmptool.Login(f.login); err != nil {
-		return o, fmt.Errorf("%w: --auth: %w", agent.ErrUsage, err)
+		return o, fmt.Errorf("%w: --auth: %w", config.ErrUsage, err)
 	}
 	o.Logger, err = c.quietLogger()
 	return o, err
@@ -85,7 +86,7 @@ func (c *cli) snmpWalk() *cobra.Command {
 			}
 			objects, err := snmptool.Walk(cmd.Context(), o, append(args, "1.3.6.1")[1])
 			if errors.Is(err, snmptool.ErrName) {
-				return fmt.Errorf("%w: %w", agent.ErrUsage, err)
+				return fmt.Errorf("%w: %w", config.ErrUsage, err)
 			}
 			if c.json && len(objects) == 0 && err != nil {
 				return asProbe(err) // the error is printed as the only JSON value
@@ -113,7 +114,7 @@ func oneLine(s string) string { return strings.NewReplacer("\n", `\n`, "\r", `\r
 
 // asProbe gives an error about a device the exit code of a probe.
 func asProbe(err error) error {
-	if err == nil || errors.Is(err, agent.ErrUsage) {
+	if err == nil || errors.Is(err, config.ErrUsage) {
 		return err
 	}
 	return fmt.Errorf("%w: %w", agent.ErrProbe, err)
@@ -174,7 +175,7 @@ func (c *cli) snmpDiscover() *cobra.Command {
 		ValidArgsFunction: cobra.NoFileCompletions,
 		RunE: c.command(func(cmd *cobra.Command, args []string) error {
 			if s.Rate <= 0 || s.Rate > 10_000 || s.Port == 0 || s.Timeout <= 0 {
-				return fmt.Errorf("%w: --rate must be between 0 and 10000, --port a port, and --packet-timeout more than 0", agent.ErrUsage)
+				return fmt.Errorf("%w: --rate must be between 0 and 10000, --port a port, and --packet-timeout more than 0", config.ErrUsage)
 			}
 			if len(logins) == 0 {
 				logins = []string{""}
@@ -182,7 +183,7 @@ func (c *cli) snmpDiscover() *cobra.Command {
 			for _, text := range logins {
 				login, err := snmptool.Login(text)
 				if err != nil {
-					return fmt.Errorf("%w: --auth: %w", agent.ErrUsage, err)
+					return fmt.Errorf("%w: --auth: %w", config.ErrUsage, err)
 				}
 				s.Logins = append(s.Logins, login)
 			}
@@ -203,7 +204,7 @@ func (c *cli) snmpDiscover() *cobra.Command {
 			}
 			found, err := snmptool.Discover(cmd.Context(), s)
 			if err != nil && found.Asked == 0 {
-				return fmt.Errorf("%w: %w", agent.ErrUsage, err)
+				return fmt.Errorf("%w: %w", config.ErrUsage, err)
 			}
 			if c.json {
 				c.printJSON(found)

@@ -5,7 +5,7 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"hwsagent/agent"
+	"hwsagent/agent/config"
 	"hwsagent/agent/snmptool"
 )
 
@@ -25,11 +25,11 @@ func (c *cli) snmpImport() *cobra.Command {
 		RunE: c.command(func(*cobra.Command, []string) error {
 			switch {
 			case (profiles == "") == (librenms == ""):
-				return fmt.Errorf("%w: write either --profiles or --librenms", agent.ErrUsage)
+				return fmt.Errorf("%w: write either --profiles or --librenms", config.ErrUsage)
 			case librenms != "" && mibs != "":
-				return fmt.Errorf("%w: --mibs goes with --profiles only: LibreNMS has its own folder of MIBs", agent.ErrUsage)
+				return fmt.Errorf("%w: --mibs goes with --profiles only: LibreNMS has its own folder of MIBs", config.ErrUsage)
 			case to == "":
-				return fmt.Errorf("%w: --to is missing: name the directory for the definitions", agent.ErrUsage)
+				return fmt.Errorf("%w: --to is missing: name the directory for the definitions", config.ErrUsage)
 			}
 			done, err := snmptool.Import(profiles, librenms, mibs, to)
 			if err != nil {

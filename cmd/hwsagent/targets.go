@@ -11,6 +11,8 @@ import (
 	"github.com/spf13/cobra"
 
 	"hwsagent/agent"
+	"hwsagent/agent/control"
+	"hwsagent/agent/queues"
 )
 
 // targets returns the commands about targets and their queues.
@@ -50,7 +52,7 @@ func (c *cli) listCommand() *cobra.Command {
 }
 
 func (c *cli) listTargets(cmd *cobra.Command, _ []string) error {
-	s, err := agent.FetchStatus(cmd.Context(), c.storage)
+	s, err := queues.FetchStatus(cmd.Context(), c.storage)
 	if s.Schema == 0 {
 		return err
 	}
@@ -79,7 +81,7 @@ func (c *cli) listTargets(cmd *cobra.Command, _ []string) error {
 			}
 		}
 	}
-	if err != nil && !errors.Is(err, agent.ErrNotRunning) {
+	if err != nil && !errors.Is(err, control.ErrNotRunning) {
 		return err
 	}
 	return nil
@@ -125,12 +127,12 @@ func (c *cli) testTarget() *cobra.Command {
 	}
 }
 
-func (c *cli) manager() agent.TargetManager {
-	return agent.TargetManager{Storage: c.storage, Config: c.config}
+func (c *cli) manager() queues.Manager {
+	return queues.Manager{Storage: c.storage, Config: c.config}
 }
 
 // ask runs an action, and says so if it takes long: an agent that hangs never answers.
-func (c *cli) ask(do func(m agent.TargetManager) (agent.TargetChange, error)) (ch agent.TargetChange, err error) {
+func (c *cli) ask(do func(m queues.Manager) (queues.Change, error)) (ch queues.Change, err error) {
 	c.slowly("waiting for the agent …", func() { ch, err = do(c.manager()) })
 	return ch, err
 }
@@ -151,7 +153,7 @@ func (c *cli) slowly(what string, work func()) {
 }
 
 // done prints the outcome: as JSON, or the line for people.
-func (c *cli) done(ch agent.TargetChange, line string) {
+func (c *cli) done(ch queues.Change, line string) {
 	if c.json {
 		c.printJSON(ch)
 		return
@@ -169,7 +171,7 @@ func (c *cli) pauseTarget() *cobra.Command {
 		Example: "  hwsagent targets pause mimir      # before maintenance of its receiver",
 		Args:    named(1, "pause NAME"), ValidArgsFunction: c.completeTarget,
 		RunE: c.command(func(cmd *cobra.Command, args []string) error {
-			ch, err := c.ask(func(m agent.TargetManager) (agent.TargetChange, error) { return m.Pause(cmd.Context(), args[0]) })
+			ch, err := c.ask(func(m queues.Manager) (queues.Change, error) { return m.Pause(cmd.Context(), args[0]) })
 			if err != nil {
 				return err
 			}
@@ -186,7 +188,7 @@ func (c *cli) resumeTarget() *cobra.Command {
 		Example: "  hwsagent targets resume mimir",
 		Args:    named(1, "resume NAME"), ValidArgsFunction: c.completeTarget,
 		RunE: c.command(func(cmd *cobra.Command, args []string) error {
-			ch, err := c.ask(func(m agent.TargetManager) (agent.TargetChange, error) { return m.Resume(cmd.Context(), args[0]) })
+			ch, err := c.ask(func(m queues.Manager) (queues.Change, error) { return m.Resume(cmd.Context(), args[0]) })
 			if err != nil {
 				return err
 			}
@@ -213,7 +215,7 @@ func (c *cli) skipTarget() *cobra.Command {
 				c.started = false
 				return fmt.Errorf("--before: %w", err)
 			}
-			var ch agent.TargetChange
+			var ch queues.Change
 			m := c.manager()
 			m.Progress = c.progress(time.Now)
 			ch, err = m.Skip(cmd.Context(), args[0], at, dryRun || !yes)
@@ -263,7 +265,7 @@ func (c *cli) adoptTarget() *cobra.Command {
 		Example: "  hwsagent targets adopt mimir mimir-eu",
 		Args:    named(2, "adopt OLD NEW"), ValidArgsFunction: c.completeAdopt,
 		RunE: c.command(func(cmd *cobra.Command, args []string) error {
-			ch, err := c.ask(func(m agent.TargetManager) (agent.TargetChange, error) {
+			ch, err := c.ask(func(m queues.Manager) (queues.Change, error) {
 				return m.Adopt(cmd.Context(), args[0], args[1])
 			})
 			if err != nil {
@@ -287,7 +289,7 @@ func (c *cli) dropTarget() *cobra.Command {
 				c.started = false
 				return fmt.Errorf("this deletes the waiting samples, the account and the dead letters of %s: pass --yes to delete them", args[0])
 			}
-			ch, err := c.ask(func(m agent.TargetManager) (agent.TargetChange, error) { return m.Drop(cmd.Context(), args[0]) })
+			ch, err := c.ask(func(m queues.Manager) (queues.Change, error) { return m.Drop(cmd.Context(), args[0]) })
 			if err != nil {
 				return err
 			}
@@ -308,14 +310,14 @@ func (c *cli) rejected() *cobra.Command {
 	var empty bool
 	show := func(cmd *cobra.Command, name string, empty bool) error {
 		if empty {
-			ch, err := c.ask(func(m agent.TargetManager) (agent.TargetChange, error) { return m.Clear(cmd.Context(), name) })
+			ch, err := c.ask(func(m queues.Manager) (queues.Change, error) { return m.Clear(cmd.Context(), name) })
 			if err != nil {
 				return err
 			}
 			c.done(ch, fmt.Sprintf("removed %d dead letters of %s", ch.Letters, name))
 			return nil
 		}
-		r, err := agent.Rejected(c.storage, name, limit)
+		r, err := queues.Rejected(c.storage, name, limit)
 		if err != nil {
 			return err
 		}

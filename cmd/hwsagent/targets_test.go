@@ -13,7 +13,7 @@ import (
 	"testing"
 	"time"
 
-	"hwsagent/agent"
+	"hwsagent/agent/queues"
 )
 
 // TestTargets does everything to the queues of an agent that is down.
@@ -233,7 +233,7 @@ func TestReplayBar(t *testing.T) {
 		now := time.Unix(0, 0)
 		b := &replayBar{out: &out, now: func() time.Time { return now }, terminal: terminal}
 		for i := range int64(10) {
-			b.show(agent.ReplayProgress{Read: i * 10, Total: 100, Delivered: uint64(i) * 1000})
+			b.show(queues.ReplayProgress{Read: i * 10, Total: 100, Delivered: uint64(i) * 1000})
 			now = now.Add(2 * time.Second)
 		}
 		b.end()

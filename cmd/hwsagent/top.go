@@ -13,7 +13,7 @@ import (
 	"github.com/spf13/cobra"
 	"golang.org/x/term"
 
-	"hwsagent/agent"
+	"hwsagent/agent/queues"
 	"hwsagent/agent/top"
 )
 
@@ -36,7 +36,7 @@ func (c *cli) top() *cobra.Command {
 			"  hwsagent top --once         # for a log or a pipe",
 		Args: cobra.NoArgs,
 		RunE: c.command(func(cmd *cobra.Command, _ []string) error {
-			fetch := func(ctx context.Context) (top.Status, error) { return agent.FetchStatus(ctx, c.storage) }
+			fetch := func(ctx context.Context) (top.Status, error) { return queues.FetchStatus(ctx, c.storage) }
 			screen, isFile := c.stdout.(*os.File)
 			if once || c.json || !isFile || !term.IsTerminal(int(screen.Fd())) { // #nosec G115 -- a descriptor
 				return c.topOnce(cmd.Context(), fetch)

@@ -56,6 +56,9 @@ var (
 	errKind  = errors.New("a family has another type than its name allows")
 )
 
+// Folder is the usual directory of a store, below the storage path.
+const Folder = "pushgateway"
+
 // OpenStore reads the groups in dir. It logs and leaves alone a file that cannot be read.
 func OpenStore(dir string, logger *slog.Logger) (*Store, error) {
 	if err := os.MkdirAll(dir, 0o700); err != nil {

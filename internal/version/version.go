@@ -1,4 +1,5 @@
-package agent
+// Package version identifies the build of the agent.
+package version
 
 import (
 	"runtime"
@@ -8,8 +9,8 @@ import (
 // Version is the release, set by the linker; builds without it say "unknown".
 var Version = "unknown"
 
-// BuildInfo identifies a build.
-type BuildInfo struct {
+// Info identifies a build.
+type Info struct {
 	Version  string `json:"version"`
 	Revision string `json:"revision,omitempty"` // of the source, with "-dirty" if it was changed
 	Go       string `json:"go"`
@@ -17,8 +18,8 @@ type BuildInfo struct {
 }
 
 // Build identifies the running binary.
-func Build() BuildInfo {
-	b := BuildInfo{Version: Version, Go: runtime.Version(), Platform: runtime.GOOS + "/" + runtime.GOARCH}
+func Build() Info {
+	b := Info{Version: Version, Go: runtime.Version(), Platform: runtime.GOOS + "/" + runtime.GOARCH}
 	info, ok := debug.ReadBuildInfo()
 	if !ok {
 		return b

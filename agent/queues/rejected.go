@@ -1,4 +1,4 @@
-package agent
+package queues
 
 import (
 	"errors"
@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"hwsagent/agent/inspect"
+	"hwsagent/internal/text"
 	"hwsagent/remotewrite"
 	"hwsagent/remotewrite/deadletter"
 	"hwsagent/remotewrite/reply"
@@ -29,7 +30,7 @@ type Rejections struct {
 // letters, or all if limit is not positive.
 func Rejected(storage, target string, limit int) (Rejections, error) {
 	r := Rejections{Schema: 1, Target: target, Letters: []remotewrite.Letter{}}
-	dir := letterDir(storage, target)
+	dir := deadletter.Dir(storage, target)
 	if _, err := os.Stat(dir); err != nil {
 		if !errors.Is(err, fs.ErrNotExist) {
 			return r, fmt.Errorf("read dead letters: %w", err)
@@ -39,7 +40,7 @@ func Rejected(storage, target string, limit int) (Rejections, error) {
 			return r, err
 		}
 		if !slices.ContainsFunc(in.Targets, func(t wal.TargetInspection) bool { return t.Name == target }) {
-			return r, (queues{storage: storage}).explain(target, wal.ErrNoTarget)
+			return r, (Store{Storage: storage}).Explain(target, wal.ErrNoTarget)
 		}
 	}
 	letters, err := deadletter.List(dir)
@@ -62,7 +63,7 @@ func (r Rejections) WriteText(w io.Writer) error {
 	}
 	said := ""
 	for _, l := range r.Letters {
-		head := fmt.Sprintf("%s %s, %d: %s", l.Time.UTC().Format(time.RFC3339), l.Reason, l.Status, printable(l.Text))
+		head := fmt.Sprintf("%s %s, %d: %s", l.Time.UTC().Format(time.RFC3339), l.Reason, l.Status, text.Printable(l.Text))
 		if key := fmt.Sprint(l.Reason, l.Status, l.Text); key != said {
 			said = key
 			if why := reply.Of(l.Status, l.Text).Reason; why != reply.Unknown {
@@ -74,21 +75,11 @@ func (r Rejections) WriteText(w io.Writer) error {
 		if l.Samples > 1 {
 			many = fmt.Sprintf(", and %d others of its request", l.Samples-1)
 		}
-		fmt.Fprintf(&b, "    %s %s @ %s%s\n", printable(l.Series), printable(l.Value), time.UnixMilli(l.Timestamp).UTC().Format("2006-01-02T15:04:05.000Z"), many)
+		fmt.Fprintf(&b, "    %s %s @ %s%s\n", text.Printable(l.Series), text.Printable(l.Value), time.UnixMilli(l.Timestamp).UTC().Format("2006-01-02T15:04:05.000Z"), many)
 	}
 	if n := r.Kept - len(r.Letters); n > 0 {
 		fmt.Fprintf(&b, "… and %d older (--limit 0 shows all)\n", n)
 	}
 	_, err := io.WriteString(w, b.String())
 	return err
-}
-
-// printable removes control characters from a receiver's answer, so that it cannot control the terminal.
-func printable(s string) string {
-	return strings.Map(func(r rune) rune {
-		if r < ' ' || r >= 0x7f && r < 0xa0 {
-			return '?'
-		}
-		return r
-	}, s)
 }

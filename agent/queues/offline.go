@@ -1,4 +1,4 @@
-package agent
+package queues
 
 import (
 	"path/filepath"
@@ -7,12 +7,10 @@ import (
 	"hwsagent/agent/events"
 	"hwsagent/agent/inspect"
 	"hwsagent/agent/web"
+	"hwsagent/internal/version"
 	"hwsagent/wal"
 	"hwsagent/wal/queue"
 )
-
-// ErrInUse means that another agent runs on the storage directory.
-var ErrInUse = wal.ErrLocked
 
 // OfflineStatus returns the status that can be read in the storage directory of a stopped agent: the log, and each
 // target's account and backlog. It changes nothing, and takes no longer for a large backlog than for a small one. It
@@ -25,9 +23,9 @@ func OfflineStatus(storage string, now time.Time) (web.Status, error) {
 	if err != nil {
 		return web.Status{}, err
 	}
-	s := web.Status{Schema: 1, Version: Version, Now: now, Targets: []web.TargetStatus{}, Probes: []web.ProbeStatus{}}
+	s := web.Status{Schema: 1, Version: version.Version, Now: now, Targets: []web.TargetStatus{}, Probes: []web.ProbeStatus{}}
 	s.WAL = web.WALStatus{Dir: storage, Segments: len(in.Segments), Appended: in.Head.Total}
-	if free, err := freeBytes(storage); err == nil {
+	if free, err := wal.FreeBytes(storage); err == nil {
 		s.WAL.FreeBytes = free
 	}
 	for i, seg := range in.Segments {

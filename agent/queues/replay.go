@@ -1,4 +1,4 @@
-package agent
+package queues
 
 import (
 	"context"
@@ -14,6 +14,7 @@ import (
 	"hwsagent/agent/config"
 	"hwsagent/agent/inspect"
 	"hwsagent/agent/selector"
+	"hwsagent/internal/version"
 	"hwsagent/remotewrite/client"
 	"hwsagent/remotewrite/replay"
 	"hwsagent/wal"
@@ -95,7 +96,7 @@ func Replay(ctx context.Context, o ReplayOptions) (ReplayResult, error) {
 	began := time.Now()
 	matchers, err := selector.Parse(o.Match)
 	if err != nil {
-		return res, &plainError{err.Error(), ErrUsage}
+		return res, fmt.Errorf("%w: %w", config.ErrUsage, err)
 	}
 	cfg, _, err := config.Load(o.ConfigFile, os.LookupEnv)
 	if err != nil {
@@ -119,7 +120,7 @@ func Replay(ctx context.Context, o ReplayOptions) (ReplayResult, error) {
 		o.Logger.Warn("The target does not accept the request; retrying for two minutes", "target", o.Target, "answer", a.String())
 	}
 	if !o.DryRun {
-		sender, err := client.New(c, client.Options{Version: Version, Logger: o.Logger})
+		sender, err := client.New(c, client.Options{Version: version.Version, Logger: o.Logger})
 		if err != nil {
 			return res, err
 		}

@@ -1,0 +1,36 @@
+package queues
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"net/http"
+	"time"
+
+	"hwsagent/agent/control"
+	"hwsagent/agent/web"
+	"hwsagent/internal/text"
+)
+
+// FetchStatus asks the agent that runs on the storage directory for its status. Without a running agent the error is
+// control.ErrNotRunning and the status is that of [OfflineStatus], if there is a log. The error is control.ErrSilent if the agent does
+// not answer in time.
+func FetchStatus(ctx context.Context, storage string) (web.Status, error) {
+	code, body, err := control.AskSoon(ctx, storage, http.MethodGet, "/api/v1/status")
+	if errors.Is(err, control.ErrNotRunning) {
+		s, offline := OfflineStatus(storage, time.Now())
+		return s, errors.Join(err, offline)
+	}
+	if err != nil {
+		return web.Status{}, err
+	}
+	if code != http.StatusOK {
+		return web.Status{}, fmt.Errorf("ask the agent for its status: %d %s", code, text.FirstLine(string(body)))
+	}
+	var s web.Status
+	if err := json.Unmarshal(body, &s); err != nil {
+		return web.Status{}, fmt.Errorf("read the agent's status: %w", err)
+	}
+	return s, nil
+}

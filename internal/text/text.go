@@ -1,0 +1,31 @@
+// Package text has the small functions for texts that people read in logs, messages and tables.
+package text
+
+import (
+	"fmt"
+	"strings"
+)
+
+// Counted returns the number with the noun, in the plural unless the number is 1.
+func Counted(n int, noun string) string {
+	if n != 1 {
+		noun += "s"
+	}
+	return fmt.Sprintf("%d %s", n, noun)
+}
+
+// FirstLine returns the text up to its first line break.
+func FirstLine(s string) string {
+	line, _, _ := strings.Cut(s, "\n")
+	return line
+}
+
+// Printable replaces control characters by question marks, so that a text from elsewhere cannot control a terminal.
+func Printable(s string) string {
+	return strings.Map(func(r rune) rune {
+		if r < ' ' || r >= 0x7f && r < 0xa0 {
+			return '?'
+		}
+		return r
+	}, s)
+}
