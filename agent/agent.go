@@ -23,6 +23,7 @@ import (
 	"hwsagent/agent/history"
 	"hwsagent/agent/inputs"
 	"hwsagent/agent/queues"
+	"hwsagent/agent/status"
 	"hwsagent/agent/systemd"
 	"hwsagent/agent/tap"
 	"hwsagent/agent/web"
@@ -86,7 +87,7 @@ type Agent struct {
 
 	mu     sync.Mutex // guards the fields below
 	cfg    *config.Config
-	status web.ConfigStatus
+	status status.ConfigStatus
 }
 
 // New reads the configuration, locks the storage directory and builds everything. On success the caller must call Run.
@@ -194,7 +195,7 @@ func (a *Agent) put(cfg *config.Config) error {
 	a.mu.Lock()
 	defer a.mu.Unlock()
 	a.cfg = cfg
-	a.status = web.ConfigStatus{File: cfg.File, LoadedAt: now}
+	a.status = status.ConfigStatus{File: cfg.File, LoadedAt: now}
 	a.metrics.loaded(now)
 	return nil
 }

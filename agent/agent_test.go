@@ -19,7 +19,7 @@ import (
 	"github.com/prometheus/prometheus/prompb"
 
 	"hwsagent/agent/config"
-	"hwsagent/agent/web"
+	"hwsagent/agent/status"
 	"hwsagent/remotewrite/deadletter"
 	"hwsagent/wal"
 )
@@ -156,13 +156,13 @@ func (r *running) end() {
 	}
 }
 
-func (r *running) target(name string) (web.TargetStatus, bool) {
+func (r *running) target(name string) (status.TargetStatus, bool) {
 	for _, t := range r.Status().Targets {
 		if t.Name == name {
 			return t, true
 		}
 	}
-	return web.TargetStatus{}, false
+	return status.TargetStatus{}, false
 }
 
 // until polls cond; a real agent with real sockets has no virtual clock.
@@ -231,7 +231,7 @@ func TestReload(t *testing.T) {
 	}
 	until(t, "the queue of the removed target is shown", func() bool {
 		b, there := r.target("b")
-		return there && b.State == web.StateOrphan && b.PendingSamples > 0 && b.Ledger.Balanced
+		return there && b.State == status.StateOrphan && b.PendingSamples > 0 && b.Ledger.Balanced
 	})
 	before = a.last()
 	until(t, "the remaining target goes on", func() bool { return a.last() > before+3 })

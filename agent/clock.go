@@ -8,7 +8,7 @@ import (
 
 	"github.com/prometheus/client_golang/prometheus"
 
-	"hwsagent/agent/web"
+	"hwsagent/agent/status"
 	"hwsagent/internal/meter"
 )
 
@@ -167,10 +167,10 @@ func (c *clock) lastStep() time.Time {
 }
 
 // status returns the clock's part of the status at now.
-func (c *clock) status(now time.Time) web.ClockStatus {
+func (c *clock) status(now time.Time) status.ClockStatus {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	return web.ClockStatus{
+	return status.ClockStatus{
 		Steps: c.stepped.count, LastStepAt: byClock(now, c.stepped.at), LastStepSeconds: c.stepped.size.Seconds(),
 		Suspends: c.suspended.count, LastSuspendAt: byClock(now, c.suspended.at), LastSuspendSeconds: c.suspended.size.Seconds(),
 	}

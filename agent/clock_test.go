@@ -11,7 +11,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 	"github.com/prometheus/client_golang/prometheus/testutil"
 
-	"hwsagent/agent/web"
+	"hwsagent/agent/status"
 )
 
 const year = 365 * 24 * time.Hour
@@ -81,7 +81,7 @@ func TestClockTellsOfSteps(t *testing.T) {
 			t.Errorf("%v steps forward, %v back; want one of each", f, b)
 		}
 		now := time.Now()
-		want := web.ClockStatus{
+		want := status.ClockStatus{
 			Steps: 2, LastStepAt: now.Add(-2 * time.Minute), LastStepSeconds: year.Seconds(),
 			Suspends: 1, LastSuspendAt: now.Add(-time.Minute), LastSuspendSeconds: (8 * time.Hour).Seconds(),
 		}

@@ -17,8 +17,8 @@ import (
 	"hwsagent/agent/demo"
 	"hwsagent/agent/inspect"
 	"hwsagent/agent/queues"
+	"hwsagent/agent/status"
 	"hwsagent/agent/tap"
-	"hwsagent/agent/web"
 	"hwsagent/internal/meter"
 	"hwsagent/internal/version"
 	"hwsagent/remotewrite"
@@ -186,7 +186,7 @@ func TestJSONIsDocumented(t *testing.T) {
 	inDocs := documented(t, "status.md", `^[a-z]`)
 	seen := map[reflect.Type]bool{}
 	keys := map[string]string{} // to the type that has it
-	for _, v := range []any{web.Status{}, Report{}, ProbeResult{}, inspect.Inspection{}, version.Info{}, demo.Result{}, remotewrite.Letter{}, queues.Change{}, TargetTest{}, EventList{}, Reloaded{}, tap.Item{}, EventsAck{}, queues.Rejections{}, queues.ReplayResult{}} {
+	for _, v := range []any{status.Status{}, Report{}, ProbeResult{}, inspect.Inspection{}, version.Info{}, demo.Result{}, remotewrite.Letter{}, queues.Change{}, TargetTest{}, EventList{}, Reloaded{}, tap.Item{}, EventsAck{}, queues.Rejections{}, queues.ReplayResult{}} {
 		jsonKeys(reflect.TypeOf(v), seen, keys)
 	}
 	if len(keys) < 60 {

@@ -11,7 +11,7 @@ import (
 	"hwsagent/agent/control"
 	"hwsagent/agent/events"
 	"hwsagent/agent/queues"
-	"hwsagent/agent/web"
+	"hwsagent/agent/status"
 	"hwsagent/internal/text"
 	"hwsagent/internal/version"
 )
@@ -64,11 +64,11 @@ func (a *Agent) saveEvents() {
 }
 
 // shownEvents returns the events of the last 24 hours for the page.
-func (a *Agent) shownEvents() []web.Event {
+func (a *Agent) shownEvents() []status.Event {
 	all := a.events.Events(time.Now())
-	shown := make([]web.Event, len(all))
+	shown := make([]status.Event, len(all))
 	for i, e := range all {
-		shown[i] = web.Event(e)
+		shown[i] = status.Event(e)
 	}
 	return shown
 }

@@ -8,7 +8,7 @@ import (
 
 	"github.com/prometheus/prometheus/model/labels"
 
-	"hwsagent/agent/web"
+	"hwsagent/agent/status"
 	"hwsagent/internal/watchdog"
 	"hwsagent/remotewrite/deadletter"
 	"hwsagent/remotewrite/tenant"
@@ -169,15 +169,15 @@ func (ts *targets) release(f *family, id string, last uint64) {
 }
 
 // tenants describes the tenants of an entry whose unrouted samples go to the named target.
-func (ts *targets) tenants(name string) *web.TenantsStatus {
+func (ts *targets) tenants(name string) *status.TenantsStatus {
 	f := ts.look().families[name]
 	if f == nil {
 		return nil
 	}
 	c := f.entry.family.Target.Tenant
-	s := &web.TenantsStatus{Label: c.Label, Header: c.Header, Default: c.Default, Max: c.MaxTenants, Known: len(f.tenants.Known())}
+	s := &status.TenantsStatus{Label: c.Label, Header: c.Header, Default: c.Default, Max: c.MaxTenants, Known: len(f.tenants.Known())}
 	for _, v := range f.tenants.Unrouted() {
-		s.Strangers = append(s.Strangers, web.StrangerStatus{Value: v.Value, Why: v.Why})
+		s.Strangers = append(s.Strangers, status.StrangerStatus{Value: v.Value, Why: v.Why})
 	}
 	return s
 }

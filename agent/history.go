@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"hwsagent/agent/history"
+	"hwsagent/agent/status"
 	"hwsagent/agent/web"
 )
 
@@ -33,7 +34,7 @@ func (a *Agent) points() map[string]history.Point {
 	s := a.Status()
 	points := make(map[string]history.Point)
 	for _, t := range s.Targets {
-		if t.State != web.StateOrphan {
+		if t.State != status.StateOrphan {
 			points[t.Name] = history.Point{Time: s.Now, In: s.WAL.SamplesPerSec, Out: t.SentPerSec, Lag: t.LagSeconds, Backlog: float64(t.PendingBytes)}
 		}
 	}

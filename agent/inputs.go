@@ -5,7 +5,7 @@ import (
 
 	"hwsagent/agent/config"
 	"hwsagent/agent/inputs"
-	"hwsagent/agent/web"
+	"hwsagent/agent/status"
 	"hwsagent/probes"
 )
 
@@ -33,16 +33,16 @@ func keepProbes(path *inputs.Path, specs []probes.Spec) {
 }
 
 // inputStatus describes the inputs and their series.
-func inputStatus(path *inputs.Path, now time.Time) (all []web.InputStatus, twice []web.DuplicateStatus) {
+func inputStatus(path *inputs.Path, now time.Time) (all []status.InputStatus, twice []status.DuplicateStatus) {
 	for _, s := range path.Status() {
-		all = append(all, web.InputStatus{
+		all = append(all, status.InputStatus{
 			Kind: s.Kind, Name: s.Name, Series: s.Series, MaxSeries: s.MaxSeries,
 			Filtered: s.Filtered, Refused: s.Refused, OverSince: byClock(now, s.OverSince), Example: s.Example,
 			Panics: panicStatus(s.Panics, now),
 		})
 	}
 	for _, d := range path.Duplicates() {
-		twice = append(twice, web.DuplicateStatus{
+		twice = append(twice, status.DuplicateStatus{
 			Input: d.Input, Other: d.Other, Series: d.Series, Samples: d.Samples, Example: d.Example, Since: byClock(now, d.Since),
 		})
 	}

@@ -6,7 +6,7 @@ import (
 	"strings"
 	"testing"
 
-	"hwsagent/agent/web"
+	"hwsagent/agent/status"
 )
 
 // A running agent names what two probes bring, and what is beyond a limit; the probes go on.
@@ -18,10 +18,10 @@ func TestLimitsAndDuplicatesAreTold(t *testing.T) {
 `
 	r.configure()
 	startAgentWith(t, r, t.TempDir(), "")
-	var s web.Status
+	var s status.Status
 	until(t, "both are told", func() bool {
 		s = r.Status()
-		return len(s.Duplicates) > 0 && slices.ContainsFunc(s.Inputs, func(in web.InputStatus) bool { return in.Refused > 20 })
+		return len(s.Duplicates) > 0 && slices.ContainsFunc(s.Inputs, func(in status.InputStatus) bool { return in.Refused > 20 })
 	})
 	if d := s.Duplicates[0]; d.Input+d.Other != "probe countprobe twin" && d.Input+d.Other != "probe twinprobe count" || d.Series == 0 || d.Example == "" {
 		t.Errorf("%+v", s.Duplicates)
@@ -37,7 +37,7 @@ func TestLimitsAndDuplicatesAreTold(t *testing.T) {
 		}
 	}
 	var out strings.Builder
-	if err := web.WriteText(&out, s); err != nil {
+	if err := status.WriteText(&out, s); err != nil {
 		t.Fatal(err)
 	}
 	text := out.String()

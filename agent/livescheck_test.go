@@ -7,7 +7,7 @@ import (
 	"time"
 
 	"hwsagent/agent/queues"
-	"hwsagent/agent/web"
+	"hwsagent/agent/status"
 	"hwsagent/wal/queue"
 )
 
@@ -141,7 +141,7 @@ func (l *life) check() {
 
 // account compares the account of a target with what its receiver has. All samples of the log are in the list, so a target's begin behind the
 // appended ones.
-func (l *life) account(s web.TargetStatus) {
+func (l *life) account(s status.TargetStatus) {
 	tenant, own := queue.MemberOf(l.name(), s.Name)
 	if !own && s.Name != l.name() {
 		return

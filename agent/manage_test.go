@@ -18,7 +18,7 @@ import (
 	"hwsagent/agent/config"
 	"hwsagent/agent/control"
 	"hwsagent/agent/queues"
-	"hwsagent/agent/web"
+	"hwsagent/agent/status"
 	"hwsagent/remotewrite/deadletter"
 	"hwsagent/wal"
 )
@@ -96,7 +96,7 @@ func TestPause(t *testing.T) {
 		}
 		until(t, "the status tells", func() bool {
 			s, ok := r.target("a")
-			return ok && s.State == web.StatePaused && s.PendingSamples > 5 && !s.OldestPending.IsZero() && s.LagSeconds > 0 && !s.PausedSince.IsZero()
+			return ok && s.State == status.StatePaused && s.PendingSamples > 5 && !s.OldestPending.IsZero() && s.LagSeconds > 0 && !s.PausedSince.IsZero()
 		})
 		families, err := r.registry.Gather()
 		if err != nil {
@@ -252,7 +252,7 @@ func TestDrop(t *testing.T) {
 	if err := r.Reload(); err != nil {
 		t.Fatal(err)
 	}
-	if s, ok := r.target("b"); !ok || s.State != web.StateOrphan || !strings.Contains(s.Why, "for another") {
+	if s, ok := r.target("b"); !ok || s.State != status.StateOrphan || !strings.Contains(s.Why, "for another") {
 		t.Errorf("orphan: %+v", s)
 	}
 	c, err := m.Drop(t.Context(), "b")
@@ -375,7 +375,7 @@ func TestTargetTest(t *testing.T) {
 		s.ServeHTTP(w, h)
 	})
 	r := startAgent(t, storage, entry("a", s.URL, ""))
-	until(t, "it is held", func() bool { st, ok := r.target("a"); return ok && st.State == web.StateHeld })
+	until(t, "it is held", func() bool { st, ok := r.target("a"); return ok && st.State == status.StateHeld })
 	got, err := TestTarget(t.Context(), storage, "none", "a")
 	var text strings.Builder
 	if err != nil || got.Result != Fail || !got.Running || got.WriteText(&text) != nil || !strings.Contains(text.String(), "no key, no entry") {

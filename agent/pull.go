@@ -6,7 +6,7 @@ import (
 	"hwsagent/agent/config"
 	"hwsagent/agent/pull"
 	"hwsagent/agent/selector"
-	"hwsagent/agent/web"
+	"hwsagent/agent/status"
 	"hwsagent/receivers"
 )
 
@@ -29,10 +29,10 @@ func (a *Agent) pullSpecs(cfg *config.Config) []receivers.Spec {
 }
 
 // pullStatus describes the pull endpoint; nil if there is none.
-func (a *Agent) pullStatus(cfg *config.Config, now time.Time) *web.PullStatus {
+func (a *Agent) pullStatus(cfg *config.Config, now time.Time) *status.PullStatus {
 	for _, s := range a.pull.Status() {
 		if cfg.Pull != nil {
-			return &web.PullStatus{Listen: s.Address, TLS: s.TLS, Open: cfg.Pull.Reachable() && !s.Users, Unshown: int(a.unshown.Load()), Panics: panicStatus(a.pulling.State(), now)}
+			return &status.PullStatus{Listen: s.Address, TLS: s.TLS, Open: cfg.Pull.Reachable() && !s.Users, Unshown: int(a.unshown.Load()), Panics: panicStatus(a.pulling.State(), now)}
 		}
 	}
 	return nil

@@ -8,7 +8,7 @@ import (
 
 	"hwsagent/agent/config"
 	"hwsagent/agent/inputs"
-	"hwsagent/agent/web"
+	"hwsagent/agent/status"
 	"hwsagent/probes"
 	"hwsagent/receivers"
 	"hwsagent/receivers/promtext"
@@ -69,8 +69,8 @@ func (a *Agent) receiverSpec(config any, name string, l *config.Listener, g *rec
 }
 
 // receiverStatus describes a receiver.
-func receiverStatus(s receivers.Status, now time.Time) web.ReceiverStatus {
-	r := web.ReceiverStatus{
+func receiverStatus(s receivers.Status, now time.Time) status.ReceiverStatus {
+	r := status.ReceiverStatus{
 		Name: s.Name, Listen: s.Address, TLS: s.TLS,
 		Requests: s.Requests, Accepted: s.Accepted, Samples: s.Samples, ActiveSeries: s.ActiveSeries,
 		LastRequest: byClock(now, s.LastRequest), LastError: s.LastError, LastErrorAt: byClock(now, s.LastErrorAt),

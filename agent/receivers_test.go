@@ -12,7 +12,7 @@ import (
 	dto "github.com/prometheus/client_model/go"
 	"github.com/prometheus/prometheus/prompb"
 
-	"hwsagent/agent/web"
+	"hwsagent/agent/status"
 )
 
 // pushOne sends one sample of the series to a receiver by remote write, and returns the answer's status.
@@ -132,13 +132,13 @@ func TestPushgatewayRounds(t *testing.T) {
 }
 
 // inputOf returns the input of a receiver.
-func (r *running) inputOf(name string) web.InputStatus {
+func (r *running) inputOf(name string) status.InputStatus {
 	for _, in := range r.Status().Inputs {
 		if in.Kind == receiverKind && in.Name == name {
 			return in
 		}
 	}
-	return web.InputStatus{}
+	return status.InputStatus{}
 }
 
 // Rules come and go with a reload. Samples that they drop are answered with 2xx and counted for the input, in the

@@ -20,6 +20,7 @@ import (
 	"hwsagent/agent/config"
 	"hwsagent/agent/control"
 	"hwsagent/agent/events"
+	"hwsagent/agent/status"
 	"hwsagent/agent/web"
 	"hwsagent/internal/text"
 )
@@ -108,7 +109,7 @@ func (a *Agent) tryReload() (Reloaded, error) {
 		a.status.ReloadError, a.status.ReloadedAt = err.Error(), time.Now()
 		a.mu.Unlock()
 		a.metrics.reloadFailed()
-		a.events.Add(events.Event{Time: time.Now(), Kind: events.ReloadFailed, Subject: "config", Text: "the reload failed and changed nothing: " + web.FirstLine(err.Error())})
+		a.events.Add(events.Event{Time: time.Now(), Kind: events.ReloadFailed, Subject: "config", Text: "the reload failed and changed nothing: " + status.FirstLine(err.Error())})
 		return Reloaded{}, err
 	}
 	a.logger.Info("The configuration was reloaded", "file", a.o.ConfigFile, "changes", len(r.Changes))

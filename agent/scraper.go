@@ -6,7 +6,7 @@ import (
 	"time"
 
 	"hwsagent/agent/config"
-	"hwsagent/agent/web"
+	"hwsagent/agent/status"
 )
 
 // scraper runs ScrapeJobs; the build decides which one the agent has.
@@ -16,7 +16,7 @@ type scraper interface {
 	// Run scrapes until ctx ends; it appends nothing after it has returned.
 	Run(ctx context.Context) error
 	// Status describes each job, in the order of the configuration. It never waits.
-	Status(now time.Time) []web.ScrapeStatus
+	Status(now time.Time) []status.ScrapeStatus
 	// ServeHTTP answers GET /api/v1/targets as Prometheus does.
 	http.Handler
 }

@@ -15,7 +15,7 @@ import (
 
 	"hwsagent/agent/config"
 	"hwsagent/agent/inputs"
-	"hwsagent/agent/web"
+	"hwsagent/agent/status"
 	"hwsagent/internal/meter"
 	"hwsagent/internal/panics"
 	"hwsagent/internal/redact"
@@ -93,12 +93,12 @@ func (r runningScraper) Apply(jobs config.ScrapeJobs) error {
 	return nil
 }
 
-func (r runningScraper) Status(now time.Time) []web.ScrapeStatus {
-	var all []web.ScrapeStatus
+func (r runningScraper) Status(now time.Time) []status.ScrapeStatus {
+	var all []status.ScrapeStatus
 	for _, j := range r.s.Status() {
-		s := web.ScrapeStatus{Job: j.Name, Error: r.cut(redact.Text(j.Error)), Dropped: j.Dropped}
+		s := status.ScrapeStatus{Job: j.Name, Error: r.cut(redact.Text(j.Error)), Dropped: j.Dropped}
 		for _, t := range j.Targets {
-			s.Targets = append(s.Targets, web.ScrapeTargetStatus{
+			s.Targets = append(s.Targets, status.ScrapeTargetStatus{
 				URL: r.cut(redact.Text(t.URL)), Health: t.Health, LastScrape: byClock(now, t.Last), Took: t.Took,
 				LastError: r.cut(redact.Text(t.LastError)), Interval: t.Interval, Labels: t.Labels.Map(),
 			})

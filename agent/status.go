@@ -8,7 +8,7 @@ import (
 
 	"hwsagent/agent/config"
 	"hwsagent/agent/queues"
-	"hwsagent/agent/web"
+	"hwsagent/agent/status"
 	"hwsagent/internal/version"
 	"hwsagent/probes"
 	"hwsagent/wal"
@@ -17,14 +17,14 @@ import (
 
 // Status returns a snapshot of the whole agent. Its times are on the wall clock as it is set now, so that an event
 // before a step of the clock does not appear to be a year old.
-func (a *Agent) Status() web.Status {
+func (a *Agent) Status() status.Status {
 	now := time.Now()
 	a.mu.Lock()
 	cfgStatus, cfg := a.status, a.cfg
 	a.mu.Unlock()
 	cfgStatus.Underway = a.changes.overdue()
 	cfgStatus.LoadedAt, cfgStatus.ReloadedAt = byClock(now, cfgStatus.LoadedAt), byClock(now, cfgStatus.ReloadedAt)
-	s := web.Status{
+	s := status.Status{
 		Schema: 1, Version: version.Version, Host: a.hostname, Running: true, Now: now, Started: byClock(now, a.started),
 		Clock:  a.clock.status(now),
 		Config: cfgStatus,
@@ -38,15 +38,15 @@ func (a *Agent) Status() web.Status {
 	}
 	s.Targets = append(s.Targets, a.targets.missing()...)
 	for _, o := range a.log.Orphans() {
-		if slices.ContainsFunc(s.Targets, func(t web.TargetStatus) bool { return t.Name == o.Name }) {
+		if slices.ContainsFunc(s.Targets, func(t status.TargetStatus) bool { return t.Name == o.Name }) {
 			continue // it is stopping or starting
 		}
 		why := "not in the configuration since " + o.Since.Format(time.DateTime)
 		if o.Left > 0 {
 			why += "; kept while the agent runs for another " + model.Duration(o.Left.Round(time.Second)).String()
 		}
-		s.Targets = append(s.Targets, web.TargetStatus{
-			Name: o.Name, State: web.StateOrphan, Why: why, PausedSince: a.log.PausedSince(o.Name),
+		s.Targets = append(s.Targets, status.TargetStatus{
+			Name: o.Name, State: status.StateOrphan, Why: why, PausedSince: a.log.PausedSince(o.Name),
 			PendingSamples: o.Ledger.Pending, PendingBytes: o.PendingBytes, Ledger: queues.Ledger(o.Ledger),
 		})
 	}
@@ -62,12 +62,12 @@ func (a *Agent) Status() web.Status {
 		s.Receivers = append(s.Receivers, receiverStatus(r, now))
 	}
 	s.Losses = a.events.Account(s)
-	return web.Judged(s)
+	return status.Judge(s)
 }
 
 // logStatus describes the log. dir is its directory.
-func logStatus(l wal.Status, cfg *config.Config, dir string, now time.Time) web.WALStatus {
-	s := web.WALStatus{
+func logStatus(l wal.Status, cfg *config.Config, dir string, now time.Time) status.WALStatus {
+	s := status.WALStatus{
 		Dir: dir, Sync: cfg.WAL.Sync.String(),
 		Segments: l.Segments, LastSegment: l.Head.Segment, FirstSegment: l.First,
 		Bytes: l.Bytes, MaxBytes: l.MaxBytes, FreeBytes: l.Free, MinFreeBytes: l.MinFree, OnFull: string(l.OnFull),
@@ -81,10 +81,10 @@ func logStatus(l wal.Status, cfg *config.Config, dir string, now time.Time) web.
 	return s
 }
 
-func (t *target) status(stepped, now time.Time) web.TargetStatus {
+func (t *target) status(stepped, now time.Time) status.TargetStatus {
 	q := t.queue.Status()
 	l := t.reader.Ledger()
-	s := web.TargetStatus{
+	s := status.TargetStatus{
 		Name: t.name, URL: t.url, State: q.State, Why: q.Why, Tenant: t.config.Tenant(),
 		PendingSamples: l.Pending, MissedSamples: q.Missed, MaxBacklogBytes: int64(t.config.Target.MaxBacklog),
 		Ledger:   queues.Ledger(l),
@@ -94,21 +94,21 @@ func (t *target) status(stepped, now time.Time) web.TargetStatus {
 		LastSuccess: byClock(now, q.LastSuccess), LastError: q.LastError, LastErrorAt: byClock(now, q.LastErrorAt),
 		DownSince: byClock(now, q.DownSince), NextTry: byClock(now, q.NextTry), AwaitsClock: q.AwaitsClock, ClockSkew: q.ClockSkew, FutureLimit: time.Duration(t.config.Target.FutureLimit), DeadLetters: t.letters.Count(),
 	}
-	if s.State == web.StateHeld && !q.AwaitsClock || s.State == web.StateRetrying {
+	if s.State == status.StateHeld && !q.AwaitsClock || s.State == status.StateRetrying {
 		s.Failure, s.Try = q.Failure.String(), q.Failure.Hint(t.config)
 	}
 	if !t.paused.IsZero() {
-		s.State, s.Why, s.PausedSince = web.StatePaused, "paused with hwsagent targets pause", byClock(now, t.paused)
+		s.State, s.Why, s.PausedSince = status.StatePaused, "paused with hwsagent targets pause", byClock(now, t.paused)
 	}
 	for _, x := range q.Quarantined {
-		s.Quarantined = append(s.Quarantined, web.QuarantineStatus{Reason: x.Reason, Text: x.Text, Words: x.Words, Series: x.Series, Example: x.Example, Since: byClock(now, x.Since), Samples: x.Samples})
+		s.Quarantined = append(s.Quarantined, status.QuarantineStatus{Reason: x.Reason, Text: x.Text, Words: x.Words, Series: x.Series, Example: x.Example, Since: byClock(now, x.Since), Samples: x.Samples})
 	}
 	s.CredentialsAt = byClock(now, t.client.CredentialsRenewed())
 	if err := t.client.CredentialError(); err != nil {
 		s.Credentials = err.Error()
 	}
 	for _, e := range t.client.Expiries() {
-		s.Expiries = append(s.Expiries, web.ExpiryStatus{What: e.What, At: e.Until.Round(0), WarnAt: e.WarnAt().Round(0)})
+		s.Expiries = append(s.Expiries, status.ExpiryStatus{What: e.What, At: e.Until.Round(0), WarnAt: e.WarnAt().Round(0)})
 	}
 	s.SentPerSec = t.rate.perSecond()
 	b := t.backlog(l, q.DownSince, stepped, now)
@@ -144,8 +144,8 @@ func age(oldest, down, stepped, now time.Time) time.Duration {
 	return d
 }
 
-func probeStatus(p probes.Status, now time.Time) web.ProbeStatus {
-	return web.ProbeStatus{
+func probeStatus(p probes.Status, now time.Time) status.ProbeStatus {
+	return status.ProbeStatus{
 		Name: p.Name, Type: p.Type, Target: p.Instance, Interval: p.Interval, State: p.State,
 		LastRun: byClock(now, p.LastRun), Took: p.Took, Samples: p.Samples, Failures: p.Failures,
 		Skipped: p.Skipped, Refused: p.Refused, LastError: p.LastError,

@@ -8,7 +8,7 @@ import (
 
 	"golang.org/x/sync/errgroup"
 
-	"hwsagent/agent/web"
+	"hwsagent/agent/status"
 	"hwsagent/internal/version"
 	"hwsagent/internal/watchdog"
 )
@@ -148,7 +148,7 @@ func (a *Agent) run(ctx context.Context, stopping chan<- struct{}) error {
 // as down. On a busy machine a status may take longer than a stop can wait. Such a status is dropped, because it may
 // describe parts that have stopped meanwhile; changes of the last five seconds then cause no event.
 func (a *Agent) observeLast() {
-	seen := make(chan web.Status, 1)
+	seen := make(chan status.Status, 1)
 	go func() { seen <- a.Status() }()
 	late := time.NewTimer(lastLook)
 	defer late.Stop()

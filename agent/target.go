@@ -8,7 +8,7 @@ import (
 	"sync"
 	"time"
 
-	"hwsagent/agent/web"
+	"hwsagent/agent/status"
 	"hwsagent/internal/watchdog"
 	"hwsagent/remotewrite"
 	"hwsagent/remotewrite/client"
@@ -67,7 +67,7 @@ func (t *target) startParts(ctx context.Context) {
 	if t.paused.IsZero() {
 		parts.Go(func() { t.queue.Run(ctx) })
 	} else {
-		t.metrics.SetState(web.StatePaused)
+		t.metrics.SetState(status.StatePaused)
 		parts.Go(func() { t.rest(ctx) })
 	}
 	parts.Go(func() {

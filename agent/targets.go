@@ -16,7 +16,7 @@ import (
 
 	"hwsagent/agent/config"
 	"hwsagent/agent/queues"
-	"hwsagent/agent/web"
+	"hwsagent/agent/status"
 	"hwsagent/remotewrite"
 	"hwsagent/remotewrite/client"
 	remoteconfig "hwsagent/remotewrite/config"
@@ -381,14 +381,14 @@ func (ts *targets) all() []*target {
 }
 
 // missing describes the targets that could not be opened. The log keeps their accounts.
-func (ts *targets) missing() []web.TargetStatus {
-	var out []web.TargetStatus
+func (ts *targets) missing() []status.TargetStatus {
+	var out []status.TargetStatus
 	s := ts.look()
 	for _, e := range s.entries {
 		if err := s.failed[e.name]; err != nil {
 			l, bytes := ts.log.Account(e.name)
-			out = append(out, web.TargetStatus{
-				Name: e.name, URL: e.config.URL.String(), State: web.StateStopped, Why: err.Error(),
+			out = append(out, status.TargetStatus{
+				Name: e.name, URL: e.config.URL.String(), State: status.StateStopped, Why: err.Error(),
 				PendingSamples: l.Pending, PendingBytes: bytes, Ledger: queues.Ledger(l),
 			})
 		}

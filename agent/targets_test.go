@@ -11,7 +11,7 @@ import (
 	"time"
 
 	"hwsagent/agent/queues"
-	"hwsagent/agent/web"
+	"hwsagent/agent/status"
 	"hwsagent/remotewrite/deadletter"
 	"hwsagent/wal"
 )
@@ -136,7 +136,7 @@ func TestTargetThatCannotBeOpened(t *testing.T) {
 	r := startAgent(t, storage, entry("a", a.URL, ""), entry("b", b.URL, ""))
 	until(t, "the other target receives", func() bool { return a.last() > 3 })
 	s, there := r.target("b")
-	if !there || s.State != web.StateStopped || !strings.Contains(s.Why, "deadletters") || !strings.Contains(fmt.Sprint(r.Status().Problems), "target b") {
+	if !there || s.State != status.StateStopped || !strings.Contains(s.Why, "deadletters") || !strings.Contains(fmt.Sprint(r.Status().Problems), "target b") {
 		t.Errorf("status %+v", s)
 	}
 	if s.PendingSamples == 0 || s.PendingSamples != s.Ledger.Pending || !s.Ledger.Balanced {
@@ -152,7 +152,7 @@ func TestTargetThatCannotBeOpened(t *testing.T) {
 	if err := os.Remove(blocker); err != nil {
 		t.Fatal(err)
 	}
-	until(t, "it has everything", func() bool { s, _ := r.target("b"); return s.State == web.StateOK && s.PendingSamples < 20 })
+	until(t, "it has everything", func() bool { s, _ := r.target("b"); return s.State == status.StateOK && s.PendingSamples < 20 })
 	if s, _ := r.target("b"); s.Ledger.Lost != 0 || !s.Ledger.Balanced {
 		t.Errorf("ledger %+v", s.Ledger)
 	}

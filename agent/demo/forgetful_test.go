@@ -22,7 +22,7 @@ import (
 
 	"hwsagent/agent/control"
 	"hwsagent/agent/demo/receiver"
-	"hwsagent/agent/web"
+	"hwsagent/agent/status"
 )
 
 // asForgetful makes this test binary an agent without a log: it says that it has a
@@ -95,7 +95,7 @@ func forgetful() error {
 	mux := http.NewServeMux()
 	mux.HandleFunc("/-/reload", func(http.ResponseWriter, *http.Request) { reloaded <- struct{}{} })
 	mux.HandleFunc("/api/v1/status", func(w http.ResponseWriter, _ *http.Request) {
-		_ = json.NewEncoder(w).Encode(web.Status{Targets: []web.TargetStatus{{Name: target}}})
+		_ = json.NewEncoder(w).Encode(status.Status{Targets: []status.TargetStatus{{Name: target}}})
 	})
 	srv := &http.Server{Handler: mux, ReadHeaderTimeout: time.Second}
 	go func() { _ = srv.Serve(l) }()

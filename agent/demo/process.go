@@ -13,7 +13,7 @@ import (
 	"time"
 
 	"hwsagent/agent/control"
-	"hwsagent/agent/web"
+	"hwsagent/agent/status"
 )
 
 // logName is the file, in the demo's directory, that every agent process appends its log to.
@@ -103,8 +103,8 @@ func (p *process) stop(patience time.Duration) (time.Duration, error) {
 }
 
 // status returns the agent's status.
-func (p *process) status(ctx context.Context) (web.Status, error) {
-	var st web.Status
+func (p *process) status(ctx context.Context) (status.Status, error) {
+	var st status.Status
 	code, body, err := control.Do(ctx, p.storage(), http.MethodGet, "/api/v1/status")
 	if err != nil {
 		return st, err

@@ -4,11 +4,11 @@ import (
 	"fmt"
 	"time"
 
-	"hwsagent/agent/web"
+	"hwsagent/agent/status"
 )
 
 // Between returns the events between two statuses, as far as they show. It is pure.
-func Between(before, after web.Status) []Event {
+func Between(before, after status.Status) []Event {
 	var all []Event
 	add := func(kind, subject, text string) {
 		all = append(all, Event{after.Now, kind, subject, text})
@@ -19,18 +19,18 @@ func Between(before, after web.Status) []Event {
 	}
 	switch was, is := before.WAL.Error != "", after.WAL.Error != ""; {
 	case is && !was:
-		add(Down, "wal", "the log cannot be written: "+web.FirstLine(after.WAL.Error))
+		add(Down, "wal", "the log cannot be written: "+status.FirstLine(after.WAL.Error))
 	case was && !is:
 		add(Up, "wal", "the log can be written again")
 	}
-	known := map[string]web.TargetStatus{}
+	known := map[string]status.TargetStatus{}
 	for _, t := range before.Targets {
 		known[t.Name] = t
 	}
 	for _, t := range after.Targets {
 		was, ok := known[t.Name]
 		if !ok {
-			was.State = web.StateStarting
+			was.State = status.StateStarting
 		}
 		subject := "target " + t.Name
 		if kind, text := turn(was, t); kind != "" {
@@ -38,7 +38,7 @@ func Between(before, after web.Status) []Event {
 		}
 		for _, q := range t.Quarantined {
 			if ofReason(was, q.Reason) == nil {
-				add(Quarantined, subject, fmt.Sprintf("%d series are not sent: %s; the receiver says: %s", q.Series, q.Text, web.FirstLine(q.Words)))
+				add(Quarantined, subject, fmt.Sprintf("%d series are not sent: %s; the receiver says: %s", q.Series, q.Text, status.FirstLine(q.Words)))
 			}
 		}
 		for _, q := range was.Quarantined {
@@ -54,7 +54,7 @@ func Between(before, after web.Status) []Event {
 }
 
 // ofReason returns the entry for a target's series that are not sent for a reason, nil if there is none.
-func ofReason(t web.TargetStatus, reason string) *web.QuarantineStatus {
+func ofReason(t status.TargetStatus, reason string) *status.QuarantineStatus {
 	for i := range t.Quarantined {
 		if t.Quarantined[i].Reason == reason {
 			return &t.Quarantined[i]
@@ -67,7 +67,7 @@ func ofReason(t web.TargetStatus, reason string) *web.QuarantineStatus {
 const tolerance = 100 * time.Millisecond
 
 // turn returns the event for a change of a target's state; "" if there is none.
-func turn(was, is web.TargetStatus) (kind, text string) {
+func turn(was, is status.TargetStatus) (kind, text string) {
 	from, to := flow(was.State), flow(is.State)
 	switch {
 	case from == to:
@@ -75,7 +75,7 @@ func turn(was, is web.TargetStatus) (kind, text string) {
 	case to == Paused:
 		return Paused, "paused by command"
 	case to == Held, to == Down:
-		return to, web.Brief(is)
+		return to, status.Why(is)
 	case from == Paused:
 		return Resumed, "resumed by command"
 	case from == Held, from == Down:
@@ -87,11 +87,11 @@ func turn(was, is web.TargetStatus) (kind, text string) {
 // flow reduces a state to the parts that matter for events.
 func flow(state string) string {
 	switch state {
-	case web.StateHeld:
+	case status.StateHeld:
 		return Held
-	case web.StateRetrying, web.StateStopped:
+	case status.StateRetrying, status.StateStopped:
 		return Down
-	case web.StatePaused:
+	case status.StatePaused:
 		return Paused
 	}
 	return Up

@@ -13,13 +13,13 @@ import (
 	"sync"
 	"time"
 
-	"hwsagent/agent/web"
+	"hwsagent/agent/status"
 )
 
 // Bounds of the journal.
 const (
 	// For is how long events are kept.
-	For = web.LossesFor
+	For = status.LossesFor
 
 	// maxEvents bounds the number of events; the oldest are dropped.
 	maxEvents = 500
@@ -64,12 +64,12 @@ type Journal struct {
 
 	mu      sync.Mutex // guards the fields below; never held during I/O
 	s       state
-	last    *web.Status // as of the last Observe
-	refused uint64      // samples refused by the log since it was opened, as far as accounted for
-	changes uint64      // counts changes of s, including new events
-	growing bool        // losses have grown since the last save
-	unread  bool        // the file could not be read, so its losses are missing
-	looked  bool        // this process has looked at the losses before
+	last    *status.Status // as of the last Observe
+	refused uint64         // samples refused by the log since it was opened, as far as accounted for
+	changes uint64         // counts changes of s, including new events
+	growing bool           // losses have grown since the last save
+	unread  bool           // the file could not be read, so its losses are missing
+	looked  bool           // this process has looked at the losses before
 
 	saveMu sync.Mutex // held during a save
 	saved  uint64     // value of changes on disk
@@ -85,8 +85,8 @@ type state struct {
 	Looked    time.Time          `json:"looked_at,omitzero"`
 	Accounted map[string]account `json:"accounted,omitempty"`
 
-	Losses []web.LossStatus `json:"losses,omitempty"` // in the order of FirstAt
-	Events []Event          `json:"events,omitempty"` // oldest first
+	Losses []status.LossStatus `json:"losses,omitempty"` // in the order of FirstAt
+	Events []Event             `json:"events,omitempty"` // oldest first
 }
 
 // account holds the figures of a ledger.
@@ -101,7 +101,7 @@ func noLoss(reason string) bool { return reason == "resent" || reason == "skippe
 
 // Account records the losses since its last call, by the ledgers in the status, and returns the losses of the last 24
 // hours.
-func (j *Journal) Account(s web.Status) []web.LossStatus {
+func (j *Journal) Account(s status.Status) []status.LossStatus {
 	j.mu.Lock()
 	defer j.mu.Unlock()
 	since := j.s.Looked
@@ -109,7 +109,7 @@ func (j *Journal) Account(s web.Status) []web.LossStatus {
 		j.account(t.Name, account{t.Ledger.Appended, t.Ledger.Dropped}, since, s.Now)
 	}
 	if n := s.WAL.Refused; s.Running && n > j.refused {
-		j.lose("", web.ReasonRefused, n-j.refused, since, s.Now)
+		j.lose("", status.ReasonRefused, n-j.refused, since, s.Now)
 		j.refused = n
 	}
 	j.s.Looked = s.Now
@@ -176,7 +176,7 @@ func (j *Journal) regain(target, reason string, n uint64) {
 			l.Samples, n = l.Samples-back, n-back
 		}
 	}
-	j.s.Losses = slices.DeleteFunc(j.s.Losses, func(l web.LossStatus) bool { return l.Samples == 0 && l.Reason != web.ReasonUnread })
+	j.s.Losses = slices.DeleteFunc(j.s.Losses, func(l status.LossStatus) bool { return l.Samples == 0 && l.Reason != status.ReasonUnread })
 }
 
 // lose records a loss between since, which may be zero, and now.
@@ -196,7 +196,7 @@ func (j *Journal) lose(target, reason string, n uint64, since, now time.Time) {
 		}
 		break
 	}
-	j.s.Losses = append(j.s.Losses, web.LossStatus{Target: target, Reason: reason, Samples: n, FirstAt: since, LastAt: now, Until: now.Add(For)})
+	j.s.Losses = append(j.s.Losses, status.LossStatus{Target: target, Reason: reason, Samples: n, FirstAt: since, LastAt: now, Until: now.Add(For)})
 	j.changes++
 }
 
@@ -213,7 +213,7 @@ func (j *Journal) Forget(target string) {
 func (j *Journal) forget(now time.Time) {
 	if j.unread {
 		j.unread = false
-		j.s.Losses = append(j.s.Losses, web.LossStatus{Reason: web.ReasonUnread, LastAt: now, Until: now.Add(For)})
+		j.s.Losses = append(j.s.Losses, status.LossStatus{Reason: status.ReasonUnread, LastAt: now, Until: now.Add(For)})
 		j.changes++
 	}
 	for i := range j.s.Losses {
@@ -229,7 +229,7 @@ func (j *Journal) forget(now time.Time) {
 		j.s.Events[i].Time = byClock(now, j.s.Events[i].Time)
 	}
 	all := len(j.s.Losses)
-	if j.s.Losses = slices.DeleteFunc(j.s.Losses, func(l web.LossStatus) bool { return !now.Before(l.Until) }); len(j.s.Losses) < all {
+	if j.s.Losses = slices.DeleteFunc(j.s.Losses, func(l status.LossStatus) bool { return !now.Before(l.Until) }); len(j.s.Losses) < all {
 		j.changes++ // save it: the next start would show the loss for another day
 	}
 	j.s.Events = slices.DeleteFunc(j.s.Events, func(e Event) bool { return now.Sub(e.Time) >= For })
@@ -240,7 +240,7 @@ func (j *Journal) forget(now time.Time) {
 
 // until returns when a loss ends, on the clock as it is set now. A loss whose day ended while no agent ran gets another
 // one, unless it is acknowledged: the loss was not shown in that time, or the clock has jumped and the day has not passed.
-func (j *Journal) until(now time.Time, l web.LossStatus) time.Time {
+func (j *Journal) until(now time.Time, l status.LossStatus) time.Time {
 	left := min(l.Ends().Sub(now), For)
 	if left <= 0 && !j.looked && !l.Acknowledged {
 		left = For
@@ -262,7 +262,7 @@ func byClock(now, t time.Time) time.Time {
 }
 
 // Observe records the changes since its last call.
-func (j *Journal) Observe(s web.Status) {
+func (j *Journal) Observe(s status.Status) {
 	j.mu.Lock()
 	defer j.mu.Unlock()
 	if j.last != nil {

@@ -11,7 +11,7 @@ import (
 
 	"go.uber.org/goleak"
 
-	"hwsagent/agent/web"
+	"hwsagent/agent/status"
 )
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
@@ -28,9 +28,9 @@ func open(t *testing.T, dir string) *Journal {
 }
 
 // at returns a status with one target that has dropped so much of its samples for a reason.
-func at(now time.Time, appended uint64, dropped map[string]uint64) web.Status {
-	return web.Status{Running: true, Now: now, Started: start, Targets: []web.TargetStatus{
-		{Name: "a", State: web.StateOK, Ledger: web.LedgerStatus{Appended: appended, Delivered: 1, Dropped: dropped, Balanced: true}}}}
+func at(now time.Time, appended uint64, dropped map[string]uint64) status.Status {
+	return status.Status{Running: true, Now: now, Started: start, Targets: []status.TargetStatus{
+		{Name: "a", State: status.StateOK, Ledger: status.LedgerStatus{Appended: appended, Delivered: 1, Dropped: dropped, Balanced: true}}}}
 }
 
 // TestLossesSurviveKills: whatever happens between saves, the reported losses add up to the ledger's unacknowledged
@@ -109,7 +109,7 @@ func TestLossesEnd(t *testing.T) {
 	}
 	s := at(now.Add(26*time.Hour), 10, map[string]uint64{"rejected": 2})
 	s.WAL.Refused = 4
-	if losses = j.Account(s); len(losses) != 1 || losses[0].Target != "" || losses[0].Reason != web.ReasonRefused || losses[0].Samples != 4 {
+	if losses = j.Account(s); len(losses) != 1 || losses[0].Target != "" || losses[0].Reason != status.ReasonRefused || losses[0].Samples != 4 {
 		t.Errorf("refused by the log: %+v", losses)
 	}
 }
@@ -136,47 +136,47 @@ func TestLossesOfAQueueThatReturns(t *testing.T) {
 func TestBetween(t *testing.T) {
 	base := at(start.Add(time.Hour), 1, nil)
 	base.Targets[0].CredentialsAt = start
-	state := func(s string) func(*web.Status) {
-		return func(st *web.Status) { st.Targets[0].State, st.Targets[0].Why = s, "the reason" }
+	state := func(s string) func(*status.Status) {
+		return func(st *status.Status) { st.Targets[0].State, st.Targets[0].Why = s, "the reason" }
 	}
-	quarantine := func(reason string, n int) func(*web.Status) {
-		return func(st *web.Status) {
-			st.Targets[0].Quarantined = []web.QuarantineStatus{{Reason: reason, Text: "the reason", Words: "no\nmore", Series: n, Since: start}}
+	quarantine := func(reason string, n int) func(*status.Status) {
+		return func(st *status.Status) {
+			st.Targets[0].Quarantined = []status.QuarantineStatus{{Reason: reason, Text: "the reason", Words: "no\nmore", Series: n, Since: start}}
 		}
 	}
-	both := func(a, b func(*web.Status)) [2]func(*web.Status) { return [2]func(*web.Status){a, b} }
-	same := func(*web.Status) {}
+	both := func(a, b func(*status.Status)) [2]func(*status.Status) { return [2]func(*status.Status){a, b} }
+	same := func(*status.Status) {}
 	for _, c := range []struct {
-		change [2]func(*web.Status)
+		change [2]func(*status.Status)
 		want   string // kinds
 	}{
 		{both(same, same), ""},
-		{both(same, state(web.StateRetrying)), Down},
-		{both(same, state(web.StateHeld)), Held},
-		{both(state(web.StateRetrying), state(web.StateHeld)), Held},
-		{both(state(web.StateHeld), same), Up},
-		{both(state(web.StateRetrying), state(web.StateBehind)), Up},
-		{both(same, state(web.StateBehind)), ""},
-		{both(same, state(web.StatePaused)), Paused},
-		{both(state(web.StatePaused), same), Resumed},
-		{both(state(web.StatePaused), state(web.StateHeld)), Held},
-		{both(same, state(web.StateStopped)), Down},
-		{both(same, func(s *web.Status) { s.Targets[0].CredentialsAt = start.Add(time.Minute) }), Credentials},
+		{both(same, state(status.StateRetrying)), Down},
+		{both(same, state(status.StateHeld)), Held},
+		{both(state(status.StateRetrying), state(status.StateHeld)), Held},
+		{both(state(status.StateHeld), same), Up},
+		{both(state(status.StateRetrying), state(status.StateBehind)), Up},
+		{both(same, state(status.StateBehind)), ""},
+		{both(same, state(status.StatePaused)), Paused},
+		{both(state(status.StatePaused), same), Resumed},
+		{both(state(status.StatePaused), state(status.StateHeld)), Held},
+		{both(same, state(status.StateStopped)), Down},
+		{both(same, func(s *status.Status) { s.Targets[0].CredentialsAt = start.Add(time.Minute) }), Credentials},
 		{both(same, quarantine("series-limit", 5)), Quarantined},
 		{both(quarantine("series-limit", 5), quarantine("series-limit", 7)), ""},
 		{both(quarantine("series-limit", 5), quarantine("type-conflict", 5)), Quarantined + " " + Released},
 		{both(quarantine("series-limit", 5), same), Released},
-		{both(same, func(s *web.Status) { s.WAL.Error = "disk full" }), Down},
-		{both(func(s *web.Status) { s.WAL.Error = "disk full" }, same), Up},
-		{both(same, func(s *web.Status) { s.Targets = nil }), ""},
+		{both(same, func(s *status.Status) { s.WAL.Error = "disk full" }), Down},
+		{both(func(s *status.Status) { s.WAL.Error = "disk full" }, same), Up},
+		{both(same, func(s *status.Status) { s.Targets = nil }), ""},
 		// The clock was set: every time moves, and nothing has happened.
-		{both(same, func(s *web.Status) {
+		{both(same, func(s *status.Status) {
 			s.Now, s.Started = s.Now.Add(time.Hour), s.Started.Add(time.Hour)
 			s.Targets[0].CredentialsAt = s.Targets[0].CredentialsAt.Add(time.Hour)
 		}), ""},
 	} {
 		before, after := base, base
-		before.Targets, after.Targets = []web.TargetStatus{base.Targets[0]}, []web.TargetStatus{base.Targets[0]}
+		before.Targets, after.Targets = []status.TargetStatus{base.Targets[0]}, []status.TargetStatus{base.Targets[0]}
 		c.change[0](&before)
 		c.change[1](&after)
 		var kinds []string
@@ -254,7 +254,7 @@ func TestUnreadableFile(t *testing.T) {
 	}
 	unread := func(j *Journal) (alarms int) {
 		for _, l := range j.Account(at(start.Add(time.Minute), 10, nil)) {
-			if l.Reason == web.ReasonUnread && !l.Acknowledged {
+			if l.Reason == status.ReasonUnread && !l.Acknowledged {
 				alarms++
 			}
 		}
@@ -332,9 +332,9 @@ func TestLossesOfARenamedQueue(t *testing.T) {
 		t.Fatal(err)
 	}
 	now := time.Now()
-	status := func(name string, at time.Time) web.Status {
-		ledger := web.LedgerStatus{Appended: 100, Dropped: map[string]uint64{"budget": 40}}
-		return web.Status{Now: at, Running: true, Targets: []web.TargetStatus{{Name: name, Ledger: ledger}}}
+	status := func(name string, at time.Time) status.Status {
+		ledger := status.LedgerStatus{Appended: 100, Dropped: map[string]uint64{"budget": 40}}
+		return status.Status{Now: at, Running: true, Targets: []status.TargetStatus{{Name: name, Ledger: ledger}}}
 	}
 	j.Account(status("old", now))
 	j.Acknowledge(now)

@@ -20,7 +20,7 @@ import (
 	"hwsagent/agent/control"
 	"hwsagent/agent/events"
 	"hwsagent/agent/inspect"
-	"hwsagent/agent/web"
+	"hwsagent/agent/status"
 	remoteconfig "hwsagent/remotewrite/config"
 	"hwsagent/wal"
 	"hwsagent/wal/queue"
@@ -58,9 +58,9 @@ type Change struct {
 	Newest  time.Time `json:"newest,omitzero"`  //
 	GoesOn  time.Time `json:"goes_on,omitzero"` // timestamp of the oldest sample that remains, skip only
 
-	PausedSince time.Time        `json:"paused_since,omitzero"`
-	Letters     int              `json:"dead_letters"` // removed
-	Ledger      web.LedgerStatus `json:"ledger"`       // afterwards; for a dropped queue, its last state
+	PausedSince time.Time           `json:"paused_since,omitzero"`
+	Letters     int                 `json:"dead_letters"` // removed
+	Ledger      status.LedgerStatus `json:"ledger"`       // afterwards; for a dropped queue, its last state
 
 	// UnreadLetters is why removed dead letters could not be read; Letters does not count them.
 	UnreadLetters string `json:"unread_dead_letters,omitempty"`

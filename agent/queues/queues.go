@@ -13,7 +13,7 @@ import (
 	"hwsagent/agent/config"
 	"hwsagent/agent/events"
 	"hwsagent/agent/history"
-	"hwsagent/agent/web"
+	"hwsagent/agent/status"
 	"hwsagent/receivers/pushgateway"
 	"hwsagent/remotewrite/deadletter"
 	"hwsagent/wal"
@@ -196,8 +196,8 @@ func (q Store) Clear(c *Change, open *deadletter.Store) (err error) {
 func BesideLog() []string { return []string{deadletter.Folder, pushgateway.Folder, history.Folder} }
 
 // Ledger returns the account of a queue for the status.
-func Ledger(l queue.Ledger) web.LedgerStatus {
-	s := web.LedgerStatus{
+func Ledger(l queue.Ledger) status.LedgerStatus {
+	s := status.LedgerStatus{
 		Appended: l.Appended, Delivered: l.Delivered, Filtered: l.Filtered,
 		Lost: l.Lost(), Pending: l.Pending, Balanced: l.Balanced(),
 	}

@@ -7,7 +7,7 @@ import (
 	"strings"
 	"time"
 
-	"hwsagent/agent/web"
+	"hwsagent/agent/status"
 )
 
 // Terminal is the terminal that top draws on.
@@ -35,15 +35,12 @@ const lookAtSize = 200 * time.Millisecond
 // interrupt is Ctrl-C as read from a terminal in raw mode.
 const interrupt = 0x03
 
-// Status is the status that is shown.
-type Status = web.Status
-
 // Fetch gets a status. If there is none its Schema is 0, and the error says why.
-type Fetch func(context.Context) (web.Status, error)
+type Fetch func(context.Context) (status.Status, error)
 
 // fetched is the result of a Fetch.
 type fetched struct {
-	status web.Status
+	status status.Status
 	err    error
 }
 
@@ -119,20 +116,20 @@ func again(ctx context.Context, fetch Fetch, interval time.Duration, got chan<- 
 }
 
 // Lines returns the lines to show: the status, under the error if it could not be refreshed.
-func Lines(s web.Status, err error, columns, rows int, colour bool) []string {
+func Lines(s status.Status, err error, columns, rows int, colour bool) []string {
 	if err == nil || s.Schema != 0 && !s.Running {
 		if s.Schema == 0 {
 			return []string{"asking the agent …"}
 		}
-		return web.Screen(s, columns, rows, colour)
+		return draw(s, columns, rows, colour)
 	}
-	first := web.FirstLine(err.Error())
+	first := status.FirstLine(err.Error())
 	if r := []rune(first); len(r) > columns {
 		first = string(r[:max(0, columns)])
 	}
 	if s.Schema == 0 {
 		return []string{first}
 	}
-	lines := append([]string{first, "status as of " + s.Now.Format("15:04:05")}, web.Screen(s, columns, rows-2, false)...)
+	lines := append([]string{first, "status as of " + s.Now.Format("15:04:05")}, draw(s, columns, rows-2, false)...)
 	return lines[:max(0, min(len(lines), rows))]
 }

@@ -11,7 +11,7 @@ import (
 
 	"go.uber.org/goleak"
 
-	"hwsagent/agent/web"
+	"hwsagent/agent/status"
 )
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
@@ -47,8 +47,8 @@ func (s *screen) shown() string {
 	return s.text.String()
 }
 
-func status(text string) web.Status {
-	return web.Status{Schema: 1, Running: true, Now: time.Now(), Verdict: &web.Verdict{Level: web.LevelOK, Text: text}}
+func saying(text string) status.Status {
+	return status.Status{Schema: 1, Running: true, Now: time.Now(), Verdict: &status.Verdict{Level: status.LevelOK, Text: text}}
 }
 
 // TestRun: the screen is drawn when there is something new or its size changes, tells an agent that does not answer, and ends by
@@ -57,9 +57,9 @@ func TestRun(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := &screen{columns: 80, rows: 24}
 		keys := make(chan byte)
-		answers := []fetched{{status("first"), nil}, {status("second"), nil}, {web.Status{}, errors.New("no answer")}}
+		answers := []fetched{{saying("first"), nil}, {saying("second"), nil}, {status.Status{}, errors.New("no answer")}}
 		n := 0
-		fetch := func(context.Context) (web.Status, error) {
+		fetch := func(context.Context) (status.Status, error) {
 			a := answers[min(n, len(answers)-1)]
 			n++
 			return a.status, a.err
@@ -101,7 +101,7 @@ func TestRun(t *testing.T) {
 
 func TestRunEnds(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		fetch := func(ctx context.Context) (web.Status, error) { <-ctx.Done(); return web.Status{}, ctx.Err() } // hangs
+		fetch := func(ctx context.Context) (status.Status, error) { <-ctx.Done(); return status.Status{}, ctx.Err() } // hangs
 		for name, end := range map[string]func(cancel func(), keys chan byte){
 			"Ctrl-C":   func(_ func(), keys chan byte) { keys <- interrupt },
 			"a signal": func(cancel func(), _ chan byte) { cancel() },

@@ -11,6 +11,8 @@ import (
 	"strings"
 	"testing"
 	"time"
+
+	"hwsagent/agent/status"
 )
 
 // chromium returns a browser without a screen; a test without one is skipped, and fails where CI runs it.
@@ -56,9 +58,9 @@ func TestPageFitsChromium(t *testing.T) {
 	browser := chromium(t)
 	s, events := brokenFleet(50)
 	s.Targets[30].PendingSamples, s.Targets[30].Name = 1_234_567_890, "a-receiver-with-a-name-that-is-longer-than-its-column-and-than-a-phone-is-wide"
-	s.Losses = []LossStatus{{Target: s.Targets[31].Name, Reason: "budget", Samples: 123_456_789, LastAt: s.Now.Add(-time.Hour), Acknowledged: true}}
-	s.Scrape = []ScrapeStatus{{Job: "kafka", Targets: []ScrapeTargetStatus{{URL: "http://127.0.0.1:9308/metrics", Health: healthUp, Interval: "15s", LastScrape: s.Now}}}}
-	h := newHandler(Options{Status: func() Status { return s }, Events: func() []Event { return events }, History: func(string) []Figures {
+	s.Losses = []status.LossStatus{{Target: s.Targets[31].Name, Reason: "budget", Samples: 123_456_789, LastAt: s.Now.Add(-time.Hour), Acknowledged: true}}
+	s.Scrape = []status.ScrapeStatus{{Job: "kafka", Targets: []status.ScrapeTargetStatus{{URL: "http://127.0.0.1:9308/metrics", Health: status.HealthUp, Interval: "15s", LastScrape: s.Now}}}}
+	h := newHandler(Options{Status: func() status.Status { return s }, Events: func() []status.Event { return events }, History: func(string) []Figures {
 		return day(time.Now(), 1440, func(i int) float64 { return float64(i % 100) })
 	}})
 	srv := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
@@ -127,8 +129,8 @@ document.body.append(f);
 // TestSelectedTextChromium: a page that keeps old figures because text is selected says so, and no longer than that.
 func TestSelectedTextChromium(t *testing.T) {
 	browser := chromium(t)
-	s := Judged(fleet(3))
-	h := newHandler(Options{Status: func() Status { return s }})
+	s := status.Judge(fleet(3))
+	h := newHandler(Options{Status: func() status.Status { return s }})
 	srv := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		switch r.URL.Path {
 		case "/selected":

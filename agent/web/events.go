@@ -4,15 +4,9 @@ import (
 	"slices"
 	"strings"
 	"time"
-)
 
-// Event is one thing that happened in the agent.
-type Event struct {
-	Time    time.Time
-	Kind    string // restart, stop, down, held, up, paused, resumed, lost, reload, reload_failed, credentials, acknowledged
-	Subject string // "target mimir", "wal", "config", "agent"
-	Text    string
-}
+	"hwsagent/agent/status"
+)
 
 // maxEvents bounds how many events the page shows.
 const maxEvents = 8
@@ -30,15 +24,15 @@ type eventLine struct {
 
 // newEvents returns the events of the last 24 hours, newest first. It merges equal events in a row, and drops texts
 // that the problems already have.
-func newEvents(s Status, events []Event) eventsView {
+func newEvents(s status.Status, events []status.Event) eventsView {
 	var v eventsView
 	var last time.Time
 	for _, e := range slices.Backward(events) {
-		if s.Now.Sub(e.Time) > LossesFor {
+		if s.Now.Sub(e.Time) > status.LossesFor {
 			break
 		}
-		l := eventLine{At: clock(s.Now, e.Time), Kind: strings.ReplaceAll(e.Kind, "_", " "), Level: eventLevel(e.Kind), Subjects: []string{e.Subject}, Text: e.Text}
-		if slices.ContainsFunc(s.Problems, func(p Problem) bool { return strings.Contains(p.Text, e.Text) }) {
+		l := eventLine{At: status.Clock(s.Now, e.Time), Kind: strings.ReplaceAll(e.Kind, "_", " "), Level: eventLevel(e.Kind), Subjects: []string{e.Subject}, Text: e.Text}
+		if slices.ContainsFunc(s.Problems, func(p status.Problem) bool { return strings.Contains(p.Text, e.Text) }) {
 			l.Text = ""
 		}
 		if n := len(v.Lines); n > 0 && v.More == 0 && v.Lines[n-1].Kind == l.Kind && v.Lines[n-1].Text == l.Text && last.Sub(e.Time) < time.Minute {
@@ -60,11 +54,11 @@ func newEvents(s Status, events []Event) eventsView {
 func eventLevel(kind string) string {
 	switch kind {
 	case "down", "held", "lost", "reload_failed":
-		return SeverityError
+		return status.SeverityError
 	case "paused":
-		return SeverityWarning
+		return status.SeverityWarning
 	case "up", "resumed", "reload":
-		return LevelOK
+		return status.LevelOK
 	}
-	return SeverityNote
+	return status.SeverityNote
 }

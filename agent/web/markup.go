@@ -4,6 +4,8 @@ import (
 	"bytes"
 	"fmt"
 	"strings"
+
+	"hwsagent/agent/status"
 )
 
 // markup is HTML written in this program. The text of a receiver or device cannot become markup by mistake: only
@@ -27,20 +29,16 @@ func (p *page) rawIf(ok bool, m markup) {
 // escapes returns the escapes for text between elements, in a title, and in a value between double quotes.
 func escapes() []string {
 	all := []string{"&", "&amp;", "<", "&lt;", ">", "&gt;", `"`, "&#34;", "'", "&#39;", "\x00", "\uFFFD"}
-	for _, r := range turns {
+	for _, r := range status.BidiControl {
 		all = append(all, string(r), "\uFFFD")
 	}
 	return all
 }
 
-// turns are the characters that set the direction of the text behind them, also of the agent's own words beside a
-// device's (Unicode's property Bidi_Control).
-const turns = "\u061c\u200e\u200f\u202a\u202b\u202c\u202d\u202e\u2066\u2067\u2068\u2069"
-
 // text writes s as text, inside an element or a value between double quotes that markup has opened. It is not safe
 // inside an address or a script.
 func (p *page) text(s string) {
-	if !strings.ContainsAny(s, "&<>\"'\x00"+turns) {
+	if !strings.ContainsAny(s, "&<>\"'\x00"+status.BidiControl) {
 		p.b.WriteString(s)
 		return
 	}

@@ -1,6 +1,10 @@
 package web
 
-import "strings"
+import (
+	"strings"
+
+	"hwsagent/agent/status"
+)
 
 // The start of each page, its title, and its end.
 const (
@@ -54,11 +58,11 @@ func overviewTitle(v view) string {
 }
 
 // mark returns a sign for the verdict, for people who cannot see colours.
-func mark(v Verdict) string {
+func mark(v status.Verdict) string {
 	switch v.Level {
-	case LevelOK:
+	case status.LevelOK:
 		return "✓"
-	case SeverityWarning:
+	case status.SeverityWarning:
 		return "!"
 	}
 	return "✗"
@@ -140,7 +144,7 @@ func showFindings(p *page, v view) {
 `)
 }
 
-func showAdvice(p *page, a Advice) {
+func showAdvice(p *page, a status.Advice) {
 	p.raw(`<br><span class="try">Try`)
 	if a.For != "" {
 		p.put(` (`, a.For, `)`)

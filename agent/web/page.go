@@ -4,6 +4,8 @@ import (
 	"embed"
 	"net/http"
 	"slices"
+
+	"hwsagent/agent/status"
 )
 
 //go:embed assets/page.css assets/page.js
@@ -11,11 +13,11 @@ var assets embed.FS
 
 // view is a Status in the form that the page shows: every number is already a text.
 type view struct {
-	Status
-	Verdict  Verdict
+	status.Status
+	Verdict  status.Verdict
 	Up, At   string
 	LoadedAt string
-	Findings []Finding
+	Findings []status.Finding
 	Log      logView
 	Rows     []rowView
 	Many     bool // rows
@@ -33,25 +35,25 @@ type logView struct {
 }
 
 type probeView struct {
-	ProbeStatus
+	status.ProbeStatus
 	Level, Last, TookText, Count, Every, Error string
 }
 
-func newView(s Status, events []Event) view {
-	v := view{Status: s, Verdict: s.verdict(), At: s.Now.Format("2006-01-02 15:04:05 MST"), LoadedAt: clock(s.Now, s.Config.LoadedAt), Findings: slices.DeleteFunc(findings(s), Finding.inRow)}
+func newView(s status.Status, events []status.Event) view {
+	v := view{Status: s, Verdict: s.Conclusion(), At: s.Now.Format("2006-01-02 15:04:05 MST"), LoadedAt: status.Clock(s.Now, s.Config.LoadedAt), Findings: slices.DeleteFunc(status.Findings(s), inRow)}
 	if !s.Started.IsZero() {
-		v.Up = span(s.Now.Sub(s.Started))
+		v.Up = status.Span(s.Now.Sub(s.Started))
 	}
 	w := s.WAL
 	v.Log = logView{
-		Fill: percent(w.Bytes, w.MaxBytes), Bytes: size(w.Bytes), Max: size(w.MaxBytes), Free: size(w.FreeBytes), In: rate(w.SamplesPerSec),
-		Series: count(uint64(max(0, w.Series))), Appended: count(w.Appended), Segments: count(uint64(max(0, w.Segments))),
+		Fill: status.Percent(w.Bytes, w.MaxBytes), Bytes: status.Size(w.Bytes), Max: status.Size(w.MaxBytes), Free: status.Size(w.FreeBytes), In: status.Rate(w.SamplesPerSec),
+		Series: status.Count(uint64(max(0, w.Series))), Appended: status.Count(w.Appended), Segments: status.Count(uint64(max(0, w.Segments))),
 	}
-	if d, ok := Lasts(s); ok {
-		v.Log.Lasts = lasting(d)
+	if d, ok := status.Lasts(s); ok {
+		v.Log.Lasts = status.Lasting(d)
 	}
 	if w.Refused > 0 {
-		v.Log.Refused = count(w.Refused)
+		v.Log.Refused = status.Count(w.Refused)
 	}
 	v.Rows = newRows(s, v.Findings)
 	v.Many = len(v.Rows) > manyRows
@@ -68,39 +70,18 @@ func newView(s Status, events []Event) view {
 	return v
 }
 
-func newProbe(s Status, p ProbeStatus) probeView {
-	v := probeView{ProbeStatus: p, Level: LevelOK, Last: ago(s.Now, p.LastRun), TookText: "–", Count: count(uint64(max(0, p.Samples))), Every: span(p.Interval)}
+// inRow reports whether the page shows the finding in the target's row.
+func inRow(f status.Finding) bool { return f.Severity == status.SeverityNote && f.Targets() }
+
+func newProbe(s status.Status, p status.ProbeStatus) probeView {
+	v := probeView{ProbeStatus: p, Level: p.Level(), Last: status.Ago(s.Now, p.LastRun), TookText: "–", Count: status.Count(uint64(max(0, p.Samples))), Every: status.Span(p.Interval)}
 	if p.Took > 0 {
-		v.TookText = span(p.Took)
+		v.TookText = status.Span(p.Took)
 	}
-	switch p.State {
-	case "failing":
-		v.Level = SeverityWarning
-	case "hung":
-		v.Level, v.Error = SeverityWarning, p.LastError // it hangs now; this error is older
-	case "waiting":
-		v.Level = SeverityNote
-	case "ok":
-		if p.LastError != "" { // one part could not be read
-			v.Level = SeverityNote
-		}
+	if p.State == "hung" {
+		v.Error = p.LastError // it hangs now; this error is older
 	}
 	return v
-}
-
-func sum(m map[string]uint64) (n uint64) {
-	for _, v := range m {
-		n += v
-	}
-	return n
-}
-
-// percent returns part of whole in percent, at most 100, rounded up so that a small part is never 0.
-func percent(part, whole int64) int {
-	if part <= 0 || whole <= 0 {
-		return 0
-	}
-	return min(100, int(100*float64(part)/float64(whole))+1)
 }
 
 func (h *handlers) page(w http.ResponseWriter, _ *http.Request) { h.show(w, overview()) }
@@ -114,14 +95,14 @@ func (h *handlers) show(w http.ResponseWriter, s screenful) {
 
 // look returns the present status for the page.
 func (h *handlers) look() view {
-	var events []Event
+	var events []status.Event
 	if h.o.Events != nil {
 		events = h.o.Events()
 	}
 	v := newView(h.o.Status(), events)
 	if h.o.History != nil && v.Running {
 		for i := range v.Rows {
-			if v.Rows[i].State != StateOrphan {
+			if v.Rows[i].State != status.StateOrphan {
 				v.Rows[i].Plots = plotsOf(v.Rows[i].Name, v.Now)
 			}
 		}

@@ -20,6 +20,8 @@ import (
 	"strings"
 	"testing"
 	"time"
+
+	"hwsagent/agent/status"
 )
 
 var picturesDir = flag.String("pictures", "", "write pictures of the page for the documentation to this directory: make pictures")
@@ -116,10 +118,10 @@ func picturePages(t *testing.T) http.Handler {
 	pages := map[string]http.Handler{}
 	for _, name := range []string{"ok", "held", "full"} {
 		s := load(t, name)
-		pages[name] = newHandler(Options{Status: func() Status { return s }, History: history})
+		pages[name] = newHandler(Options{Status: func() status.Status { return s }, History: history})
 	}
 	many, events := brokenFleet(50)
-	pages["fleet"] = newHandler(Options{Status: func() Status { return many }, Events: func() []Event { return events }, History: history})
+	pages["fleet"] = newHandler(Options{Status: func() status.Status { return many }, Events: func() []status.Event { return events }, History: history})
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		parts := strings.SplitN(strings.TrimPrefix(r.URL.Path, "/"), "/", 3)
 		switch {

@@ -7,6 +7,8 @@ import (
 	"strconv"
 	"strings"
 	"time"
+
+	"hwsagent/agent/status"
 )
 
 // Figures describe one minute of a target.
@@ -28,10 +30,10 @@ type plotKind struct {
 // plotKinds returns the plots of a target, in order.
 func plotKinds() []plotKind {
 	return []plotKind{
-		{"in", "in", func(f Figures) float64 { return f.In }, rate, false},
-		{"out", "sent", func(f Figures) float64 { return f.Out }, rate, false},
-		{"lag", "behind", func(f Figures) float64 { return f.Lag }, func(v float64) string { return span(seconds(v)) }, true},
-		{"backlog", "waiting", func(f Figures) float64 { return f.Backlog }, func(v float64) string { return size(int64(v)) }, true},
+		{"in", "in", func(f Figures) float64 { return f.In }, status.Rate, false},
+		{"out", "sent", func(f Figures) float64 { return f.Out }, status.Rate, false},
+		{"lag", "behind", func(f Figures) float64 { return f.Lag }, func(v float64) string { return status.Span(status.Seconds(v)) }, true},
+		{"backlog", "waiting", func(f Figures) float64 { return f.Backlog }, func(v float64) string { return status.Size(int64(v)) }, true},
 	}
 }
 
@@ -88,7 +90,7 @@ func plotSVG(k plotKind, figures []Figures, now time.Time) string {
 		from = now.Add(-leastPlot)
 	}
 	columns, most := plotBuckets(k, figures, from, now)
-	fmt.Fprintf(&b, `<text x="0" y="9">%s</text><text x="%d" y="9" text-anchor="end">%s</text>`, k.Label+", at most "+k.text(most), plotWidth, span(now.Sub(from)))
+	fmt.Fprintf(&b, `<text x="0" y="9">%s</text><text x="%d" y="9" text-anchor="end">%s</text>`, k.Label+", at most "+k.text(most), plotWidth, status.Span(now.Sub(from)))
 	scale := most
 	if scale == 0 {
 		scale = 1

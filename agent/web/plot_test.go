@@ -10,6 +10,8 @@ import (
 	"strings"
 	"testing"
 	"time"
+
+	"hwsagent/agent/status"
 )
 
 // day are figures of each minute of the last so many.
@@ -78,9 +80,9 @@ func wellFormed(t *testing.T, svg string) {
 func TestPlotIsServed(t *testing.T) {
 	s := fleet(2)
 	s.Targets[0].Name = `a"&<b`
-	s = Judged(s)
+	s = status.Judge(s)
 	asked := ""
-	h := newHandler(Options{Status: func() Status { return s }, History: func(target string) []Figures {
+	h := newHandler(Options{Status: func() status.Status { return s }, History: func(target string) []Figures {
 		asked = target
 		return day(time.Now(), 5, func(int) float64 { return 1 })
 	}})

@@ -2,69 +2,29 @@ package web
 
 import (
 	"fmt"
-	"time"
+
+	"hwsagent/agent/status"
 )
-
-// ReceiverStatus describes one listener for data from other programs. Counts begin when it was configured or the agent
-// started.
-type ReceiverStatus struct {
-	Name            string            `json:"name"`
-	Listen          string            `json:"listen"`
-	TLS             bool              `json:"tls"` // has a web_config_file
-	Requests        uint64            `json:"requests"`
-	Accepted        uint64            `json:"accepted"`
-	Samples         uint64            `json:"samples"`
-	ActiveSeries    int               `json:"active_series"`
-	RefusedRequests map[string]uint64 `json:"refused_requests,omitempty"` // by reason
-	RefusedSamples  map[string]uint64 `json:"refused_samples_by_reason,omitempty"`
-	LastRequest     time.Time         `json:"last_request,omitzero"`
-	LastError       string            `json:"last_error,omitempty"` // error of the last refused request
-	LastErrorAt     time.Time         `json:"last_error_at,omitzero"`
-}
-
-// refusedLately is how long a refusal stays a problem.
-const refusedLately = 5 * time.Minute
-
-func receiverProblems(s Status, r ReceiverStatus) []Problem {
-	if !refusing(s, r) || s.WAL.Error != "" { // the log's own problem covers that
-		return nil
-	}
-	return []Problem{{SeverityWarning, "receiver " + r.Name, "refuses requests: " + cut(firstLine(r.LastError), 300),
-		"the sender's log has the details; the limits are under receivers: in the configuration"}}
-}
-
-// refusing reports whether requests are refused at present.
-func refusing(s Status, r ReceiverStatus) bool {
-	return !r.LastErrorAt.IsZero() && s.Now.Sub(r.LastErrorAt) < refusedLately
-}
-
-// byReason formats counts by reason; "" if there are none.
-func byReason(counts map[string]uint64) string {
-	if sum(counts) == 0 {
-		return ""
-	}
-	return reasons(counts)
-}
 
 // receiverView is a receiver as the page shows it.
 type receiverView struct {
-	ReceiverStatus
+	status.ReceiverStatus
 	Level, Last, Count, Taken, Active, Refused, Left, Error string
 }
 
-func newReceiver(s Status, r ReceiverStatus) receiverView {
+func newReceiver(s status.Status, r status.ReceiverStatus) receiverView {
 	v := receiverView{
-		ReceiverStatus: r, Level: LevelOK, Last: ago(s.Now, r.LastRequest), Count: count(r.Requests), Taken: count(r.Samples),
-		Active: count(uint64(max(0, r.ActiveSeries))), Refused: byReason(r.RefusedRequests), Left: byReason(r.RefusedSamples),
+		ReceiverStatus: r, Level: status.LevelOK, Last: status.Ago(s.Now, r.LastRequest), Count: status.Count(r.Requests), Taken: status.Count(r.Samples),
+		Active: status.Count(uint64(max(0, r.ActiveSeries))), Refused: status.ByReason(r.RefusedRequests), Left: status.ByReason(r.RefusedSamples),
 	}
 	if r.LastRequest.IsZero() {
-		v.Level = SeverityNote
+		v.Level = status.SeverityNote
 	}
-	if refusing(s, r) {
-		v.Level = SeverityWarning
+	if status.Refusing(s, r) {
+		v.Level = status.SeverityWarning
 	}
-	if r.LastError != "" && len(receiverProblems(s, r)) == 0 { // the problems already have it
-		v.Error = fmt.Sprintf("%s, %s: %s", clock(s.Now, r.LastErrorAt), ago(s.Now, r.LastErrorAt), cut(firstLine(r.LastError), 300))
+	if r.LastError != "" && !(status.Refusing(s, r) && s.WAL.Error == "") { // else the problems have it
+		v.Error = fmt.Sprintf("%s, %s: %s", status.Clock(s.Now, r.LastErrorAt), status.Ago(s.Now, r.LastErrorAt), status.Cut(status.FirstLine(r.LastError), 300))
 	}
 	return v
 }

@@ -8,13 +8,15 @@ import (
 	"time"
 
 	"github.com/google/go-cmp/cmp"
+
+	"hwsagent/agent/status"
 )
 
 // render returns the page of a status.
-func render(t *testing.T, s Status, events []Event) string {
+func render(t *testing.T, s status.Status, events []status.Event) string {
 	t.Helper()
 	rec := httptest.NewRecorder()
-	(&handlers{o: Options{Status: func() Status { return s }, Events: func() []Event { return events }}}).page(rec, nil)
+	(&handlers{o: Options{Status: func() status.Status { return s }, Events: func() []status.Event { return events }}}).page(rec, nil)
 	if rec.Code != 200 {
 		t.Fatalf("the page: %d\n%s", rec.Code, rec.Body)
 	}
@@ -22,49 +24,49 @@ func render(t *testing.T, s Status, events []Event) string {
 }
 
 // fleet returns an agent with targets that all are well.
-func fleet(targets int) Status {
+func fleet(targets int) status.Status {
 	now := time.Date(2026, 11, 20, 12, 0, 0, 0, time.UTC)
-	s := Status{
-		Schema: 1, Running: true, Host: "plant-7", Now: now, Started: now.Add(-time.Hour), Config: ConfigStatus{File: "/etc/hwsagent/agent.yaml", LoadedAt: now.Add(-time.Hour)},
-		WAL: WALStatus{Dir: "/var/lib/hwsagent/wal", Sync: "1s", Segments: 4, Bytes: 30 << 20, MaxBytes: 4 << 30, FreeBytes: 90 << 30, Appended: 1e6, SamplesPerSec: 400, BytesPerSec: 900, Series: 800},
+	s := status.Status{
+		Schema: 1, Running: true, Host: "plant-7", Now: now, Started: now.Add(-time.Hour), Config: status.ConfigStatus{File: "/etc/hwsagent/agent.yaml", LoadedAt: now.Add(-time.Hour)},
+		WAL: status.WALStatus{Dir: "/var/lib/hwsagent/wal", Sync: "1s", Segments: 4, Bytes: 30 << 20, MaxBytes: 4 << 30, FreeBytes: 90 << 30, Appended: 1e6, SamplesPerSec: 400, BytesPerSec: 900, Series: 800},
 	}
 	for i := range 6 {
-		s.Probes = append(s.Probes, ProbeStatus{Name: fmt.Sprintf("probe-%d", i), Type: "snmp", Target: fmt.Sprintf("192.0.2.%d:161", i), State: "ok", Interval: 15 * time.Second, LastRun: now.Add(-3 * time.Second), Took: 40 * time.Millisecond, Samples: 812})
+		s.Probes = append(s.Probes, status.ProbeStatus{Name: fmt.Sprintf("probe-%d", i), Type: "snmp", Target: fmt.Sprintf("192.0.2.%d:161", i), State: "ok", Interval: 15 * time.Second, LastRun: now.Add(-3 * time.Second), Took: 40 * time.Millisecond, Samples: 812})
 	}
 	for i := range targets {
-		s.Targets = append(s.Targets, TargetStatus{
-			Name: fmt.Sprintf("receiver-%02d", i), URL: fmt.Sprintf("https://mimir-%02d.plant.example/api/v1/push", i), State: StateOK, LagSeconds: 1.2, OldestPending: now.Add(-1200 * time.Millisecond),
+		s.Targets = append(s.Targets, status.TargetStatus{
+			Name: fmt.Sprintf("receiver-%02d", i), URL: fmt.Sprintf("https://mimir-%02d.plant.example/api/v1/push", i), State: status.StateOK, LagSeconds: 1.2, OldestPending: now.Add(-1200 * time.Millisecond),
 			PendingSamples: 412, PendingBytes: 9000, SentPerSec: 400, LastSuccess: now.Add(-time.Second), Shards: 1, MaxShards: 4,
-			Ledger: LedgerStatus{Appended: 1e6, Delivered: 1e6 - 412, Pending: 412, Balanced: true},
+			Ledger: status.LedgerStatus{Appended: 1e6, Delivered: 1e6 - 412, Pending: 412, Balanced: true},
 		})
 	}
 	return s
 }
 
 // breakTarget makes a target take nothing since so long.
-func breakTarget(t *TargetStatus, now time.Time, state, why string, since time.Duration, waiting uint64) {
+func breakTarget(t *status.TargetStatus, now time.Time, state, why string, since time.Duration, waiting uint64) {
 	t.State, t.Why, t.LastError, t.LastErrorAt, t.LagSeconds = state, why, "post to "+t.URL+": "+why, now.Add(-time.Second), since.Seconds()
 	t.OldestPending, t.PendingSamples, t.PendingBytes, t.LastSuccess, t.SentPerSec = now.Add(-since), waiting, int64(waiting)*2, now.Add(-since), 0
 	t.Ledger.Pending, t.Ledger.Delivered, t.NextTry = waiting, t.Ledger.Appended-waiting, now.Add(30*time.Second)
 }
 
 // brokenFleet has three targets of so many that take nothing, each for a reason of its own.
-func brokenFleet(targets int) (Status, []Event) {
+func brokenFleet(targets int) (status.Status, []status.Event) {
 	s := fleet(targets)
 	a, b, c := &s.Targets[7], &s.Targets[21], &s.Targets[targets-1]
-	breakTarget(a, s.Now, StateHeld, "401 Unauthorized: the token is not known", 12*time.Minute, 288_000)
+	breakTarget(a, s.Now, status.StateHeld, "401 Unauthorized: the token is not known", 12*time.Minute, 288_000)
 	a.Failure, a.Try = "credentials", "renew the token in /etc/hwsagent/seven.token"
-	breakTarget(b, s.Now, StateRetrying, "dial tcp 192.0.2.21:443: connect: connection refused", 34*time.Minute, 816_000)
+	breakTarget(b, s.Now, status.StateRetrying, "dial tcp 192.0.2.21:443: connect: connection refused", 34*time.Minute, 816_000)
 	b.Failure, b.Try = "network", "start the receiver, or correct the URL"
 	c.Why, c.LastError = "", ""
-	breakTarget(c, s.Now, StatePaused, "paused with hwsagent targets pause", 51*time.Minute, 900_000)
+	breakTarget(c, s.Now, status.StatePaused, "paused with hwsagent targets pause", 51*time.Minute, 900_000)
 	c.LastError, c.PausedSince = "", s.Now.Add(-51*time.Minute)
-	s = Judged(s)
-	return s, []Event{
-		{s.Now.Add(-25 * time.Hour), "lost", "target receiver-01", "an event of yesterday"},
-		{s.Now.Add(-51 * time.Minute), "paused", "target " + c.Name, "paused by command"},
-		{s.Now.Add(-34 * time.Minute), "down", "target " + b.Name, b.Why},
-		{s.Now.Add(-12 * time.Minute), "held", "target " + a.Name, a.Why},
+	s = status.Judge(s)
+	return s, []status.Event{
+		{Time: s.Now.Add(-25 * time.Hour), Kind: "lost", Subject: "target receiver-01", Text: "an event of yesterday"},
+		{Time: s.Now.Add(-51 * time.Minute), Kind: "paused", Subject: "target " + c.Name, Text: "paused by command"},
+		{Time: s.Now.Add(-34 * time.Minute), Kind: "down", Subject: "target " + b.Name, Text: b.Why},
+		{Time: s.Now.Add(-12 * time.Minute), Kind: "held", Subject: "target " + a.Name, Text: a.Why},
 	}
 }
 
@@ -114,17 +116,17 @@ func TestEqualProblemsAreSaidOnce(t *testing.T) {
 	s := fleet(6)
 	for i := range 3 {
 		why := fmt.Sprintf("dial tcp mimir-%02d.plant.example: connect: connection refused", i)
-		breakTarget(&s.Targets[i], s.Now, StateRetrying, why, time.Duration(i+5)*time.Minute, 1000)
+		breakTarget(&s.Targets[i], s.Now, status.StateRetrying, why, time.Duration(i+5)*time.Minute, 1000)
 		s.Targets[i].Try = "start it"
 	}
 	s.Targets[2].Try = "start the third"
 	for i := range 2 {
 		s.Probes[i].State, s.Probes[i].Failures, s.Probes[i].LastError = "failing", i+3, s.Probes[i].Target+": timeout"
-		s.Losses = append(s.Losses, LossStatus{Target: s.Targets[4+i].Name, Reason: "rejected", Samples: 40, FirstAt: s.Now.Add(-time.Hour), LastAt: s.Now.Add(-time.Hour)})
+		s.Losses = append(s.Losses, status.LossStatus{Target: s.Targets[4+i].Name, Reason: "rejected", Samples: 40, FirstAt: s.Now.Add(-time.Hour), LastAt: s.Now.Add(-time.Hour)})
 	}
-	s = Judged(s)
+	s = status.Judge(s)
 	var got []string
-	for _, f := range findings(s) {
+	for _, f := range status.Findings(s) {
 		text := f.Severity + " " + f.Kind + " " + strings.Join(f.Names, ",") + ": " + f.Text
 		for _, a := range f.Tries {
 			text += " | " + a.For + ": " + a.Text
@@ -140,11 +142,11 @@ func TestEqualProblemsAreSaidOnce(t *testing.T) {
 	if diff := cmp.Diff(want, got); diff != "" {
 		t.Errorf("(-want +got):\n%s", diff)
 	}
-	if diff := cmp.Diff(findings(s), s.Findings); diff != "" {
+	if diff := cmp.Diff(status.Findings(s), s.Findings); diff != "" {
 		t.Errorf("JSON has others (-want +got):\n%s", diff)
 	}
 	var words strings.Builder
-	if err := WriteText(&words, s); err != nil || strings.Count(words.String(), "connection refused.") != 1 ||
+	if err := status.WriteText(&words, s); err != nil || strings.Count(words.String(), "connection refused.") != 1 ||
 		!strings.Contains(words.String(), "Warning targets receiver-00, receiver-01, receiver-02: no delivery") || !strings.Contains(words.String(), "    Try (receiver-02): start the third\n") {
 		t.Errorf("in words (%v):\n%s", err, words.String())
 	}
@@ -162,39 +164,24 @@ func TestEqualProblemsAreSaidOnce(t *testing.T) {
 // Equal events that follow each other are one line; what stands among the problems is not repeated; old ones are left out.
 func TestEventsOfThePage(t *testing.T) {
 	s := fleet(3)
-	breakTarget(&s.Targets[0], s.Now, StateHeld, "401 Unauthorized", time.Minute, 9)
-	s = Judged(s)
+	breakTarget(&s.Targets[0], s.Now, status.StateHeld, "401 Unauthorized", time.Minute, 9)
+	s = status.Judge(s)
 	at := func(d time.Duration) time.Time { return s.Now.Add(-d) }
-	events := []Event{{at(25 * time.Hour), "restart", "agent", "of yesterday"}}
+	events := []status.Event{{Time: at(25 * time.Hour), Kind: "restart", Subject: "agent", Text: "of yesterday"}}
 	for i := range maxEvents {
-		events = append(events, Event{at(time.Duration(20-i) * time.Hour), "reload", "config", fmt.Sprintf("loaded %d", i)})
+		events = append(events, status.Event{Time: at(time.Duration(20-i) * time.Hour), Kind: "reload", Subject: "config", Text: fmt.Sprintf("loaded %d", i)})
 	}
-	events = append(events, Event{at(9 * time.Minute), "down", "target receiver-01", "no such host"}, Event{at(9 * time.Minute), "down", "target receiver-02", "no such host"},
-		Event{at(time.Minute), "held", "target receiver-00", "401 Unauthorized"})
+	events = append(events, status.Event{Time: at(9 * time.Minute), Kind: "down", Subject: "target receiver-01", Text: "no such host"}, status.Event{Time: at(9 * time.Minute), Kind: "down", Subject: "target receiver-02", Text: "no such host"},
+		status.Event{Time: at(time.Minute), Kind: "held", Subject: "target receiver-00", Text: "401 Unauthorized"})
 	v := newEvents(s, events)
 	if len(v.Lines) != maxEvents || v.More != 2 {
 		t.Fatalf("%d lines and %d more", len(v.Lines), v.More)
 	}
 	want := []eventLine{
-		{At: "11:59:00", Kind: "held", Level: SeverityError, Subjects: []string{"target receiver-00"}},
-		{At: "11:51:00", Kind: "down", Level: SeverityError, Subjects: []string{"target receiver-02", "target receiver-01"}, Text: "no such host"},
+		{At: "11:59:00", Kind: "held", Level: status.SeverityError, Subjects: []string{"target receiver-00"}},
+		{At: "11:51:00", Kind: "down", Level: status.SeverityError, Subjects: []string{"target receiver-02", "target receiver-01"}, Text: "no such host"},
 	}
 	if diff := cmp.Diff(want, v.Lines[:2]); diff != "" {
 		t.Errorf("(-want +got):\n%s", diff)
-	}
-}
-
-// Commands in an advice are set as such on the page; a backtick without its other one is a word's.
-func TestPiecesOfAdvice(t *testing.T) {
-	for text, want := range map[string][]Piece{
-		"":                         {{"", false}},
-		"start it":                 {{"start it", false}},
-		"run `hwsagent check` now": {{"run ", false}, {"hwsagent check", true}, {" now", false}},
-		"`a`; `b`":                 {{"", false}, {"a", true}, {"; ", false}, {"b", true}, {"", false}},
-		"the key `name":            {{"the key `name", false}},
-	} {
-		if diff := cmp.Diff(want, Advice{Text: text}.Pieces()); diff != "" {
-			t.Errorf("%q (-want +got):\n%s", text, diff)
-		}
 	}
 }

@@ -15,6 +15,8 @@ import (
 	"time"
 
 	toolkit "github.com/prometheus/exporter-toolkit/web"
+
+	"hwsagent/agent/status"
 )
 
 // Errors of [Options.Reload] that do not mean a bad configuration.
@@ -39,8 +41,8 @@ type Options struct {
 	InsecureListen bool
 	Pprof          bool // serve /debug/pprof/
 
-	Status  func() Status                 // called for each page; must be quick and safe for concurrent use
-	Events  func() []Event                // of the last 24 hours, oldest first, for the page; as Status
+	Status  func() status.Status          // called for each page; must be quick and safe for concurrent use
+	Events  func() []status.Event         // of the last 24 hours, oldest first, for the page; as Status
 	History func(target string) []Figures // of the last 24 hours, oldest first, for GET /plot; as Status
 	Metrics http.Handler                  // GET /metrics
 	Reload  func() error                  // POST /-/reload; the error's text is the answer, see ErrNotBegun, ErrGoesOn

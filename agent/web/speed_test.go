@@ -6,21 +6,23 @@ import (
 	"net/http/httptest"
 	"testing"
 	"time"
+
+	"hwsagent/agent/status"
 )
 
 // largeFleet returns a status with 50 targets, three of them broken with 10 GB of log before them, and 1,000 probes, of which each
 // tenth fails.
-func largeFleet() (Status, []Event) {
+func largeFleet() (status.Status, []status.Event) {
 	s, events := brokenFleet(50)
 	for i := range s.Targets {
-		if s.Targets[i].State != StateOK {
+		if s.Targets[i].State != status.StateOK {
 			s.Targets[i].PendingBytes, s.Targets[i].PendingSamples = 10<<30, 5_000_000_000
 		}
 	}
 	s.WAL.Bytes, s.WAL.Segments = 10<<30, 160
 	s.Probes = nil
 	for i := range 1000 {
-		p := ProbeStatus{Name: fmt.Sprintf("switch-%04d", i), Type: "snmp", Target: fmt.Sprintf("10.0.%d.%d:161", i/250, i%250), State: "ok", Interval: time.Minute, LastRun: s.Now.Add(-30 * time.Second), Took: 2 * time.Second, Samples: 800}
+		p := status.ProbeStatus{Name: fmt.Sprintf("switch-%04d", i), Type: "snmp", Target: fmt.Sprintf("10.0.%d.%d:161", i/250, i%250), State: "ok", Interval: time.Minute, LastRun: s.Now.Add(-30 * time.Second), Took: 2 * time.Second, Samples: 800}
 		if i%10 == 0 {
 			p.State, p.LastError = "failing", fmt.Sprintf("read 10.0.%d.%d: no answer", i/250, i%250)
 		}
@@ -46,7 +48,7 @@ func askFleet(t testing.TB, h http.Handler, address string) (took time.Duration,
 // tell how busy the machine is.
 func TestPageIsFast(t *testing.T) {
 	s, events := largeFleet()
-	h := newHandler(Options{Status: func() Status { return Judged(s) }, Events: func() []Event { return events }})
+	h := newHandler(Options{Status: func() status.Status { return status.Judge(s) }, Events: func() []status.Event { return events }})
 	for _, address := range []string{"/", "/api/v1/status"} {
 		best, size := time.Hour, 0
 		for range 10 {
@@ -62,7 +64,7 @@ func TestPageIsFast(t *testing.T) {
 
 func BenchmarkLargeFleet(b *testing.B) {
 	s, events := largeFleet()
-	h := newHandler(Options{Status: func() Status { return Judged(s) }, Events: func() []Event { return events }})
+	h := newHandler(Options{Status: func() status.Status { return status.Judge(s) }, Events: func() []status.Event { return events }})
 	for _, address := range []string{"/", "/api/v1/status"} {
 		b.Run(address, func(b *testing.B) {
 			b.ReportAllocs()

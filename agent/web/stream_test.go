@@ -14,6 +14,8 @@ import (
 	"testing"
 	"testing/synctest"
 	"time"
+
+	"hwsagent/agent/status"
 )
 
 // TestStream: the page's main element comes at once, and again with what is new, one line of data each; as many as may be are
@@ -21,10 +23,10 @@ import (
 func TestStream(t *testing.T) {
 	var version atomic.Value
 	version.Store("one")
-	s, err := New(Options{Listen: "127.0.0.1:0", Logger: slog.New(slog.DiscardHandler), Status: func() Status {
+	s, err := New(Options{Listen: "127.0.0.1:0", Logger: slog.New(slog.DiscardHandler), Status: func() status.Status {
 		s := fleet(1)
 		s.Version = version.Load().(string)
-		return Judged(s)
+		return status.Judge(s)
 	}})
 	if err != nil {
 		t.Fatal(err)
@@ -96,7 +98,7 @@ func TestStream(t *testing.T) {
 
 // TestStreamEndsWithItsReader: a reader that goes makes room for another.
 func TestStreamEndsWithItsReader(t *testing.T) {
-	h := newHandlers(Options{Status: func() Status { return Judged(fleet(1)) }})
+	h := newHandlers(Options{Status: func() status.Status { return status.Judge(fleet(1)) }})
 	srv := httptest.NewServer(h.routes())
 	defer srv.Close()
 	ctx, cancel := context.WithCancel(t.Context())
@@ -128,7 +130,7 @@ func TestEvent(t *testing.T) {
 
 // TestStreamHead: HEAD has no body to send, so its answer ends, and takes no place of a reader.
 func TestStreamHead(t *testing.T) {
-	h := newHandlers(Options{Status: func() Status { return Judged(fleet(1)) }})
+	h := newHandlers(Options{Status: func() status.Status { return status.Judge(fleet(1)) }})
 	ctx, cancel := context.WithTimeout(t.Context(), 3*time.Second)
 	defer cancel()
 	answer := httptest.NewRecorder()

@@ -1,5 +1,7 @@
 package web
 
+import "hwsagent/agent/status"
+
 func showTargets(p *page, v view) {
 	p.raw(`<section>
 <h2>Targets</h2>
@@ -87,7 +89,7 @@ func showMore(p *page, r rowView) {
 	p.raw(`<p class="more">`)
 	if r.Error != "" {
 		p.raw(`<span`)
-		p.rawIf(r.Level != LevelOK, ` class="bad"`)
+		p.rawIf(r.Level != status.LevelOK, ` class="bad"`)
 		p.put(`><b>last error</b> at `, r.Error, ``)
 		if r.LastError != "" {
 			p.put(`: `, r.LastError, ``)

@@ -1,11 +1,9 @@
 package web
 
 import (
-	"bytes"
 	"context"
 	"encoding/json"
 	"errors"
-	"flag"
 	"fmt"
 	"io"
 	"log/slog"
@@ -15,127 +13,24 @@ import (
 	"path/filepath"
 	"strings"
 	"testing"
-	"time"
 
-	"github.com/google/go-cmp/cmp"
 	"go.uber.org/goleak"
+
+	"hwsagent/agent/status"
 )
 
-var update = flag.Bool("update", false, "write the expected texts anew")
-
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
-
-// load reads one of the statuses in testdata.
-func load(t *testing.T, name string) Status {
-	t.Helper()
-	text, err := os.ReadFile(filepath.Join("testdata", name+".json"))
-	if err != nil {
-		t.Fatal(err)
-	}
-	var s Status
-	if err := json.Unmarshal(text, &s); err != nil {
-		t.Fatal(err)
-	}
-	return Judged(s)
-}
-
-var statuses = []string{"ok", "held", "full", "down", "new", "notargets", "clock", "missed", "scrape", "inputs"}
-
-func TestWriteText(t *testing.T) {
-	for _, name := range statuses {
-		var b bytes.Buffer
-		if err := WriteText(&b, load(t, name)); err != nil {
-			t.Fatal(err)
-		}
-		file := filepath.Join("testdata", name+".txt")
-		if *update {
-			if err := os.WriteFile(file, b.Bytes(), 0o600); err != nil {
-				t.Fatal(err)
-			}
-			continue
-		}
-		want, err := os.ReadFile(file)
-		if err != nil {
-			t.Fatal(err)
-		}
-		if diff := cmp.Diff(string(want), b.String()); diff != "" {
-			t.Errorf("%s (-want +got):\n%s", file, diff)
-		}
-	}
-}
-
-func TestVerdict(t *testing.T) {
-	for name, want := range map[string]Verdict{
-		"missed":    {SeverityWarning, "Fresh data arrives; 4\u202f300\u202f000 samples of a backlog follow", ExitTarget},
-		"ok":        {LevelOK, "All data arrives, 1.2 s behind", ExitAllWell},
-		"held":      {SeverityError, "Data arrives at 2 of 3 targets; not at vm", ExitTarget},
-		"full":      {SeverityError, "The log cannot be written: new samples are refused", ExitTarget},
-		"down":      {SeverityError, "The agent is not running; 412 samples wait on disk", ExitNotRunning},
-		"new":       {SeverityWarning, "Ready; nothing collected yet", ExitAttention},
-		"notargets": {SeverityWarning, "Samples are kept in the log; there is no target to send them to", ExitAttention},
-	} {
-		if diff := cmp.Diff(want, VerdictOf(load(t, name))); diff != "" {
-			t.Errorf("%s (-want +got):\n%s", name, diff)
-		}
-	}
-}
-
-// A loss in the past is shown, but does not alarm for ever.
-func TestOldLossIsANote(t *testing.T) {
-	s := load(t, "ok")
-	s.Targets[0].Ledger.Lost, s.Targets[0].Ledger.Dropped = 3, map[string]uint64{"too_old": 3}
-	s.Problems = Problems(s)
-	if v := VerdictOf(s); v.Level != LevelOK {
-		t.Errorf("verdict %+v, want ok", v)
-	}
-	if len(s.Problems) != 1 || s.Problems[0].Severity != SeverityNote || !strings.Contains(s.Problems[0].Text, "3 too old") {
-		t.Errorf("problems %+v, want one note with the reason", s.Problems)
-	}
-}
-
-func TestUnits(t *testing.T) {
-	now := time.Date(2026, 3, 4, 12, 0, 0, 0, time.UTC)
-	for _, c := range []struct{ got, want string }{
-		{span(0), "0 s"}, {span(4 * time.Millisecond), "4 ms"}, {span(1234 * time.Millisecond), "1.2 s"}, {span(59 * time.Second), "59 s"},
-		{span(5 * time.Minute), "5 min"}, {span(300 * time.Microsecond), "0.3 ms"}, {span(26 * time.Hour), "26 h"}, {span(100 * time.Hour), "4.2 days"}, {span(-3 * time.Second), "3 s"},
-		{count(0), "0"}, {count(999), "999"}, {count(1000), "1\u202f000"}, {count(1284020), "1\u202f284\u202f020"},
-		{size(0), "0 B"}, {size(1023), "1023 B"}, {size(1024), "1.0 KiB"}, {size(2 << 30), "2.0 GiB"}, {size(1<<63 - 1), "8.0 EiB"},
-		{rate(0), "0/s"}, {rate(0.5), "0.5/s"}, {rate(412.4), "412/s"},
-		{ago(now, time.Time{}), "never"}, {ago(now, now), "now"}, {ago(now, now.Add(-90*time.Second)), "90 s ago"},
-		{clock(now, now.Add(-time.Hour)), "11:00:00"}, {clock(now, now.Add(-50*time.Hour)), "Mar 2 10:00"}, {clock(now, now.AddDate(-1, 0, 0)), "Mar 4 2025 12:00"}, {clock(now, time.Time{}), "–"},
-	} {
-		if c.got != c.want {
-			t.Errorf("got %q, want %q", c.got, c.want)
-		}
-	}
-}
 
 // TestNamesAreWhole: a row that cuts a long name has the whole name as its title, and the page begins with the time and its
 // zone, by which all other times are to be read.
 func TestNamesAreWhole(t *testing.T) {
 	s := fleet(2)
 	s.Targets[0].Name = "an-entry-with-a-long-name/tenant-1"
-	body := render(t, Judged(s), nil)
+	body := render(t, status.Judge(s), nil)
 	for _, want := range []string{`<b title="an-entry-with-a-long-name/tenant-1">`, "hwsagent</b> on plant-7, 2026-11-20 12:00:00 UTC</p>"} {
 		if !strings.Contains(body, want) {
 			t.Errorf("the page has no %s", want)
 		}
-	}
-}
-
-// TestPlain: no text of a device controls the terminal or turns the words behind it around.
-func TestPlain(t *testing.T) {
-	if got, want := plain("a\x1b[31m\u202eb\u2066c\td\n\u00e9"), "a?[31m?b?c d\n\u00e9"; got != want {
-		t.Errorf("got %q, want %q", got, want)
-	}
-}
-
-// TestNoProblemsAreAList: a program may go through the problems of an agent that has none.
-func TestNoProblemsAreAList(t *testing.T) {
-	s := Judged(fleet(1))
-	text, err := json.Marshal(s)
-	if err != nil || !strings.Contains(string(text), `"problems":[]`) {
-		t.Errorf("%v, problems %#v", err, s.Problems)
 	}
 }
 
@@ -146,13 +41,30 @@ func TestWebConfigFileIsAFile(t *testing.T) {
 	}
 }
 
+// statuses are those of the package status that its tests render as text, too.
+var statuses = []string{"ok", "held", "full", "down", "new", "notargets", "clock", "missed", "scrape", "inputs"}
+
+// load reads one of the statuses of the package status.
+func load(t *testing.T, name string) status.Status {
+	t.Helper()
+	text, err := os.ReadFile(filepath.Join("..", "status", "testdata", name+".json"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	var s status.Status
+	if err := json.Unmarshal(text, &s); err != nil {
+		t.Fatal(err)
+	}
+	return status.Judge(s)
+}
+
 // server runs a server until the test ends.
 func server(t *testing.T, o Options) *Server {
 	t.Helper()
 	o.Logger = slog.New(slog.DiscardHandler)
 	if o.Status == nil {
 		s := load(t, "ok")
-		o.Status = func() Status { return s }
+		o.Status = func() status.Status { return s }
 	}
 	if o.Listen == "" {
 		o.Listen = "127.0.0.1:0"
@@ -286,7 +198,7 @@ func TestPage(t *testing.T) {
 			s.Targets[0].LastError = `<script>alert("x")</script>`
 		}
 		rec := httptest.NewRecorder()
-		(&handlers{o: Options{Status: func() Status { return s }}}).page(rec, nil)
+		(&handlers{o: Options{Status: func() status.Status { return s }}}).page(rec, nil)
 		body := rec.Body.String()
 		if rec.Code != 200 || !strings.HasSuffix(strings.TrimSpace(body), "</html>") {
 			t.Fatalf("%s: %d\n%s", name, rec.Code, body)
@@ -336,29 +248,5 @@ func TestListen(t *testing.T) {
 	s := server(t, Options{WebConfigFile: users})
 	if got, _, _ := ask(t, s, "GET", "/api/v1/status", nil); got != http.StatusUnauthorized {
 		t.Errorf("without a password: %d, want 401", got)
-	}
-}
-
-// A paused target is shown as a problem while it is paused, with the remedy.
-func TestPaused(t *testing.T) {
-	now := time.Date(2026, 11, 20, 12, 0, 0, 0, time.UTC)
-	s := Status{Running: true, Now: now, Targets: []TargetStatus{
-		{Name: "a", State: StateOK, Ledger: LedgerStatus{Appended: 9, Delivered: 9, Balanced: true}},
-		{Name: "b", State: StatePaused, PausedSince: now.Add(-time.Hour), PendingSamples: 9, PendingBytes: 100, LagSeconds: 3600, Ledger: LedgerStatus{Appended: 9, Pending: 9, Balanced: true}},
-	}, WAL: WALStatus{MaxBytes: 1000, SamplesPerSec: 1, BytesPerSec: 1, Appended: 9}}
-	s.Problems = Problems(s)
-	if len(s.Problems) != 1 || s.Problems[0].Severity != SeverityWarning || s.Problems[0].Try != "hwsagent targets resume b" {
-		t.Errorf("problems %+v", s.Problems)
-	}
-	if v := VerdictOf(s); v.Level != SeverityWarning || v.Text != "Data arrives at 1 of 2 targets; not at b" {
-		t.Errorf("verdict %+v", v)
-	}
-	if _, ok := FullIn(s, s.Targets[1]); !ok {
-		t.Error("it is not told when the log is full")
-	}
-	// Of an agent that is down.
-	s.Running, s.Targets[1].State = false, StateStopped
-	if all := Problems(s); len(all) != 1 || all[0].Severity != SeverityNote || !strings.Contains(all[0].Text, "stays so") {
-		t.Errorf("problems %+v", all)
 	}
 }

@@ -15,7 +15,7 @@ import (
 	"hwsagent/agent"
 	"hwsagent/agent/demo"
 	"hwsagent/agent/queues"
-	"hwsagent/agent/web"
+	"hwsagent/agent/status"
 	"hwsagent/internal/version"
 )
 
@@ -24,7 +24,7 @@ func (c *cli) root() *cobra.Command {
 		Use:   "hwsagent",
 		Short: "Reads hardware and host metrics and pushes them to remote-write targets through a log on disk",
 		Long: "hwsagent reads hardware and host metrics, writes every sample to a log on disk, and pushes from it to any number of\n" +
-			"Prometheus remote-write targets. Collected samples arrive, even after a network outage or a crash of the agent.\n\n" + exitCodes,
+			"Prometheus remote-write targets. Collected samples arrive, even after a network outage or a crash of the agent.\n\n" + status.ExitCodes(),
 		Example: "  hwsagent check --config.file agent.yaml     # does everything work?\n" +
 			"  hwsagent run --config.file agent.yaml       # page: http://127.0.0.1:9464\n" +
 			"  hwsagent status                             # does my data arrive?",
@@ -94,7 +94,7 @@ func (c *cli) check() *cobra.Command {
 		Use:   "check",
 		Short: "Check configuration, files, storage, every target and every probe, and print a remedy for each failure",
 		Long: "check sends an empty write, which stores nothing, to every target, and runs every probe once. It uses the same code\n" +
-			"as run. With --target or --probe it checks only these.\n\n" + exitCodes,
+			"as run. With --target or --probe it checks only these.\n\n" + status.ExitCodes(),
 		Example: "  hwsagent check --no-network --config.file new.yaml   # before a reload\n" +
 			"  hwsagent check --target mimir                        # one target, and no probe\n" +
 			"  hwsagent check --probe core-switch",
@@ -118,13 +118,13 @@ func (c *cli) check() *cobra.Command {
 			}
 			switch {
 			case r.Failed(agent.GroupConfig) || r.Failed(agent.GroupFiles):
-				return exited{exitConfig}
+				return exited{status.ExitConfig}
 			case r.Failed(agent.GroupStorage):
-				return exited{exitFailed}
+				return exited{status.ExitFailed}
 			case r.Failed(agent.GroupTarget):
-				return exited{exitTarget}
+				return exited{status.ExitTarget}
 			case r.Failed(agent.GroupProbe) || r.Failed(agent.GroupScrape):
-				return exited{exitProbe}
+				return exited{status.ExitAttention}
 			}
 			return nil
 		}),
@@ -188,7 +188,7 @@ func (c *cli) status() *cobra.Command {
 	return &cobra.Command{
 		Use:   "status",
 		Short: "Show whether the data arrives, how far behind it is, and why; works while the agent is down",
-		Long:  "status shows the verdict, every target and input, and every problem with its remedy.\n\n" + exitCodes,
+		Long:  "status shows the verdict, every target and input, and every problem with its remedy.\n\n" + status.ExitCodes(),
 		Example: "  hwsagent status\n" +
 			"  hwsagent status --json | jq .verdict.text              # for a script; the exit code shows whether all is well\n" +
 			"  hwsagent status --storage.path /mnt/var/lib/hwsagent   # a disk from another machine",
@@ -200,13 +200,13 @@ func (c *cli) status() *cobra.Command {
 			}
 			if c.json {
 				c.printJSON(s)
-			} else if err := web.WriteText(c.stdout, s); err != nil {
+			} else if err := status.WriteText(c.stdout, s); err != nil {
 				return err
 			}
 			if err != nil {
 				return exited{exitCode(err)}
 			}
-			if code := s.ExitCode(); code != exitOK {
+			if code := s.ExitCode(); code != status.ExitOK {
 				return exited{code}
 			}
 			return nil
@@ -297,7 +297,7 @@ func (c *cli) demo() *cobra.Command {
 			o.JSON, o.Listen, o.Stdout, o.Stderr = c.json, c.listen, c.stdout, c.stderr
 			err := demo.Run(cmd.Context(), o)
 			if errors.Is(err, demo.ErrLost) {
-				return exited{exitFailed} // the error is printed already
+				return exited{status.ExitFailed} // the error is printed already
 			}
 			return err
 		}),

@@ -8,6 +8,8 @@ import (
 	"testing"
 
 	"github.com/spf13/cobra"
+
+	"hwsagent/agent/status"
 )
 
 // TestDocumented: every command, flag and exit code stands in docs/configuration.md or
@@ -43,9 +45,9 @@ func TestDocumented(t *testing.T) {
 		t.Errorf("found only %d flags: the search is broken", flags)
 	}
 
-	codes := regexp.MustCompile(`(?m)^  (\d)  (.+)$`).FindAllStringSubmatch(exitCodes, -1)
-	if len(codes) != exitLeft+1 {
-		t.Errorf("the help tells %d exit codes, want %d", len(codes), exitLeft+1)
+	codes := regexp.MustCompile(`(?m)^  (\d)  (.+)$`).FindAllStringSubmatch(status.ExitCodes(), -1)
+	if len(codes) != status.ExitLeft+1 {
+		t.Errorf("the help tells %d exit codes, want %d", len(codes), status.ExitLeft+1)
 	}
 	for _, code := range codes {
 		if !regexp.MustCompile(`(?m)^\| ` + code[1] + ` \| ` + regexp.QuoteMeta(code[2])).MatchString(docs.String()) {

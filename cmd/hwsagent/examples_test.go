@@ -8,6 +8,8 @@ import (
 	"unicode"
 
 	"github.com/spf13/cobra"
+
+	"hwsagent/agent/status"
 )
 
 // TestEveryCommandHasExamplesThatParse: each command that help shows has an example, in its manual page too. Each line of it
@@ -15,7 +17,7 @@ import (
 // number of its arguments.
 func TestEveryCommandHasExamplesThatParse(t *testing.T) {
 	dir := t.TempDir()
-	if code, _, stderr := hwsagent(t, "man", dir); code != exitOK {
+	if code, _, stderr := hwsagent(t, "man", dir); code != status.ExitOK {
 		t.Fatalf("exit code %d: %s", code, stderr)
 	}
 	seen := 0

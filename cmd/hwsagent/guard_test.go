@@ -8,6 +8,7 @@ import (
 	"testing/synctest"
 	"time"
 
+	"hwsagent/agent/status"
 	"hwsagent/internal/watchdog"
 )
 
@@ -29,12 +30,12 @@ func TestGuardEndsACommand(t *testing.T) {
 		code   int
 		took   time.Duration
 	}{
-		"an agent that ends":   {agentEnds, time.Second, false, exitOK, time.Second},
-		"an agent that hangs":  {agentEnds, time.Hour, false, exitLeft, agentEnds},
-		"and so does its log":  {agentEnds, time.Hour, true, exitLeft, agentEnds + lastWords},
-		"a command that ends":  {0, 9 * time.Second, false, exitOK, 9 * time.Second},
-		"a command that hangs": {0, time.Hour, false, exitLeft, commandEnds},
-		"and its error output": {0, time.Hour, true, exitLeft, commandEnds + lastWords},
+		"an agent that ends":   {agentEnds, time.Second, false, status.ExitOK, time.Second},
+		"an agent that hangs":  {agentEnds, time.Hour, false, status.ExitLeft, agentEnds},
+		"and so does its log":  {agentEnds, time.Hour, true, status.ExitLeft, agentEnds + lastWords},
+		"a command that ends":  {0, 9 * time.Second, false, status.ExitOK, 9 * time.Second},
+		"a command that hangs": {0, time.Hour, false, status.ExitLeft, commandEnds},
+		"and its error output": {0, time.Hour, true, status.ExitLeft, commandEnds + lastWords},
 	} {
 		t.Run(name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
@@ -53,12 +54,12 @@ func TestGuardEndsACommand(t *testing.T) {
 						<-ctx.Done()
 						time.Sleep(c.takes)
 					})
-					return exitOK
+					return status.ExitOK
 				})
 				if took := time.Since(signalled); code != c.code || took != c.took {
 					t.Errorf("exit code %d after %s, want %d after %s", code, took, c.code, c.took)
 				}
-				if named := strings.Contains(said.String(), "left behind: the test's part (in cmd/hwsagent."); named != (c.code == exitLeft && !c.silent) {
+				if named := strings.Contains(said.String(), "left behind: the test's part (in cmd/hwsagent."); named != (c.code == status.ExitLeft && !c.silent) {
 					t.Errorf("it said %q", said.String())
 				}
 				close(over)
@@ -70,7 +71,7 @@ func TestGuardEndsACommand(t *testing.T) {
 
 // TestGuardPassesAnExitCode: a command that ends without a signal.
 func TestGuardPassesAnExitCode(t *testing.T) {
-	if code := guarded(t.Context(), &cli{}, func() int { return exitProbe }); code != exitProbe {
-		t.Errorf("exit code %d, want %d", code, exitProbe)
+	if code := guarded(t.Context(), &cli{}, func() int { return status.ExitAttention }); code != status.ExitAttention {
+		t.Errorf("exit code %d, want %d", code, status.ExitAttention)
 	}
 }

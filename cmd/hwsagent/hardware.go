@@ -10,6 +10,7 @@ import (
 	"hwsagent/agent"
 	"hwsagent/agent/config"
 	"hwsagent/agent/inventory"
+	"hwsagent/agent/status"
 )
 
 // probeWords describe the argument PROBE of inventory and record.
@@ -24,7 +25,7 @@ func (c *cli) inventory() *cobra.Command {
 		Short: "Print the hardware as a tree: each component with its state and values",
 		Long: "inventory reads the hardware of one probe, or of all probes in the configuration, once. It prints each component with its\n" +
 			"state and values, below the component that contains it. With --recording it reads a file that hwsagent record wrote.\n" +
-			probeWords + "\n\n" + exitCodes,
+			probeWords + "\n\n" + status.ExitCodes(),
 		Example: "  hwsagent inventory                 # all probes of the configuration that read hardware\n" +
 			"  hwsagent inventory host\n" +
 			"  hwsagent inventory '{type: redfish, target: 192.0.2.9, username: monitor, password_file: /etc/hwsagent/bmc}'\n" +
@@ -92,7 +93,7 @@ func (c *cli) record() *cobra.Command {
 			probeWords + "\n" +
 			"The recording leaves out secrets, logins, programs with their parameters, and tables of addresses. It replaces names,\n" +
 			"contacts, locations, serial numbers, UUIDs, hardware addresses and IP addresses by others of the same form, where it\n" +
-			"recognises them; --keep keeps some kinds. Review the file before you give it away.\n\n" + exitCodes,
+			"recognises them; --keep keeps some kinds. Review the file before you give it away.\n\n" + status.ExitCodes(),
 		Example: "  hwsagent record host machine.rec\n" +
 			"  hwsagent record '{type: snmp, target: 192.0.2.7, auth: {community_file: /etc/hwsagent/community}}' device.snmprec",
 		Args: cobra.ExactArgs(2),
@@ -122,7 +123,7 @@ func (c *cli) record() *cobra.Command {
 			case done.Problem == "":
 				return nil
 			case c.json:
-				return exited{exitProbe}
+				return exited{status.ExitAttention}
 			}
 			return fmt.Errorf("%w: the recording is not complete: %s", agent.ErrProbe, done.Problem)
 		}),

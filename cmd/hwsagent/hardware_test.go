@@ -9,6 +9,7 @@ import (
 	"testing"
 
 	"hwsagent/agent/inventory"
+	"hwsagent/agent/status"
 )
 
 // fakeSmartctl returns an entry for a smartctl that prints one disk.
@@ -38,25 +39,25 @@ func TestHardware(t *testing.T) {
 		code           int
 		stdout, stderr string // a part of each
 	}{
-		{[]string{"inventory", entry}, exitOK, `ok        physical_disk "sda" Example 9 ` + serial, ""},
-		{[]string{"inventory", "--config.file", config}, exitOK, "disks (smart): ", ""},
-		{[]string{"inventory", "disks", "--config.file", config}, exitOK, "1 ok", ""},
-		{[]string{"record", entry, file}, exitOK, "2 answers", ""},
-		{[]string{"record", entry, file}, exitFailed, "", "is there already"},
-		{[]string{"inventory", "--recording", file}, exitOK, `ok        physical_disk "sda" Example 9`, ""},
-		{[]string{"inventory", "c", "--config.file", config}, exitUsage, "", "of type canary, which reads no hardware"},
-		{[]string{"inventory", "x", "--config.file", config}, exitUsage, "", "no such probe"},
-		{[]string{"inventory", "x", "--config.file", config + "x"}, exitUsage, "", "the configuration cannot be read"},
-		{[]string{"inventory", "{type: smart, nonsense: 1}"}, exitConfig, "", "nonsense"},
-		{[]string{"inventory", "{type: canary}"}, exitUsage, "", "does not read hardware"},
-		{[]string{"inventory", "disks", "--recording", file, "--config.file", config}, exitUsage, "", "not both"},
-		{[]string{"inventory", "--recording", config}, exitFailed, "", "it is not a recording"},
-		{[]string{"inventory", "--recording", file + "x"}, exitFailed, "", "no such file"},
-		{[]string{"inventory", "{type: smart, command: [/nonexistent/smartctl]}"}, exitProbe, "not all could be read: scan for disks", ""},
-		{[]string{"record", "{type: smart, command: [/nonexistent/smartctl]}", file + "2"}, exitProbe, "1 answers", "the recording is not complete"},
-		{[]string{"record", entry, file + "3", "--keep", "all"}, exitUsage, "", "the kinds are names"},
-		{[]string{"snmp", "record", "192.0.2.7", "f", "--auth", "x"}, exitUsage, "", `hwsagent record '{type: snmp, target: "192.0.2.7"}' FILE`},
-		{[]string{"snmp", "inventory", "--auth", "x"}, exitUsage, "", `hwsagent inventory '{type: snmp, target: "HOST"}';`},
+		{[]string{"inventory", entry}, status.ExitOK, `ok        physical_disk "sda" Example 9 ` + serial, ""},
+		{[]string{"inventory", "--config.file", config}, status.ExitOK, "disks (smart): ", ""},
+		{[]string{"inventory", "disks", "--config.file", config}, status.ExitOK, "1 ok", ""},
+		{[]string{"record", entry, file}, status.ExitOK, "2 answers", ""},
+		{[]string{"record", entry, file}, status.ExitFailed, "", "is there already"},
+		{[]string{"inventory", "--recording", file}, status.ExitOK, `ok        physical_disk "sda" Example 9`, ""},
+		{[]string{"inventory", "c", "--config.file", config}, status.ExitUsage, "", "of type canary, which reads no hardware"},
+		{[]string{"inventory", "x", "--config.file", config}, status.ExitUsage, "", "no such probe"},
+		{[]string{"inventory", "x", "--config.file", config + "x"}, status.ExitUsage, "", "the configuration cannot be read"},
+		{[]string{"inventory", "{type: smart, nonsense: 1}"}, status.ExitConfig, "", "nonsense"},
+		{[]string{"inventory", "{type: canary}"}, status.ExitUsage, "", "does not read hardware"},
+		{[]string{"inventory", "disks", "--recording", file, "--config.file", config}, status.ExitUsage, "", "not both"},
+		{[]string{"inventory", "--recording", config}, status.ExitFailed, "", "it is not a recording"},
+		{[]string{"inventory", "--recording", file + "x"}, status.ExitFailed, "", "no such file"},
+		{[]string{"inventory", "{type: smart, command: [/nonexistent/smartctl]}"}, status.ExitAttention, "not all could be read: scan for disks", ""},
+		{[]string{"record", "{type: smart, command: [/nonexistent/smartctl]}", file + "2"}, status.ExitAttention, "1 answers", "the recording is not complete"},
+		{[]string{"record", entry, file + "3", "--keep", "all"}, status.ExitUsage, "", "the kinds are names"},
+		{[]string{"snmp", "record", "192.0.2.7", "f", "--auth", "x"}, status.ExitUsage, "", `hwsagent record '{type: snmp, target: "192.0.2.7"}' FILE`},
+		{[]string{"snmp", "inventory", "--auth", "x"}, status.ExitUsage, "", `hwsagent inventory '{type: snmp, target: "HOST"}';`},
 	} {
 		code, stdout, stderr := hwsagent(t, c.args...)
 		if code != c.code || !strings.Contains(stdout, c.stdout) || !strings.Contains(stderr, c.stderr) {
@@ -75,7 +76,7 @@ func TestHardware(t *testing.T) {
 		Schema      int
 		Inventories []inventory.Inventory
 	}
-	if err := json.Unmarshal([]byte(stdout), &got); code != exitOK || err != nil || got.Schema != 1 || len(got.Inventories) != 1 || got.Inventories[0].Components[0].State != "ok" {
+	if err := json.Unmarshal([]byte(stdout), &got); code != status.ExitOK || err != nil || got.Schema != 1 || len(got.Inventories) != 1 || got.Inventories[0].Components[0].State != "ok" {
 		t.Errorf("exit %d, %v\n%s", code, err, stdout)
 	}
 }

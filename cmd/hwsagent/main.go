@@ -25,34 +25,9 @@ import (
 	"hwsagent/agent/demo"
 	"hwsagent/agent/inspect"
 	"hwsagent/agent/queues"
+	"hwsagent/agent/status"
 	"hwsagent/internal/watchdog"
 )
-
-// The exit codes. They are part of the interface and documented in the help.
-const (
-	exitOK         = 0
-	exitFailed     = 1 // at run time
-	exitUsage      = 2
-	exitConfig     = 3 // a mistake in the configuration or a file that it names
-	exitTarget     = 4 // status: a target has a problem
-	exitProbe      = 5 // status: another problem
-	exitDamaged    = 6 // the log
-	exitNotRunning = 7
-	exitSilent     = 8 // an agent is running but does not answer
-	exitLeft       = 9 // the process ended although a part of it still ran
-)
-
-const exitCodes = `Exit codes:
-  0  all is well
-  1  failed at run time
-  2  wrong usage
-  3  the configuration, or a file that it names, is wrong
-  4  a target failed; status: a target has a problem
-  5  a probe failed; status: something else has a problem
-  6  the log is damaged
-  7  the agent is not running
-  8  the agent does not answer
-  9  stopped, although a part hung`
 
 func main() {
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
@@ -73,7 +48,7 @@ const (
 )
 
 // guarded runs a command and gives it up if it does not end in its time after ctx ends. It then prints what still runs
-// and returns exitLeft; the process must exit after that.
+// and returns status.ExitLeft; the process must exit after that.
 func guarded(ctx context.Context, c *cli, command func() int) int {
 	code := make(chan int, 1)
 	go func() { code <- command() }()
@@ -102,7 +77,7 @@ func guarded(ctx context.Context, c *cli, command func() int) int {
 	case <-said:
 	case <-enough.C:
 	}
-	return exitLeft
+	return status.ExitLeft
 }
 
 // run is the program without the guard; it returns the exit code.
@@ -119,11 +94,11 @@ func (c *cli) execute(ctx context.Context, args []string) int {
 	root.SetErr(c.stderr)
 	cmd, err := root.ExecuteContextC(ctx)
 	if err == nil {
-		return exitOK
+		return status.ExitOK
 	}
 	code := exitCode(err)
 	if !c.started {
-		code = exitUsage
+		code = status.ExitUsage
 		c.json = c.json || slices.Contains(args, "--json") // flags behind the wrong one were not read
 	}
 	c.complain(cmd, code, err)
@@ -140,28 +115,28 @@ func exitCode(err error) int {
 		return e.code
 	}
 	if _, ok := errors.AsType[*config.Errors](err); ok {
-		return exitConfig
+		return status.ExitConfig
 	}
 	if _, ok := errors.AsType[*agent.LeftBehind](err); ok {
-		return exitLeft
+		return status.ExitLeft
 	}
 	switch {
 	case errors.Is(err, agent.ErrReload):
-		return exitConfig
+		return status.ExitConfig
 	case errors.Is(err, agent.ErrProbe):
-		return exitProbe
+		return status.ExitAttention
 	case errors.Is(err, config.ErrNoSuchProbe), errors.Is(err, config.ErrNoSuchTarget), errors.Is(err, config.ErrUsage), errors.Is(err, inspect.ErrSelector), errors.Is(err, demo.ErrUnknownScript):
-		return exitUsage
+		return status.ExitUsage
 	case errors.Is(err, queues.ErrReplayRefused):
-		return exitTarget
+		return status.ExitTarget
 	case errors.Is(err, inspect.ErrDamaged):
-		return exitDamaged
+		return status.ExitDamaged
 	case errors.Is(err, control.ErrNotRunning):
-		return exitNotRunning
+		return status.ExitNotRunning
 	case errors.Is(err, control.ErrSilent):
-		return exitSilent
+		return status.ExitSilent
 	}
-	return exitFailed
+	return status.ExitFailed
 }
 
 // cli is the state of one invocation.
@@ -186,11 +161,11 @@ func (c *cli) complain(cmd *cobra.Command, code int, err error) {
 	}
 	fmt.Fprintf(c.stderr, "hwsagent: %v\n", err)
 	switch {
-	case code == exitNotRunning:
+	case code == status.ExitNotRunning:
 		fmt.Fprintln(c.stderr, "Try: name the agent's directory with --storage.path, or start it: hwsagent run")
-	case code == exitLeft:
+	case code == status.ExitLeft:
 		fmt.Fprintln(c.stderr, "Try: look at the file, disk or host that the log names; if it names none, report the stacks in the log as a bug")
-	case code == exitSilent:
+	case code == status.ExitSilent:
 		fmt.Fprintln(c.stderr, "Try: look at the agent's process (ps -o pid,stat,cmd -C hwsagent). State T: it is stopped; resume it with kill -CONT.\n"+
 			"    State D: the disk does not answer. Otherwise restart it. A resumed agent may still carry out the request: check with hwsagent targets")
 	case errors.Is(err, inspect.ErrNoLog):
@@ -205,7 +180,7 @@ func (c *cli) complain(cmd *cobra.Command, code int, err error) {
 		fmt.Fprintln(c.stderr, "Try: run this as the agent's user, or give your user access; hwsagent check checks every file and the storage directory")
 	case errors.Is(err, syscall.EADDRINUSE):
 		fmt.Fprintln(c.stderr, "Try: another address, with --web.listen-address or web.listen")
-	case code == exitUsage && cmd != nil:
+	case code == status.ExitUsage && cmd != nil:
 		for _, s := range suggestions(cmd) {
 			fmt.Fprintf(c.stderr, "Did you mean: %s %s\n", cmd.CommandPath(), s)
 		}

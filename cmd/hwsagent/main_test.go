@@ -14,6 +14,8 @@ import (
 	"time"
 
 	"go.uber.org/goleak"
+
+	"hwsagent/agent/status"
 )
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
@@ -51,39 +53,39 @@ func TestExitCodes(t *testing.T) {
 		code           int
 		stdout, stderr string // a part of each
 	}{
-		{[]string{"version"}, exitOK, "hwsagent ", ""},
-		{[]string{"--version"}, exitOK, "hwsagent ", ""},
-		{[]string{"--help"}, exitOK, "Exit codes:", ""},
-		{[]string{"completion", "bash"}, exitOK, "bash completion", ""},
-		{[]string{"--nope"}, exitUsage, "", "unknown flag"},
-		{[]string{"chekc"}, exitUsage, "", "Did you mean: hwsagent check"},
-		{[]string{"check", "more"}, exitUsage, "", "Try: hwsagent check --help"},
-		{[]string{"snmp", "walk", "127.0.0.1:1", "nothing"}, exitUsage, "", "give a number, such as 1.3.6.1.2.1.1"},
-		{[]string{"check", "--syntax-only", "--no-network"}, exitUsage, "", "syntax-only"},
-		{[]string{"version", "--log.level", "loud"}, exitUsage, "", "--log.level"},
-		{[]string{"check", "--config.file", good, "--storage.path", storage}, exitOK, "✓ probe c", ""},
-		{[]string{"--config.file", good, "--storage.path", storage, "check"}, exitOK, "✓ probe c", ""},
-		{[]string{"check", "--config.file", bad, "--storage.path", storage}, exitConfig, `did you mean "probes"?`, ""},
-		{[]string{"check", "--config.file", bad + "x"}, exitConfig, "no such file", ""},
-		{[]string{"check", "--config.file", dead, "--storage.path", storage}, exitTarget, "404", ""},
-		{[]string{"check", "--config.file", dead, "--storage.path", storage, "--no-network"}, exitOK, "", ""},
-		{[]string{"check", "--config.file", device, "--storage.path", storage}, exitProbe, "✗ probe d", ""},
-		{[]string{"demo", "--script", "nope"}, exitUsage, "", `unknown script "nope"`},
-		{[]string{"probe"}, exitUsage, "", "hwsagent probe NAME"},
-		{[]string{"probe", "c", "--config.file", good}, exitOK, "hwsagent_canary{", "samples in"},
-		{[]string{"probe", "x", "--config.file", good}, exitUsage, "", "no such probe"},
-		{[]string{"probe", "d", "--config.file", device}, exitProbe, "up{", "the probe failed"},
-		{[]string{"probe", "c", "--config.file", bad}, exitConfig, "", `did you mean "probes"?`},
-		{[]string{"run", "--config.file", bad, "--storage.path", storage}, exitConfig, "", `did you mean "probes"?`},
-		{[]string{"run", "--config.file", good, "--storage.path", storage, "--web.listen-address", "0.0.0.0:0"}, exitFailed, "", "insecure_listen"},
-		{[]string{"reload", "--storage.path", storage}, exitNotRunning, "", "Try:"},
-		{[]string{"status", "--storage.path", t.TempDir()}, exitNotRunning, "", "no agent is running"},
-		{[]string{"wal", "inspect", "--storage.path", t.TempDir()}, exitFailed, "", "there is no log"},
-		{[]string{"wal", "dump", "--storage.path", t.TempDir()}, exitFailed, "", "there is no log"},
-		{[]string{"wal", "verify", "--storage.path", t.TempDir()}, exitFailed, "", "there is no log"},
-		{[]string{"wal", "dump", "--series", "{"}, exitUsage, "", "parse selector"},
-		{[]string{"wal", "dump", "--from", "yesterday"}, exitUsage, "", "invalid time"},
-		{[]string{"wal", "dump", "--from", "1m", "--to", "2m"}, exitUsage, "", "is not before"},
+		{[]string{"version"}, status.ExitOK, "hwsagent ", ""},
+		{[]string{"--version"}, status.ExitOK, "hwsagent ", ""},
+		{[]string{"--help"}, status.ExitOK, "Exit codes:", ""},
+		{[]string{"completion", "bash"}, status.ExitOK, "bash completion", ""},
+		{[]string{"--nope"}, status.ExitUsage, "", "unknown flag"},
+		{[]string{"chekc"}, status.ExitUsage, "", "Did you mean: hwsagent check"},
+		{[]string{"check", "more"}, status.ExitUsage, "", "Try: hwsagent check --help"},
+		{[]string{"snmp", "walk", "127.0.0.1:1", "nothing"}, status.ExitUsage, "", "give a number, such as 1.3.6.1.2.1.1"},
+		{[]string{"check", "--syntax-only", "--no-network"}, status.ExitUsage, "", "syntax-only"},
+		{[]string{"version", "--log.level", "loud"}, status.ExitUsage, "", "--log.level"},
+		{[]string{"check", "--config.file", good, "--storage.path", storage}, status.ExitOK, "✓ probe c", ""},
+		{[]string{"--config.file", good, "--storage.path", storage, "check"}, status.ExitOK, "✓ probe c", ""},
+		{[]string{"check", "--config.file", bad, "--storage.path", storage}, status.ExitConfig, `did you mean "probes"?`, ""},
+		{[]string{"check", "--config.file", bad + "x"}, status.ExitConfig, "no such file", ""},
+		{[]string{"check", "--config.file", dead, "--storage.path", storage}, status.ExitTarget, "404", ""},
+		{[]string{"check", "--config.file", dead, "--storage.path", storage, "--no-network"}, status.ExitOK, "", ""},
+		{[]string{"check", "--config.file", device, "--storage.path", storage}, status.ExitAttention, "✗ probe d", ""},
+		{[]string{"demo", "--script", "nope"}, status.ExitUsage, "", `unknown script "nope"`},
+		{[]string{"probe"}, status.ExitUsage, "", "hwsagent probe NAME"},
+		{[]string{"probe", "c", "--config.file", good}, status.ExitOK, "hwsagent_canary{", "samples in"},
+		{[]string{"probe", "x", "--config.file", good}, status.ExitUsage, "", "no such probe"},
+		{[]string{"probe", "d", "--config.file", device}, status.ExitAttention, "up{", "the probe failed"},
+		{[]string{"probe", "c", "--config.file", bad}, status.ExitConfig, "", `did you mean "probes"?`},
+		{[]string{"run", "--config.file", bad, "--storage.path", storage}, status.ExitConfig, "", `did you mean "probes"?`},
+		{[]string{"run", "--config.file", good, "--storage.path", storage, "--web.listen-address", "0.0.0.0:0"}, status.ExitFailed, "", "insecure_listen"},
+		{[]string{"reload", "--storage.path", storage}, status.ExitNotRunning, "", "Try:"},
+		{[]string{"status", "--storage.path", t.TempDir()}, status.ExitNotRunning, "", "no agent is running"},
+		{[]string{"wal", "inspect", "--storage.path", t.TempDir()}, status.ExitFailed, "", "there is no log"},
+		{[]string{"wal", "dump", "--storage.path", t.TempDir()}, status.ExitFailed, "", "there is no log"},
+		{[]string{"wal", "verify", "--storage.path", t.TempDir()}, status.ExitFailed, "", "there is no log"},
+		{[]string{"wal", "dump", "--series", "{"}, status.ExitUsage, "", "parse selector"},
+		{[]string{"wal", "dump", "--from", "yesterday"}, status.ExitUsage, "", "invalid time"},
+		{[]string{"wal", "dump", "--from", "1m", "--to", "2m"}, status.ExitUsage, "", "is not before"},
 	} {
 		code, stdout, stderr := hwsagent(t, c.args...)
 		if code != c.code || !strings.Contains(stdout, c.stdout) || !strings.Contains(stderr, c.stderr) {
@@ -115,7 +117,7 @@ func reportsBug(t *testing.T, config, storage string) {
 			Size int
 		}
 	}
-	if err := json.Unmarshal([]byte(stdout), &report); code != exitOK || err != nil || report.File != archive {
+	if err := json.Unmarshal([]byte(stdout), &report); code != status.ExitOK || err != nil || report.File != archive {
 		t.Errorf("bugreport: exit %d, %v, %s%s", code, err, stdout, stderr)
 	}
 	for _, f := range report.Files {
@@ -126,7 +128,7 @@ func reportsBug(t *testing.T, config, storage string) {
 	if info, err := os.Stat(archive); err != nil || info.Mode().Perm() != 0o600 {
 		t.Errorf("the report is %v, %v", info, err)
 	}
-	if code, _, stderr := hwsagent(t, args...); code != exitFailed || !strings.Contains(stderr, "file exists") {
+	if code, _, stderr := hwsagent(t, args...); code != status.ExitFailed || !strings.Contains(stderr, "file exists") {
 		t.Errorf("a report in the place of a file: exit %d, %s", code, stderr)
 	}
 }
@@ -148,55 +150,55 @@ func TestRunStatusReload(t *testing.T) {
 				Appended uint64 `json:"samples_appended"`
 			} `json:"wal"`
 		}
-		if err := json.Unmarshal([]byte(stdout), &s); code != exitProbe || err != nil || !s.Running || s.WAL.Appended < 40_000 { // two rounds
+		if err := json.Unmarshal([]byte(stdout), &s); code != status.ExitAttention || err != nil || !s.Running || s.WAL.Appended < 40_000 { // two rounds
 			return fmt.Errorf("exit %d, %w, %+v, %s", code, err, s, stderr)
 		}
 		return nil
 	})
-	if code, stdout, _ := hwsagent(t, "status", "--storage.path", storage); code != exitProbe || !strings.Contains(stdout, "canary") || !strings.Contains(stdout, "no targets") {
+	if code, stdout, _ := hwsagent(t, "status", "--storage.path", storage); code != status.ExitAttention || !strings.Contains(stdout, "canary") || !strings.Contains(stdout, "no targets") {
 		t.Errorf("status: exit %d\n%s", code, stdout)
 	}
-	if code, _, stderr := hwsagent(t, "run", "--config.file", file, "--storage.path", storage); code != exitFailed || !strings.Contains(stderr, "in use") {
+	if code, _, stderr := hwsagent(t, "run", "--config.file", file, "--storage.path", storage); code != status.ExitFailed || !strings.Contains(stderr, "in use") {
 		t.Errorf("a second agent on the directory: exit %d, %s", code, stderr)
 	}
 	reportsBug(t, file, storage)
-	if code, stdout, stderr := hwsagent(t, "reload", "--storage.path", storage); code != exitOK || !strings.HasSuffix(stdout, "reloaded "+file+"; nothing has changed\n") {
+	if code, stdout, stderr := hwsagent(t, "reload", "--storage.path", storage); code != status.ExitOK || !strings.HasSuffix(stdout, "reloaded "+file+"; nothing has changed\n") {
 		t.Errorf("reload: exit %d, %s%s", code, stdout, stderr)
 	}
 	if err := os.WriteFile(file, []byte("prober: []\n"), 0o600); err != nil {
 		t.Fatal(err)
 	}
-	if code, _, stderr := hwsagent(t, "reload", "--storage.path", storage); code != exitConfig || !strings.Contains(stderr, `did you mean "probes"?`) {
+	if code, _, stderr := hwsagent(t, "reload", "--storage.path", storage); code != status.ExitConfig || !strings.Contains(stderr, `did you mean "probes"?`) {
 		t.Errorf("reload of a mistake: exit %d, %s", code, stderr)
 	}
-	if code, stdout, _ := hwsagent(t, "status", "--storage.path", storage); code != exitProbe || !strings.Contains(stdout, "the reload at") {
+	if code, stdout, _ := hwsagent(t, "status", "--storage.path", storage); code != status.ExitAttention || !strings.Contains(stdout, "the reload at") {
 		t.Errorf("status after it: exit %d\n%s", code, stdout)
 	}
 	stop()
-	if code := <-done; code != exitOK {
+	if code := <-done; code != status.ExitOK {
 		t.Errorf("run: exit %d\n%s", code, log.String())
 	}
 	code, stdout, _ := hwsagent(t, "status", "--storage.path", storage)
-	if code != exitNotRunning || !strings.Contains(stdout, "The agent is not running") {
+	if code != status.ExitNotRunning || !strings.Contains(stdout, "The agent is not running") {
 		t.Errorf("status of an agent that is down: exit %d\n%s", code, stdout)
 	}
-	if code, stdout, stderr := hwsagent(t, "wal", "inspect", "--storage.path", storage); code != exitOK || !strings.Contains(stdout, "00000000") {
+	if code, stdout, stderr := hwsagent(t, "wal", "inspect", "--storage.path", storage); code != status.ExitOK || !strings.Contains(stdout, "00000000") {
 		t.Errorf("wal inspect: exit %d\n%s%s", code, stdout, stderr)
 	}
-	if code, stdout, stderr := hwsagent(t, "wal", "verify", "--storage.path", storage); code != exitOK || !strings.Contains(stdout, "both readings agree") {
+	if code, stdout, stderr := hwsagent(t, "wal", "verify", "--storage.path", storage); code != status.ExitOK || !strings.Contains(stdout, "both readings agree") {
 		t.Errorf("wal verify: exit %d\n%s%s", code, stdout, stderr)
 	}
-	if code, stdout, stderr := hwsagent(t, "wal", "dump", "--series", `{__name__=~".+"}`, "--from", "1h", "--to", "now", "--storage.path", storage); code != exitOK || !strings.Contains(stdout, "00000000:") {
+	if code, stdout, stderr := hwsagent(t, "wal", "dump", "--series", `{__name__=~".+"}`, "--from", "1h", "--to", "now", "--storage.path", storage); code != status.ExitOK || !strings.Contains(stdout, "00000000:") {
 		t.Errorf("wal dump: exit %d\n%s%s", code, stdout, stderr)
 	}
 	damage(t, storage)
 	for _, sub := range []string{"dump", "verify"} {
 		code, stdout, stderr := hwsagent(t, "wal", sub, "--json", "--storage.path", storage)
-		if (code == exitOK) != (sub == "verify" && strings.Contains(stdout, `"agree": true`)) || !json.Valid([]byte(stdout)) || !strings.Contains(stdout, `"stopped"`) {
+		if (code == status.ExitOK) != (sub == "verify" && strings.Contains(stdout, `"agree": true`)) || !json.Valid([]byte(stdout)) || !strings.Contains(stdout, `"stopped"`) {
 			t.Errorf("wal %s of a damaged log: exit %d\n%s%s", sub, code, stdout, stderr)
 		}
 	}
-	if code, stdout, stderr := hwsagent(t, "wal", "inspect", "--json", "--storage.path", storage); code != exitDamaged || !json.Valid([]byte(stdout)) || !strings.Contains(stderr, "unreadable") {
+	if code, stdout, stderr := hwsagent(t, "wal", "inspect", "--json", "--storage.path", storage); code != status.ExitDamaged || !json.Valid([]byte(stdout)) || !strings.Contains(stderr, "unreadable") {
 		t.Errorf("wal inspect of a damaged log: exit %d\n%s%s", code, stdout, stderr)
 	}
 	for line := range strings.Lines(log.String()) {
@@ -268,8 +270,8 @@ func TestProgress(t *testing.T) {
 func TestCommandsThatMovedPointToTheHelpOfTheNewOnes(t *testing.T) {
 	for _, name := range []string{"record", "inventory"} {
 		code, _, stderr := hwsagent(t, "snmp", name, "--help")
-		if code != exitUsage {
-			t.Errorf("snmp %s: exit %d, want %d", name, code, exitUsage)
+		if code != status.ExitUsage {
+			t.Errorf("snmp %s: exit %d, want %d", name, code, status.ExitUsage)
 		}
 		if want := "Try: hwsagent " + name + " --help\n"; !strings.HasSuffix(stderr, want) {
 			t.Errorf("snmp %s: %q does not end with %q", name, stderr, want)
@@ -283,7 +285,7 @@ func TestJSONBehindAWrongFlag(t *testing.T) {
 	var got struct {
 		Error string `json:"error"`
 	}
-	if err := json.Unmarshal([]byte(stdout), &got); err != nil || code != exitUsage || !strings.Contains(got.Error, "--bogus") {
+	if err := json.Unmarshal([]byte(stdout), &got); err != nil || code != status.ExitUsage || !strings.Contains(got.Error, "--bogus") {
 		t.Errorf("exit code %d, stdout %q, stderr %q: %v", code, stdout, stderr, err)
 	}
 }

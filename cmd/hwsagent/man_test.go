@@ -9,13 +9,15 @@ import (
 	"testing"
 
 	"github.com/spf13/cobra"
+
+	"hwsagent/agent/status"
 )
 
 // TestManualPagesHaveEveryCommandAndFlag: each command that help shows has a page, with all of its flags.
 func TestManualPagesHaveEveryCommandAndFlag(t *testing.T) {
 	dir := t.TempDir()
 	code, stdout, stderr := hwsagent(t, "man", dir)
-	if code != exitOK {
+	if code != status.ExitOK {
 		t.Fatalf("exit code %d: %s", code, stderr)
 	}
 	pages := 0
@@ -59,7 +61,7 @@ func TestGroffTakesManualPages(t *testing.T) {
 		t.Skip("needs groff (Debian: apt-get install groff-base)")
 	}
 	dir := t.TempDir()
-	if code, _, stderr := hwsagent(t, "man", dir); code != exitOK {
+	if code, _, stderr := hwsagent(t, "man", dir); code != status.ExitOK {
 		t.Fatalf("exit code %d: %s", code, stderr)
 	}
 	files, _ := filepath.Glob(filepath.Join(dir, "*.1"))
@@ -95,7 +97,7 @@ func TestCompletionHasNames(t *testing.T) {
 			ask := append([]string{"__complete", "--config.file", config, "--storage.path", t.TempDir()}, args...)
 			code, stdout, stderr := hwsagent(t, ask...)
 			words, _, _ := strings.Cut(stdout, ":")
-			if got := strings.Join(strings.Fields(words), " "); code != exitOK || got != want || strings.Contains(stdout, ":0\n") {
+			if got := strings.Join(strings.Fields(words), " "); code != status.ExitOK || got != want || strings.Contains(stdout, ":0\n") {
 				t.Errorf("%q: exit code %d, got %q, want %q and no names of files\n%s", c.line, code, got, want, stderr)
 			}
 		}
@@ -106,7 +108,7 @@ func TestCompletionHasNames(t *testing.T) {
 func TestDropIsCompletedWithQueues(t *testing.T) {
 	storage := t.TempDir()
 	code, stdout, stderr := hwsagent(t, "__complete", "--storage.path", storage, "targets", "drop", "")
-	if code != exitOK || strings.TrimSpace(strings.Split(stdout, ":")[0]) != "" {
+	if code != status.ExitOK || strings.TrimSpace(strings.Split(stdout, ":")[0]) != "" {
 		t.Errorf("without a log: exit code %d, %q, %s", code, stdout, stderr)
 	}
 }

@@ -12,6 +12,7 @@ import (
 	"time"
 
 	"hwsagent/agent/control"
+	"hwsagent/agent/status"
 )
 
 // silentStorage has a storage directory with the socket of an agent.
@@ -43,17 +44,17 @@ func TestSilentAgent(t *testing.T) {
 		args []string
 		code int
 	}{
-		{[]string{"status"}, exitSilent},
-		{[]string{"reload"}, exitSilent},
-		{[]string{"targets"}, exitSilent},
-		{[]string{"targets", "test", "a"}, exitSilent},
-		{[]string{"targets", "pause", "a"}, exitSilent},
-		{[]string{"targets", "resume", "a"}, exitSilent},
-		{[]string{"targets", "skip", "a", "--before", "now", "--yes"}, exitSilent},
-		{[]string{"targets", "adopt", "a", "b"}, exitSilent},
-		{[]string{"targets", "drop", "a", "--yes"}, exitSilent},
-		{[]string{"targets", "rejected", "a", "--clear"}, exitSilent},
-		{[]string{"check", "--no-network"}, exitOK}, // a warning
+		{[]string{"status"}, status.ExitSilent},
+		{[]string{"reload"}, status.ExitSilent},
+		{[]string{"targets"}, status.ExitSilent},
+		{[]string{"targets", "test", "a"}, status.ExitSilent},
+		{[]string{"targets", "pause", "a"}, status.ExitSilent},
+		{[]string{"targets", "resume", "a"}, status.ExitSilent},
+		{[]string{"targets", "skip", "a", "--before", "now", "--yes"}, status.ExitSilent},
+		{[]string{"targets", "adopt", "a", "b"}, status.ExitSilent},
+		{[]string{"targets", "drop", "a", "--yes"}, status.ExitSilent},
+		{[]string{"targets", "rejected", "a", "--clear"}, status.ExitSilent},
+		{[]string{"check", "--no-network"}, status.ExitOK}, // a warning
 	} {
 		commands.Go(func() {
 			began := time.Now()
@@ -81,7 +82,7 @@ func TestSlowAgentIsNotSilent(t *testing.T) {
 	srv := &http.Server{Handler: mux}
 	served := make(chan error, 1)
 	go func() { served <- srv.Serve(l) }()
-	if code, stdout, stderr := hwsagent(t, "reload", "--storage.path", dir); code != exitOK || stdout != "reloaded agent.yaml; nothing has changed\n" {
+	if code, stdout, stderr := hwsagent(t, "reload", "--storage.path", dir); code != status.ExitOK || stdout != "reloaded agent.yaml; nothing has changed\n" {
 		t.Errorf("exit %d\n%s%s", code, stdout, stderr)
 	}
 	if err := srv.Close(); err != nil {

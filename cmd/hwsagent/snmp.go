@@ -13,6 +13,7 @@ import (
 	"hwsagent/agent"
 	"hwsagent/agent/config"
 	"hwsagent/agent/snmptool"
+	"hwsagent/agent/status"
 )
 
 // snmpFlags are the flags shared by the commands that query a device.
@@ -95,7 +96,7 @@ func (c *cli) snmpWalk() *cobra.Command {
 				c.printJSON(objects)
 				if err != nil { // not on stdout, which already has its only value
 					fmt.Fprintf(c.stderr, "hwsagent: %v\n", asProbe(err))
-					return exited{exitProbe}
+					return exited{status.ExitAttention}
 				}
 				return nil
 			}

@@ -13,6 +13,7 @@ import (
 	"hwsagent/agent"
 	"hwsagent/agent/control"
 	"hwsagent/agent/queues"
+	"hwsagent/agent/status"
 )
 
 // targets returns the commands about targets and their queues.
@@ -120,7 +121,7 @@ func (c *cli) testTarget() *cobra.Command {
 				return err
 			}
 			if t.Result == agent.Fail {
-				return exited{exitTarget}
+				return exited{status.ExitTarget}
 			}
 			return nil
 		}),
@@ -241,7 +242,7 @@ func (c *cli) skipTarget() *cobra.Command {
 				c.done(ch, "would skip "+what+next)
 			default:
 				c.done(ch, "would skip "+what+next+"\nNothing was changed. This target never gets skipped samples: pass --yes to skip them")
-				return exited{exitUsage}
+				return exited{status.ExitUsage}
 			}
 			return nil
 		}),

@@ -14,6 +14,7 @@ import (
 	"time"
 
 	"hwsagent/agent/queues"
+	"hwsagent/agent/status"
 )
 
 // TestTargets does everything to the queues of an agent that is down.
@@ -30,7 +31,7 @@ remote_write: [{name: a, url: "http://127.0.0.1:1/"}, {name: b, url: "http://127
 		return waits(t, storage, "a", 30)
 	})
 	code, stdout, _ := hwsagent(t, "targets", "--storage.path", storage)
-	if code != exitOK || !strings.Contains(stdout, "WAITING") || !strings.Contains(stdout, "http://127.0.0.1:1/") {
+	if code != status.ExitOK || !strings.Contains(stdout, "WAITING") || !strings.Contains(stdout, "http://127.0.0.1:1/") {
 		t.Errorf("targets: exit %d\n%s", code, stdout)
 	}
 	stop()
@@ -39,29 +40,29 @@ remote_write: [{name: a, url: "http://127.0.0.1:1/"}, {name: b, url: "http://127
 		code           int
 		stdout, stderr string
 	}{
-		{[]string{"targets"}, exitOK, "stopped", "not running"},
-		{[]string{"targets", "list"}, exitOK, "stopped", "not running"},
-		{[]string{"targets", "pause"}, exitUsage, "", "targets pause NAME"},
-		{[]string{"targets", "paws", "a"}, exitUsage, "", "Did you mean"},
-		{[]string{"targets", "pause", "x"}, exitUsage, "", "it has those of a, b"},
-		{[]string{"targets", "pause", "a"}, exitOK, "a has been paused since", ""},
-		{[]string{"targets", "resume", "a"}, exitOK, "a is not paused", ""},
-		{[]string{"targets", "skip", "a"}, exitUsage, "", `"before" not set`},
-		{[]string{"targets", "skip", "a", "--before", "soon"}, exitUsage, "", "invalid time"},
-		{[]string{"targets", "skip", "a", "--before", "1d", "--yes"}, exitOK, "waits for a; the queue continues with", ""},
-		{[]string{"targets", "skip", "a", "--before", "now"}, exitUsage, "pass --yes", ""},
-		{[]string{"targets", "skip", "a", "--before", "now", "--dry-run"}, exitOK, "would skip", ""},
-		{[]string{"targets", "skip", "a", "--before", "now", "--yes"}, exitOK, "", ""},
-		{[]string{"targets", "adopt", "a"}, exitUsage, "", "targets adopt OLD NEW"},
-		{[]string{"targets", "adopt", "a", "b"}, exitFailed, "", "its own"},
-		{[]string{"targets", "rejected", "a"}, exitOK, "a", ""},
-		{[]string{"targets", "rejected", "a", "clean"}, exitUsage, "", "rejected NAME clear"},
-		{[]string{"targets", "rejected", "a", "clear"}, exitOK, "removed 0 dead letters", ""},
-		{[]string{"targets", "test", "a", "--config.file", file}, exitTarget, "connection refused", ""},
-		{[]string{"targets", "test", "x", "--config.file", file}, exitUsage, "", "it has a, b"},
-		{[]string{"targets", "drop", "b"}, exitUsage, "", "--yes"},
-		{[]string{"targets", "drop", "x", "--yes"}, exitUsage, "", "no such target"},
-		{[]string{"targets", "drop", "a", "--storage.path", t.TempDir(), "--yes"}, exitFailed, "", "there is no log"},
+		{[]string{"targets"}, status.ExitOK, "stopped", "not running"},
+		{[]string{"targets", "list"}, status.ExitOK, "stopped", "not running"},
+		{[]string{"targets", "pause"}, status.ExitUsage, "", "targets pause NAME"},
+		{[]string{"targets", "paws", "a"}, status.ExitUsage, "", "Did you mean"},
+		{[]string{"targets", "pause", "x"}, status.ExitUsage, "", "it has those of a, b"},
+		{[]string{"targets", "pause", "a"}, status.ExitOK, "a has been paused since", ""},
+		{[]string{"targets", "resume", "a"}, status.ExitOK, "a is not paused", ""},
+		{[]string{"targets", "skip", "a"}, status.ExitUsage, "", `"before" not set`},
+		{[]string{"targets", "skip", "a", "--before", "soon"}, status.ExitUsage, "", "invalid time"},
+		{[]string{"targets", "skip", "a", "--before", "1d", "--yes"}, status.ExitOK, "waits for a; the queue continues with", ""},
+		{[]string{"targets", "skip", "a", "--before", "now"}, status.ExitUsage, "pass --yes", ""},
+		{[]string{"targets", "skip", "a", "--before", "now", "--dry-run"}, status.ExitOK, "would skip", ""},
+		{[]string{"targets", "skip", "a", "--before", "now", "--yes"}, status.ExitOK, "", ""},
+		{[]string{"targets", "adopt", "a"}, status.ExitUsage, "", "targets adopt OLD NEW"},
+		{[]string{"targets", "adopt", "a", "b"}, status.ExitFailed, "", "its own"},
+		{[]string{"targets", "rejected", "a"}, status.ExitOK, "a", ""},
+		{[]string{"targets", "rejected", "a", "clean"}, status.ExitUsage, "", "rejected NAME clear"},
+		{[]string{"targets", "rejected", "a", "clear"}, status.ExitOK, "removed 0 dead letters", ""},
+		{[]string{"targets", "test", "a", "--config.file", file}, status.ExitTarget, "connection refused", ""},
+		{[]string{"targets", "test", "x", "--config.file", file}, status.ExitUsage, "", "it has a, b"},
+		{[]string{"targets", "drop", "b"}, status.ExitUsage, "", "--yes"},
+		{[]string{"targets", "drop", "x", "--yes"}, status.ExitUsage, "", "no such target"},
+		{[]string{"targets", "drop", "a", "--storage.path", t.TempDir(), "--yes"}, status.ExitFailed, "", "there is no log"},
 	} {
 		args := c.args
 		if !strings.Contains(strings.Join(args, " "), "--storage.path") {
@@ -78,10 +79,10 @@ remote_write: [{name: a, url: "http://127.0.0.1:1/"}, {name: b, url: "http://127
 			t.Errorf("hwsagent %s --json: exit %d, want %d; %v\n%s", strings.Join(c.args, " "), code, c.code, err, stdout)
 		}
 	}
-	if code, stdout, stderr := hwsagent(t, "targets", "adopt", "b", "c", "--storage.path", storage); code != exitOK || !strings.Contains(stdout, "c now has the queue of b") {
+	if code, stdout, stderr := hwsagent(t, "targets", "adopt", "b", "c", "--storage.path", storage); code != status.ExitOK || !strings.Contains(stdout, "c now has the queue of b") {
 		t.Errorf("adopt: exit %d\n%s%s", code, stdout, stderr)
 	}
-	if code, stdout, stderr := hwsagent(t, "targets", "drop", "c", "--yes", "--storage.path", storage); code != exitOK || !strings.Contains(stdout, "dropped the queue of c") {
+	if code, stdout, stderr := hwsagent(t, "targets", "drop", "c", "--yes", "--storage.path", storage); code != status.ExitOK || !strings.Contains(stdout, "dropped the queue of c") {
 		t.Errorf("drop: exit %d\n%s%s", code, stdout, stderr)
 	}
 }
@@ -117,7 +118,7 @@ func startAgent(t *testing.T, file, storage string) (stop func()) {
 	go func() {
 		defer close(done)
 		var log bytes.Buffer
-		if code := run(ctx, []string{"run", "--config.file", file, "--storage.path", storage}, &bytes.Buffer{}, &log); code != exitOK {
+		if code := run(ctx, []string{"run", "--config.file", file, "--storage.path", storage}, &bytes.Buffer{}, &log); code != status.ExitOK {
 			t.Errorf("run: exit %d\n%s", code, log.String())
 		}
 	}()
@@ -150,12 +151,12 @@ func waits(t *testing.T, storage, target string, n uint64) error {
 // TestReplay sends a window once more, is refused, and is interrupted.
 func TestReplay(t *testing.T) {
 	var mu sync.Mutex
-	status, seen := http.StatusNoContent, 0
+	answer, seen := http.StatusNoContent, 0
 	to := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
 		mu.Lock()
 		defer mu.Unlock()
 		seen++
-		w.WriteHeader(status)
+		w.WriteHeader(answer)
 	}))
 	defer to.Close()
 	storage := filepath.Join(t.TempDir(), "data")
@@ -179,15 +180,15 @@ remote_write: [{name: "it's a", url: "`+to.URL+`"}, {name: down, url: "http://12
 		code           int
 		stdout, stderr string
 	}{
-		{[]string{"--from", "1h", "--dry-run"}, exitOK, "would send", ""},
-		{[]string{"--from", "1h", "--match", "hwsagent_canary"}, exitOK, "delivered to it's a", ""},
-		{[]string{"--from", "1h", "--match", "nothing"}, exitOK, "the log has no such samples", ""},
-		{[]string{"--from", "1h", "--match", "{"}, exitUsage, "", "parse selector"},
-		{[]string{"--from", "1h", "--to", "2h"}, exitUsage, "", "--from 1h is not before --to 2h"},
-		{[]string{"--from", "2040-01-01"}, exitUsage, "", "--from 2040-01-01 is not before --to now"},
-		{[]string{"--from", "1h", "--rate", "-1"}, exitUsage, "", "--rate -1 is negative"},
-		{[]string{"--from", "later"}, exitUsage, "", "--from"},
-		{nil, exitUsage, "", `"from" not set`},
+		{[]string{"--from", "1h", "--dry-run"}, status.ExitOK, "would send", ""},
+		{[]string{"--from", "1h", "--match", "hwsagent_canary"}, status.ExitOK, "delivered to it's a", ""},
+		{[]string{"--from", "1h", "--match", "nothing"}, status.ExitOK, "the log has no such samples", ""},
+		{[]string{"--from", "1h", "--match", "{"}, status.ExitUsage, "", "parse selector"},
+		{[]string{"--from", "1h", "--to", "2h"}, status.ExitUsage, "", "--from 1h is not before --to 2h"},
+		{[]string{"--from", "2040-01-01"}, status.ExitUsage, "", "--from 2040-01-01 is not before --to now"},
+		{[]string{"--from", "1h", "--rate", "-1"}, status.ExitUsage, "", "--rate -1 is negative"},
+		{[]string{"--from", "later"}, status.ExitUsage, "", "--from"},
+		{nil, status.ExitUsage, "", `"from" not set`},
 	} {
 		if code, stdout, stderr := replay(t.Context(), c.args...); code != c.code || !strings.Contains(stdout, c.stdout) || !strings.Contains(stderr, c.stderr) {
 			t.Errorf("replay %q: exit %d, want %d\n%s%s", c.args, code, c.code, stdout, stderr)
@@ -198,13 +199,13 @@ remote_write: [{name: "it's a", url: "`+to.URL+`"}, {name: down, url: "http://12
 		}
 	}
 	mu.Lock()
-	status = http.StatusBadRequest
+	answer = http.StatusBadRequest
 	mu.Unlock()
-	if code, stdout, stderr := replay(t.Context(), "--from", "1h"); code != exitTarget || stdout != "" || !strings.Contains(stderr, "Nothing was stored. Try:") {
+	if code, stdout, stderr := replay(t.Context(), "--from", "1h"); code != status.ExitTarget || stdout != "" || !strings.Contains(stderr, "Nothing was stored. Try:") {
 		t.Errorf("refused: exit %d\n%s%s", code, stdout, stderr)
 	}
 	mu.Lock()
-	status, seen = http.StatusNoContent, 0
+	answer, seen = http.StatusNoContent, 0
 	mu.Unlock()
 	ctx, cancel := context.WithCancel(t.Context())
 	defer cancel()
@@ -221,7 +222,7 @@ remote_write: [{name: "it's a", url: "`+to.URL+`"}, {name: down, url: "http://12
 		}
 	}()
 	code, _, stderr := replay(ctx, "--from", "1h", "--rate", "0.01")
-	if code != exitFailed || !strings.Contains(stderr, `replay --target 'it'\''s a' --from`) || !strings.Contains(stderr, "--rate=0.01") || !strings.Contains(stderr, "--after ") {
+	if code != status.ExitFailed || !strings.Contains(stderr, `replay --target 'it'\''s a' --from`) || !strings.Contains(stderr, "--rate=0.01") || !strings.Contains(stderr, "--after ") {
 		t.Errorf("interrupted: exit %d\n%s", code, stderr)
 	}
 }

@@ -14,6 +14,7 @@ import (
 	"golang.org/x/term"
 
 	"hwsagent/agent/queues"
+	"hwsagent/agent/status"
 	"hwsagent/agent/top"
 )
 
@@ -36,7 +37,7 @@ func (c *cli) top() *cobra.Command {
 			"  hwsagent top --once         # for a log or a pipe",
 		Args: cobra.NoArgs,
 		RunE: c.command(func(cmd *cobra.Command, _ []string) error {
-			fetch := func(ctx context.Context) (top.Status, error) { return queues.FetchStatus(ctx, c.storage) }
+			fetch := func(ctx context.Context) (status.Status, error) { return queues.FetchStatus(ctx, c.storage) }
 			screen, isFile := c.stdout.(*os.File)
 			if once || c.json || !isFile || !term.IsTerminal(int(screen.Fd())) { // #nosec G115 -- a descriptor
 				return c.topOnce(cmd.Context(), fetch)
@@ -74,7 +75,7 @@ func (c *cli) topOnce(ctx context.Context, fetch top.Fetch) error {
 	if err != nil {
 		return exited{exitCode(err)}
 	}
-	if code := s.ExitCode(); code != exitOK {
+	if code := s.ExitCode(); code != status.ExitOK {
 		return exited{code}
 	}
 	return nil

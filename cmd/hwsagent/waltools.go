@@ -9,6 +9,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"hwsagent/agent/inspect"
+	"hwsagent/agent/status"
 )
 
 func (c *cli) inspect() *cobra.Command {
@@ -106,7 +107,7 @@ func (c *cli) verify() *cobra.Command {
 				return err
 			}
 			if err != nil {
-				return exited{exitFailed}
+				return exited{status.ExitFailed}
 			}
 			return nil
 		}),

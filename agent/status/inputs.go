@@ -1,4 +1,4 @@
-package web
+package status
 
 import (
 	"fmt"
@@ -13,9 +13,9 @@ func panicProblems(s Status, input string, p *PanicStatus) []Problem {
 	if p == nil || s.Now.Sub(p.Last) > showPanic {
 		return nil
 	}
-	text := "panicked at " + clock(s.Now, p.Last)
+	text := "panicked at " + Clock(s.Now, p.Last)
 	if p.Count > 1 {
-		text = fmt.Sprintf("panicked %s times since %s, last at %s", count(p.Count), clock(s.Now, p.Since), clock(s.Now, p.Last))
+		text = fmt.Sprintf("panicked %s times since %s, last at %s", Count(p.Count), Clock(s.Now, p.Since), Clock(s.Now, p.Last))
 	}
 	return []Problem{{SeverityWarning, input, text + ": " + p.Error, "look for the stack in the agent's log, and report it"}}
 }
@@ -30,7 +30,7 @@ func inputProblems(s Status) []Problem {
 		}
 		all = append(all, Problem{SeverityWarning, in.Kind + " " + in.Name,
 			fmt.Sprintf("reached its limit of %s series: new ones are refused since %s (%s so far), such as %s",
-				count(uint64(max(0, in.MaxSeries))), clock(s.Now, in.OverSince), samples(in.Refused), in.Example),
+				Count(uint64(max(0, in.MaxSeries))), Clock(s.Now, in.OverSince), Samples(in.Refused), in.Example),
 			"drop unneeded series with metric_relabel_configs, or raise its max_series and reload"})
 	}
 	if s.Pull != nil {
@@ -47,7 +47,7 @@ func inputProblems(s Status) []Problem {
 	for _, d := range s.Duplicates {
 		all = append(all, Problem{SeverityWarning, d.Other,
 			fmt.Sprintf("appends %s that %s also appends, since %s, such as %s: targets get both mixed, or refuse some",
-				counted(d.Series), d.Input, clock(s.Now, d.Since), d.Example),
+				counted(d.Series), d.Input, Clock(s.Now, d.Since), d.Example),
 			"switch one of the two off, or give one an extra label, such as labels: {source: second}"})
 	}
 	return all
@@ -58,5 +58,5 @@ func counted(n int) string {
 	if n == 1 {
 		return "1 series"
 	}
-	return count(uint64(max(0, n))) + " series"
+	return Count(uint64(max(0, n))) + " series"
 }

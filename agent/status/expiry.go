@@ -1,4 +1,4 @@
-package web
+package status
 
 import (
 	"fmt"
@@ -20,9 +20,9 @@ func expiryProblems(s Status, t TargetStatus) []Problem {
 		if e.WarnAt.IsZero() || s.Now.Before(e.WarnAt) {
 			continue
 		}
-		text := fmt.Sprintf("its %s ends %s", e.What, until(s.Now, e.At))
+		text := fmt.Sprintf("its %s ends %s", e.What, Until(s.Now, e.At))
 		if !e.At.After(s.Now) {
-			text = fmt.Sprintf("its %s ended %s", e.What, ago(s.Now, e.At))
+			text = fmt.Sprintf("its %s ended %s", e.What, Ago(s.Now, e.At))
 		}
 		all = append(all, Problem{SeverityWarning, "target " + t.Name, text, tryExpiry(e)})
 	}
@@ -39,13 +39,13 @@ func tryExpiry(e ExpiryStatus) string {
 	return "replace the file; no reload is needed"
 }
 
-// expiries returns the expiries in one line for people.
-func expiries(s Status, t TargetStatus) string {
+// ExpiryText returns the expiries in one line for people.
+func ExpiryText(s Status, t TargetStatus) string {
 	var parts []string
 	for _, e := range t.Expiries {
-		when := "ends " + until(s.Now, e.At)
+		when := "ends " + Until(s.Now, e.At)
 		if !e.At.After(s.Now) {
-			when = "ended " + ago(s.Now, e.At)
+			when = "ended " + Ago(s.Now, e.At)
 		}
 		parts = append(parts, e.What+" "+when)
 	}

@@ -1,4 +1,4 @@
-package web
+package status
 
 import (
 	"cmp"
@@ -64,12 +64,8 @@ func Problems(s Status) []Problem {
 		all = append(all, Problem{SeverityWarning, "config", "no targets are configured: samples go into the log and nowhere else",
 			"add an entry under remote_write: and reload"})
 	}
-	slices.SortStableFunc(all, func(a, b Problem) int { return cmp.Compare(severity(a.Severity), severity(b.Severity)) })
+	slices.SortStableFunc(all, func(a, b Problem) int { return cmp.Compare(Rank(a.Severity), Rank(b.Severity)) })
 	return all
-}
-
-func severity(s string) int {
-	return slices.Index([]string{SeverityError, SeverityWarning, SeverityNote}, s)
 }
 
 func configProblems(s Status) []Problem {
@@ -83,7 +79,7 @@ func configProblems(s Status) []Problem {
 	}
 	return append(all, Problem{SeverityError, "config",
 		fmt.Sprintf("the reload at %s failed and changed nothing; the configuration loaded at %s stays in force. %s",
-			clock(s.Now, s.Config.ReloadedAt), clock(s.Now, s.Config.LoadedAt), more(s.Config.ReloadError)),
+			Clock(s.Now, s.Config.ReloadedAt), Clock(s.Now, s.Config.LoadedAt), more(s.Config.ReloadError)),
 		"correct " + s.Config.File + ", check it with `hwsagent check --no-network`, and reload"})
 }
 
@@ -93,9 +89,9 @@ func logProblems(s Status) []Problem {
 	if w.Error != "" {
 		text := "the log cannot be written"
 		if !w.ErrorSince.IsZero() {
-			text += " since " + clock(s.Now, w.ErrorSince)
+			text += " since " + Clock(s.Now, w.ErrorSince)
 		}
-		all = append(all, Problem{SeverityError, "wal", fmt.Sprintf("%s: %s. New samples are refused meanwhile (%s so far)", text, w.Error, samples(w.Refused)),
+		all = append(all, Problem{SeverityError, "wal", fmt.Sprintf("%s: %s. New samples are refused meanwhile (%s so far)", text, w.Error, Samples(w.Refused)),
 			"make room or repair the file system at " + w.Dir + "; the agent then resumes"})
 	}
 	return all
@@ -123,16 +119,16 @@ func targetProblems(s Status, t TargetStatus) []Problem {
 		add(SeverityError, "its account of samples does not add up", "report it with the output of `hwsagent status --json`")
 	}
 	if told, _ := lossesOf(s, t.Name); t.Ledger.Lost > told {
-		add(SeverityNote, samples(t.Ledger.Lost)+" lost since the target was added: "+reasons(t.Ledger.Dropped), "")
+		add(SeverityNote, Samples(t.Ledger.Lost)+" lost since the target was added: "+reasons(t.Ledger.Dropped), "")
 	}
 	if t.DeadLetters > 0 {
-		add(SeverityNote, fmt.Sprintf("%s refused by the receiver and kept as dead letters", samples(uint64(t.DeadLetters))), "")
+		add(SeverityNote, fmt.Sprintf("%s refused by the receiver and kept as dead letters", Samples(uint64(t.DeadLetters))), "")
 	}
 	for _, q := range t.Quarantined {
 		add(quarantined(s.Now, q))
 	}
 	if t.Credentials != "" {
-		add(SeverityWarning, "its credential files cannot be used: "+firstLine(t.Credentials), "correct the file; no reload is needed. Until then the agent uses the former content, if the file was good at the start")
+		add(SeverityWarning, "its credential files cannot be used: "+FirstLine(t.Credentials), "correct the file; no reload is needed. Until then the agent uses the former content, if the file was good at the start")
 	}
 	if t.Tenants != nil && len(t.Tenants.Strangers) > 0 {
 		add(strangers(t.Tenants))
@@ -144,15 +140,15 @@ func targetProblems(s Status, t TargetStatus) []Problem {
 
 // stateProblems adds the problems that follow from the state of a target, except those of [stuck].
 func stateProblems(s Status, t TargetStatus, add func(severity, text, try string)) {
-	lag := seconds(t.LagSeconds)
+	lag := Seconds(t.LagSeconds)
 	switch t.State {
 	case StateHeld, StateRetrying, StatePaused:
 	case StateStopped:
 		if !s.Running && !t.PausedSince.IsZero() {
-			add(SeverityNote, fmt.Sprintf("is paused since %s, and stays so when the agent runs again", clock(s.Now, t.PausedSince)), "hwsagent targets resume "+t.Name)
+			add(SeverityNote, fmt.Sprintf("is paused since %s, and stays so when the agent runs again", Clock(s.Now, t.PausedSince)), "hwsagent targets resume "+t.Name)
 		}
 		if s.Running {
-			add(SeverityError, "does not run: "+why(t), "correct that; the agent tries again")
+			add(SeverityError, "does not run: "+Why(t), "correct that; the agent tries again")
 		} else if t.Why != "" {
 			add(SeverityError, t.Why, "")
 		}
@@ -161,15 +157,15 @@ func stateProblems(s Status, t TargetStatus, add func(severity, text, try string
 		if t.PendingSamples > 0 {
 			level = SeverityWarning
 		}
-		add(level, fmt.Sprintf("is %s; %s wait for it", why(t), samples(t.PendingSamples)),
+		add(level, fmt.Sprintf("is %s; %s wait for it", Why(t), Samples(t.PendingSamples)),
 			"hwsagent targets adopt "+t.Name+" NEW, if it has another name now; hwsagent targets drop "+t.Name+", if its data is no longer needed")
 	default:
 		if t.MissedSamples > 0 {
 			add(SeverityWarning, missed(s, t), "")
 		} else if lag > late(s) {
-			text := fmt.Sprintf("%s behind, %s to go at %s", span(lag), samples(t.PendingSamples), rate(t.SentPerSec))
+			text := fmt.Sprintf("%s behind, %s to go at %s", Span(lag), Samples(t.PendingSamples), Rate(t.SentPerSec))
 			if gain := t.SentPerSec - s.WAL.SamplesPerSec; gain > 0 {
-				text += "; caught up in about " + span(seconds(float64(t.PendingSamples)/gain))
+				text += "; caught up in about " + Span(Seconds(float64(t.PendingSamples)/gain))
 			} else {
 				text += "; not catching up"
 			}
@@ -178,16 +174,16 @@ func stateProblems(s Status, t TargetStatus, add func(severity, text, try string
 			add(SeverityWarning, waiting(s, t), "wait for the first request; `hwsagent check` shows each step to the receiver")
 		}
 		if t.Why != "" && t.MissedSamples == 0 {
-			add(SeverityNote, brief(t, t.Why), "")
+			add(SeverityNote, Brief(t, t.Why), "")
 		}
 	}
 }
 
 // waiting returns the cost of a target that accepts nothing.
 func waiting(s Status, t TargetStatus) string {
-	text := fmt.Sprintf("nothing is lost; %s wait on disk", samples(t.PendingSamples))
+	text := fmt.Sprintf("nothing is lost; %s wait on disk", Samples(t.PendingSamples))
 	if t.Ledger.Dropped["budget"] > 0 || s.WAL.Error != "" {
-		text = samples(t.PendingSamples) + " wait on disk"
+		text = Samples(t.PendingSamples) + " wait on disk"
 	}
 	if neverDelivered(s, t) {
 		text += "; it has never received any data"
@@ -202,31 +198,31 @@ func neverDelivered(s Status, t TargetStatus) bool {
 
 // stuck returns the trouble of a target that accepts nothing.
 func stuck(s Status, t TargetStatus) (trouble, bool) {
-	lag := seconds(t.LagSeconds)
+	lag := Seconds(t.LagSeconds)
 	switch t.State {
 	case StateHeld:
-		return trouble{SeverityError, "the receiver refuses access: " + why(t), "Held for " + span(downFor(s, t)) + "; " + waiting(s, t), tryHeld(t)}, true
+		return trouble{SeverityError, "the receiver refuses access: " + Why(t), "Held for " + Span(downFor(s, t)) + "; " + waiting(s, t), tryHeld(t)}, true
 	case StateRetrying:
 		level := SeverityWarning
 		if lag > lagError {
 			level = SeverityError
 		}
-		return trouble{level, "no delivery: " + why(t), span(lag) + " behind; " + waiting(s, t),
+		return trouble{level, "no delivery: " + Why(t), Span(lag) + " behind; " + waiting(s, t),
 			cmp.Or(t.Try, "the agent keeps trying; `hwsagent check` shows each step to the receiver")}, true
 	case StatePaused:
-		return trouble{SeverityWarning, "is paused: nothing is sent", "Paused since " + clock(s.Now, t.PausedSince) + "; " + waiting(s, t), "hwsagent targets resume " + nameHere}, true
+		return trouble{SeverityWarning, "is paused: nothing is sent", "Paused since " + Clock(s.Now, t.PausedSince) + "; " + waiting(s, t), "hwsagent targets resume " + nameHere}, true
 	}
 	return trouble{}, false
 }
 
 // missed reports a backlog that is sent beside fresh samples.
 func missed(s Status, t TargetStatus) string {
-	text := "fresh samples arrive; a backlog of " + samples(t.MissedSamples)
+	text := "fresh samples arrive; a backlog of " + Samples(t.MissedSamples)
 	if !t.OldestPending.IsZero() {
-		text += " since " + clock(s.Now, t.OldestPending)
+		text += " since " + Clock(s.Now, t.OldestPending)
 	}
 	if t.Why != "" {
-		return text + " waits: " + brief(t, t.Why)
+		return text + " waits: " + Brief(t, t.Why)
 	}
 	return text + " follows beside it"
 }
@@ -235,34 +231,29 @@ func missed(s Status, t TargetStatus) string {
 // the oldest.
 func downFor(s Status, t TargetStatus) time.Duration {
 	if t.DownSince.IsZero() {
-		return seconds(t.LagSeconds)
+		return Seconds(t.LagSeconds)
 	}
 	return max(s.Now.Sub(t.DownSince), 0)
 }
 
-// Brief returns one line that says why a target accepts nothing.
-func Brief(t TargetStatus) string { return why(t) }
-
-// why returns the reason given by the target itself, or else its last error.
-func why(t TargetStatus) string {
+// Why returns in one line why a target accepts nothing: the reason given by the target itself, or else its last error.
+func Why(t TargetStatus) string {
 	switch {
 	case t.Why != "":
-		return brief(t, t.Why)
+		return Brief(t, t.Why)
 	case t.LastError != "":
-		return brief(t, t.LastError)
+		return Brief(t, t.LastError)
 	}
 	return "reason unknown"
 }
 
-// brief returns the first line of an error of t, without the URL, which is shown beside it.
-func brief(t TargetStatus, text string) string {
-	return firstLine(strings.TrimPrefix(text, "post to "+t.URL+": "))
+// Brief returns the first line of an error of t, without the URL, which is shown beside it.
+func Brief(t TargetStatus, text string) string {
+	return FirstLine(strings.TrimPrefix(text, "post to "+t.URL+": "))
 }
 
 // FirstLine returns the first line of a text, without its period.
-func FirstLine(s string) string { return firstLine(s) }
-
-func firstLine(s string) string {
+func FirstLine(s string) string {
 	line, _, _ := strings.Cut(strings.TrimSpace(s), "\n")
 	return strings.TrimSuffix(strings.TrimSpace(line), ".")
 }
@@ -288,7 +279,7 @@ func reasons(dropped map[string]uint64) string {
 	var parts []string
 	for reason, n := range dropped {
 		if n > 0 {
-			parts = append(parts, fmt.Sprintf("%s %s", count(n), strings.ReplaceAll(reason, "_", " ")))
+			parts = append(parts, fmt.Sprintf("%s %s", Count(n), strings.ReplaceAll(reason, "_", " ")))
 		}
 	}
 	slices.Sort(parts)
@@ -309,11 +300,11 @@ func probeProblems(p ProbeStatus) []Problem {
 		all = append(all, Problem{SeverityWarning, subject, "hangs; other probes are not affected", "look at the device or file system that it reads"})
 	case "ok":
 		if p.LastError != "" {
-			all = append(all, Problem{SeverityNote, subject, firstLine(p.LastError), strings.ReplaceAll(tryProbe, nameHere, p.Name)})
+			all = append(all, Problem{SeverityNote, subject, FirstLine(p.LastError), strings.ReplaceAll(tryProbe, nameHere, p.Name)})
 		}
 	}
 	if p.Refused > 0 {
-		all = append(all, Problem{SeverityNote, subject, samples(p.Refused) + " were invalid or refused by the log", ""})
+		all = append(all, Problem{SeverityNote, subject, Samples(p.Refused) + " were invalid or refused by the log", ""})
 	}
 	return all
 }
@@ -327,5 +318,5 @@ func failing(p ProbeStatus) (trouble, bool) {
 	if p.Failures > 1 {
 		times = fmt.Sprintf("%d times in a row", p.Failures)
 	}
-	return trouble{SeverityWarning, fmt.Sprintf("failed %s: %s", times, firstLine(p.LastError)), "", tryProbe}, true
+	return trouble{SeverityWarning, fmt.Sprintf("failed %s: %s", times, FirstLine(p.LastError)), "", tryProbe}, true
 }

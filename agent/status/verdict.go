@@ -1,4 +1,4 @@
-package web
+package status
 
 import (
 	"fmt"
@@ -13,17 +13,9 @@ type Verdict struct {
 	Level string `json:"level"` // ok, warning, error
 	Text  string `json:"text"`
 
-	// ExitCode is the exit code of `hwsagent status`: one of the Exit constants.
+	// ExitCode is the exit code of `hwsagent status`.
 	ExitCode int `json:"exit_code"`
 }
-
-// The exit codes of `hwsagent status` for an agent that answers, and for one that is stopped.
-const (
-	ExitAllWell    = 0
-	ExitTarget     = 4 // a target has a problem
-	ExitAttention  = 5 // another problem
-	ExitNotRunning = 7
-)
 
 // The values of [TargetStatus.Delivery]. Only [Delivering] is good.
 const (
@@ -52,9 +44,9 @@ const (
 	LossesFor = 24 * time.Hour
 )
 
-// Judged returns s with the fields that follow from the others: how long the log lasts, the delivery of each target,
+// Judge returns s with the fields that follow from the others: how long the log lasts, the delivery of each target,
 // the problems and the verdict. It is pure: the time is s.Now.
-func Judged(s Status) Status {
+func Judge(s Status) Status {
 	s.Targets = slices.Clone(s.Targets)
 	for i := range s.Targets {
 		s.Targets[i].Delivery = deliveryOf(s, s.Targets[i])
@@ -63,14 +55,14 @@ func Judged(s Status) Status {
 		s.WAL.LastsSeconds = d.Seconds()
 	}
 	s.Problems = Problems(s)
-	s.Findings = findings(s)
+	s.Findings = Findings(s)
 	v := VerdictOf(s)
 	s.Verdict = &v
 	return s
 }
 
-// verdict returns the verdict of s, even if s comes from an agent that did not send one.
-func (s Status) verdict() Verdict {
+// Conclusion returns the verdict of s, even if s comes from an agent that did not send one.
+func (s Status) Conclusion() Verdict {
 	if s.Verdict != nil {
 		return *s.Verdict
 	}
@@ -78,7 +70,7 @@ func (s Status) verdict() Verdict {
 }
 
 // ExitCode returns the exit code of `hwsagent status`.
-func (s Status) ExitCode() int { return s.verdict().ExitCode }
+func (s Status) ExitCode() int { return s.Conclusion().ExitCode }
 
 // late returns the age up to which a waiting sample is normal: the shortest interval of any input, plus grace. It takes
 // the shortest because the input of a waiting sample is unknown.
@@ -120,7 +112,7 @@ func deliveryOf(s Status, t TargetStatus) string {
 		return DeliveryHeld
 	case arrived(l) == 0 && l.Appended > l.Filtered:
 		return DeliveryNever
-	case t.State == StateRetrying || t.MissedSamples > 0 || seconds(t.LagSeconds) > late(s):
+	case t.State == StateRetrying || t.MissedSamples > 0 || Seconds(t.LagSeconds) > late(s):
 		return DeliveryBehind
 	case old > 0:
 		return DeliveryLost
@@ -133,7 +125,7 @@ func deliveryOf(s Status, t TargetStatus) string {
 // arrived returns how many samples the receiver is known to have stored.
 func arrived(l LedgerStatus) uint64 { return l.Delivered + l.Dropped["resent"] }
 
-// VerdictOf returns the verdict on whether the data is arriving. s.Problems must be filled in, see [Judged].
+// VerdictOf returns the verdict on whether the data is arriving. s.Problems must be filled in, see [Judge].
 func VerdictOf(s Status) Verdict {
 	v := Verdict{Level: LevelOK}
 	raise := func(level string, code int) {
@@ -209,7 +201,7 @@ func countTargets(s Status) (c tally) {
 				c.stuck = append(c.stuck, t.Name)
 			}
 		}
-		c.worst = max(c.worst, seconds(t.LagSeconds))
+		c.worst = max(c.worst, Seconds(t.LagSeconds))
 	}
 	old, _ := lossesOf(s, "")
 	c.lost += old
@@ -228,7 +220,7 @@ func verdictText(s Status, c tally, level string) string {
 	case c.live == 0:
 		return "Samples are kept in the log; there is no target to send them to"
 	case len(c.losing) > 0:
-		return fmt.Sprintf("Samples are being lost: %s so far, at %s", samples(c.lost), someOf(c.losing))
+		return fmt.Sprintf("Samples are being lost: %s so far, at %s", Samples(c.lost), someOf(c.losing))
 	case c.never == c.live && c.worst > 0 && c.worst <= late(s): // the first samples wait
 		return "Nothing is delivered yet" + waitingText(c.pending)
 	case c.never == c.live:
@@ -238,13 +230,13 @@ func verdictText(s Status, c tally, level string) string {
 	case len(c.stuck) > 0:
 		return fmt.Sprintf("Data arrives at %d of %d targets; not at %s", c.live-len(c.stuck)-c.idle, c.live, someOf(c.stuck))
 	case c.worst > late(s):
-		return "Data arrives, up to " + span(c.worst) + " late"
+		return "Data arrives, up to " + Span(c.worst) + " late"
 	case c.missed > 0:
-		return "Fresh data arrives; " + samples(c.missed) + " of a backlog follow"
+		return "Fresh data arrives; " + Samples(c.missed) + " of a backlog follow"
 	case s.WAL.Appended == 0 || c.idle == c.live:
 		return "Ready; nothing collected yet"
 	case c.lost > 0:
-		return "Data arrives" + behindText(c.worst) + "; " + samples(c.lost) + " were lost in the last 24 hours"
+		return "Data arrives" + behindText(c.worst) + "; " + Samples(c.lost) + " were lost in the last 24 hours"
 	case level != LevelOK:
 		return "Data arrives" + behindText(c.worst) + "; something needs attention"
 	case c.worst <= 0:
@@ -266,12 +258,12 @@ func behindText(d time.Duration) string {
 	if d <= 0 {
 		return ""
 	}
-	return ", " + span(d) + " behind"
+	return ", " + Span(d) + " behind"
 }
 
 func waitingText(n uint64) string {
 	if n == 0 {
 		return ""
 	}
-	return "; " + samples(n) + " wait on disk"
+	return "; " + Samples(n) + " wait on disk"
 }

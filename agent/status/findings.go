@@ -1,4 +1,4 @@
-package web
+package status
 
 import (
 	"fmt"
@@ -78,8 +78,8 @@ type member struct {
 	join       func(s Status, all []member) string
 }
 
-// findings returns the problems, worst first, with those of equal cause merged.
-func findings(s Status) []Finding {
+// Findings returns the problems, worst first, with those of equal cause merged.
+func Findings(s Status) []Finding {
 	known := members(s)
 	var order []string
 	groups := map[string][]member{}
@@ -116,9 +116,6 @@ func (f Finding) subject() string {
 	}
 	return strings.TrimSpace(f.Kind + " " + strings.Join(names, ", ") + left)
 }
-
-// inRow reports whether the page shows the finding in the target's row.
-func (f Finding) inRow() bool { return f.Severity == SeverityNote && f.Targets() }
 
 // newFinding merges the problems of a group; the first one is the worst.
 func newFinding(s Status, group []member) Finding {
@@ -166,7 +163,7 @@ func members(s Status) map[Problem]member {
 	}
 	for _, p := range s.Probes {
 		if b, ok := failing(p); ok {
-			cause := impersonal(firstLine(p.LastError), p.Target)
+			cause := impersonal(FirstLine(p.LastError), p.Target)
 			known[b.problem("probe", p.Name)] = member{key: cause, cause: cause, join: func(_ Status, all []member) string { return "fail: " + all[0].cause }}
 		}
 	}
@@ -197,18 +194,18 @@ func joinStuck(s Status, all []member) string {
 	var waiting uint64
 	never, whole := 0, s.WAL.Error == ""
 	for _, m := range all {
-		behind = max(behind, seconds(m.target.LagSeconds))
+		behind = max(behind, Seconds(m.target.LagSeconds))
 		waiting += m.target.PendingSamples
 		whole = whole && m.target.Ledger.Dropped["budget"] == 0
 		if neverDelivered(s, m.target) {
 			never++
 		}
 	}
-	text := all[0].cause + ". Up to " + span(behind) + " behind"
+	text := all[0].cause + ". Up to " + Span(behind) + " behind"
 	if whole {
 		text += "; nothing is lost"
 	}
-	text += "; " + samples(waiting) + " wait on disk, all targets added up"
+	text += "; " + Samples(waiting) + " wait on disk, all targets added up"
 	if never > 0 {
 		text += fmt.Sprintf("; %d of them have never received any data", never)
 	}

@@ -1,4 +1,4 @@
-package web
+package status
 
 import "time"
 
@@ -26,7 +26,7 @@ type Status struct {
 	Losses    []LossStatus     `json:"losses,omitempty"`    // of the last 24 hours
 	Problems  []Problem        `json:"problems"`            // worst first
 	Findings  []Finding        `json:"findings,omitempty"`  // the problems, with equal ones merged
-	Verdict   *Verdict         `json:"verdict,omitempty"`   // derived from the other fields; see [Judged]
+	Verdict   *Verdict         `json:"verdict,omitempty"`   // derived from the other fields; see [Judge]
 }
 
 // ConfigStatus describes the configuration in force.
@@ -84,7 +84,7 @@ type TargetStatus struct {
 	Name  string `json:"name"`
 	URL   string `json:"url"`   // without user, password and query
 	State string `json:"state"` // ok, behind, retrying, held, paused, starting, orphan, stopped
-	// Delivery says what happens to the target's data, see [Judged]: delivering, never_delivered, behind, held, losing,
+	// Delivery says what happens to the target's data, see [Judge]: delivering, never_delivered, behind, held, losing,
 	// lost, paused, unknown.
 	Delivery string `json:"delivery,omitempty"`
 	// Why says in words what the target waits for, if State is not ok.

@@ -1,4 +1,4 @@
-package web
+package status
 
 import (
 	"fmt"
@@ -76,8 +76,8 @@ func lossProblem(s Status, l LossStatus) Problem {
 	return p
 }
 
-// lost24 returns how many samples of a target were lost in the last 24 hours, acknowledged or not.
-func lost24(s Status, target string) (n uint64) {
+// Lost24 returns how many samples of a target were lost in the last 24 hours, acknowledged or not.
+func Lost24(s Status, target string) (n uint64) {
 	for _, l := range s.Losses {
 		if l.Target == target && s.Now.Sub(l.LastAt) < LossesFor {
 			n += l.Samples
@@ -89,20 +89,20 @@ func lost24(s Status, target string) (n uint64) {
 // Text reports how many samples were lost, when, and why.
 func (l LossStatus) Text(now time.Time) string {
 	if l.Reason == ReasonUnread {
-		return fmt.Sprintf("the record of losses before %s could not be read: samples that the log refused are missing from it, and losses that were acknowledged are reported again", clock(now, l.LastAt))
+		return fmt.Sprintf("the record of losses before %s could not be read: samples that the log refused are missing from it, and losses that were acknowledged are reported again", Clock(now, l.LastAt))
 	}
-	when := "at " + clock(now, l.LastAt)
+	when := "at " + Clock(now, l.LastAt)
 	switch {
 	case l.FirstAt.IsZero():
-		when = "before " + clock(now, l.LastAt)
+		when = "before " + Clock(now, l.LastAt)
 	case l.LastAt.Sub(l.FirstAt) >= time.Minute:
-		when = "between " + clock(now, l.FirstAt) + " and " + clock(now, l.LastAt)
+		when = "between " + Clock(now, l.FirstAt) + " and " + Clock(now, l.LastAt)
 	}
 	verb := "were"
 	if l.Samples == 1 {
 		verb = "was"
 	}
-	return fmt.Sprintf("%s %s lost %s: %s", samples(l.Samples), verb, when, lossCause(l))
+	return fmt.Sprintf("%s %s lost %s: %s", Samples(l.Samples), verb, when, lossCause(l))
 }
 
 // lossCause describes a reason in words.

@@ -1,4 +1,4 @@
-package web
+package top
 
 import (
 	"fmt"
@@ -6,28 +6,30 @@ import (
 	"testing"
 	"time"
 	"unicode/utf8"
+
+	"hwsagent/agent/status"
 )
 
 // busy returns an agent with many targets and probes, of which some are not well.
-func busy(targets, probes int) Status {
+func busy(targets, probes int) status.Status {
 	now := time.Date(2026, 11, 20, 12, 0, 0, 0, time.UTC)
-	s := Status{Schema: 1, Running: true, Version: "1.0", Host: "h", Now: now, Started: now.Add(-time.Hour), WAL: WALStatus{Bytes: 1 << 20, MaxBytes: 2 << 30, SamplesPerSec: 400, BytesPerSec: 900}}
+	s := status.Status{Schema: 1, Running: true, Version: "1.0", Host: "h", Now: now, Started: now.Add(-time.Hour), WAL: status.WALStatus{Bytes: 1 << 20, MaxBytes: 2 << 30, SamplesPerSec: 400, BytesPerSec: 900}}
 	for i := range targets {
-		t := TargetStatus{Name: fmt.Sprintf("target-%02d", i), State: StateOK, LastSuccess: now, Ledger: LedgerStatus{Appended: 9, Delivered: 9, Balanced: true}}
+		t := status.TargetStatus{Name: fmt.Sprintf("target-%02d", i), State: status.StateOK, LastSuccess: now, Ledger: status.LedgerStatus{Appended: 9, Delivered: 9, Balanced: true}}
 		if i == targets-1 {
-			t.State, t.Why, t.DownSince, t.LagSeconds, t.PendingSamples, t.PendingBytes = StateHeld, "401", now.Add(-time.Minute), 60, 1000, 1<<20
+			t.State, t.Why, t.DownSince, t.LagSeconds, t.PendingSamples, t.PendingBytes = status.StateHeld, "401", now.Add(-time.Minute), 60, 1000, 1<<20
 			t.LastError, t.LastErrorAt, t.OldestPending = "401 Unauthorized \x1b[2J", now, now.Add(-time.Minute)
 		}
 		s.Targets = append(s.Targets, t)
 	}
 	for i := range probes {
-		p := ProbeStatus{Name: fmt.Sprintf("probe-%02d", i), State: "ok", Took: time.Duration(i) * time.Millisecond, Interval: 15 * time.Second, LastRun: now}
+		p := status.ProbeStatus{Name: fmt.Sprintf("probe-%02d", i), State: "ok", Took: time.Duration(i) * time.Millisecond, Interval: 15 * time.Second, LastRun: now}
 		if i == 0 {
 			p.State, p.LastError = "failing", "timeout\nand more"
 		}
 		s.Probes = append(s.Probes, p)
 	}
-	return Judged(s)
+	return status.Judge(s)
 }
 
 // TestScreenFits: on every size of a terminal, every line fits, there are as many as it has, and nothing steers it.
@@ -35,7 +37,7 @@ func TestScreenFits(t *testing.T) {
 	for _, n := range []struct{ targets, probes int }{{0, 0}, {1, 0}, {0, 1}, {3, 4}, {50, 1000}} {
 		s := busy(n.targets, n.probes)
 		for _, size := range [][2]int{{40, 8}, {80, 24}, {80, 25}, {132, 50}, {200, 2000}} {
-			lines := Screen(s, size[0], size[1], false)
+			lines := draw(s, size[0], size[1], false)
 			if len(lines) != size[1] {
 				t.Errorf("%+v on %v: %d lines", n, size, len(lines))
 			}
@@ -51,7 +53,7 @@ func TestScreenFits(t *testing.T) {
 // TestScreenSaysWhatIsWrong: on 80×24 with many of all, what is wrong is there, first, with its error; what is not shown is counted.
 func TestScreenSaysWhatIsWrong(t *testing.T) {
 	s := busy(50, 1000)
-	lines := Screen(s, 80, 24, false)
+	lines := draw(s, 80, 24, false)
 	text := strings.Join(lines, "\n")
 	for _, want := range []string{"target-49  held", "  401 Unauthorized", "probe probe-00   failing", "15 s  timeout", "more lines", "problem", "400/s", "q quits"} {
 		if !strings.Contains(text, want) {
@@ -66,7 +68,7 @@ func TestScreenSaysWhatIsWrong(t *testing.T) {
 			t.Errorf("the probes are not in the order of their trouble and time:\n%s", text)
 		}
 	}
-	colour := strings.Join(Screen(s, 80, 24, true), "\n")
+	colour := strings.Join(draw(s, 80, 24, true), "\n")
 	if !strings.Contains(colour, "\x1b[31m✗ ") || strings.Count(colour, "\x1b[0m") < 10 {
 		t.Errorf("no colours:\n%q", colour)
 	}

@@ -1,4 +1,4 @@
-package web
+package status
 
 import (
 	"fmt"
@@ -38,7 +38,7 @@ func lastsBeyond(s Status, waits, limit int64) (time.Duration, bool) {
 	if w.FreeBytes > 0 {
 		room = min(room, w.FreeBytes-w.MinFreeBytes+max(0, w.Bytes-waits))
 	}
-	return seconds(float64(max(0, room)) / w.BytesPerSec), true
+	return Seconds(float64(max(0, room)) / w.BytesPerSec), true
 }
 
 // FullIn estimates when the samples that wait for t fill its share of the log at the present rate. It is unknown if
@@ -66,13 +66,13 @@ func roomProblems(s Status) []Problem {
 		if !full && (!known || left >= warn) {
 			continue
 		}
-		p := Problem{SeverityWarning, "wal", fmt.Sprintf("%s of the log's %s wait for %s", size(t.PendingBytes), size(w.MaxBytes), t.Name),
+		p := Problem{SeverityWarning, "wal", fmt.Sprintf("%s of the log's %s wait for %s", Size(t.PendingBytes), Size(w.MaxBytes), t.Name),
 			"bring the target back, or raise wal.max_bytes and reload"}
 		if full {
 			p.Severity = SeverityError
 		}
 		if known {
-			p.Text += "; it lasts " + lasting(left) + " at this rate"
+			p.Text += "; it lasts " + Lasting(left) + " at this rate"
 		}
 		p.Text += "; " + then
 		all = append(all, p)
@@ -94,21 +94,21 @@ func freeProblem(now time.Time, w WALStatus) *Problem {
 		replaced = "new samples are refused"
 	}
 	p := &Problem{SeverityWarning, "wal", fmt.Sprintf("%s are free at %s. Below wal.min_free_bytes, %s, the log does not grow: %s",
-		size(w.FreeBytes), w.Dir, size(w.MinFreeBytes), replaced), "make room on that file system"}
+		Size(w.FreeBytes), w.Dir, Size(w.MinFreeBytes), replaced), "make room on that file system"}
 	if w.FreeBytes < w.MinFreeBytes {
 		p.Severity = SeverityError
 		since := ""
 		if !w.LowSince.IsZero() {
-			since = ", since " + clock(now, w.LowSince)
+			since = ", since " + Clock(now, w.LowSince)
 		}
 		p.Text = fmt.Sprintf("%s are free at %s, less than wal.min_free_bytes, %s%s: the log does not grow, and where it would, %s",
-			size(w.FreeBytes), w.Dir, size(w.MinFreeBytes), since, replaced)
+			Size(w.FreeBytes), w.Dir, Size(w.MinFreeBytes), since, replaced)
 	}
 	return p
 }
 
-// lasting returns a length of time in its two largest units.
-func lasting(d time.Duration) string {
+// Lasting returns a length of time in its two largest units.
+func Lasting(d time.Duration) string {
 	days, hours, minutes := int64(d/(24*time.Hour)), int64(d/time.Hour)%24, int64(d/time.Minute)%60
 	switch {
 	case d >= 1000*24*time.Hour:

@@ -1,4 +1,4 @@
-package web
+package status
 
 import (
 	"fmt"
@@ -23,11 +23,11 @@ type QuarantineStatus struct {
 func quarantined(now time.Time, q QuarantineStatus) (severity, text, try string) {
 	series := "1 series is"
 	if q.Series != 1 {
-		series = count(uint64(q.Series)) + " series are"
+		series = Count(uint64(q.Series)) + " series are"
 	}
 	const mostWords, mostExample = 200, 160
 	text = fmt.Sprintf("%s not sent since %s: %s. It says: %q, for example of %s. %s were dropped meanwhile, as rejected",
-		series, clock(now, q.Since), q.Text, cut(firstLine(q.Words), mostWords), cut(q.Example, mostExample), samples(q.Samples))
+		series, Clock(now, q.Since), q.Text, Cut(FirstLine(q.Words), mostWords), Cut(q.Example, mostExample), Samples(q.Samples))
 	try = "correct these series at their source, or change or drop them with write_relabel_configs; one sample a minute is tried, and all are sent again once it is accepted"
 	if strings.Contains(q.Reason, "limit") {
 		try = "raise the receiver's limit, or drop series with write_relabel_configs; one sample a minute is tried, and all are sent again once it is accepted"

@@ -1,4 +1,4 @@
-package web
+package top
 
 import (
 	"cmp"
@@ -6,6 +6,8 @@ import (
 	"slices"
 	"strings"
 	"unicode/utf8"
+
+	"hwsagent/agent/status"
 )
 
 // The least size of a screen, in characters and lines.
@@ -19,10 +21,10 @@ type line struct{ text, level string }
 
 const levelHead = "head"
 
-// Screen renders s for a terminal with that many columns and rows, and fills all of them. The worst comes first, and
+// draw renders s for a terminal with that many columns and rows, and fills all of them. The worst comes first, and
 // lines that do not fit are counted. colour says whether to colour lines, by ANSI escape codes. s must come from
-// [Judged].
-func Screen(s Status, columns, rows int, colour bool) []string {
+// [status.Judge].
+func draw(s status.Status, columns, rows int, colour bool) []string {
 	columns, rows = max(columns, minColumns), max(rows, minRows)
 	lines := screenHead(s)
 	rest := rows - len(lines) - 1 // reserve the last line
@@ -49,64 +51,58 @@ func Screen(s Status, columns, rows int, colour bool) []string {
 }
 
 // screenHead returns the verdict and the log.
-func screenHead(s Status) []line {
-	v := s.verdict()
-	mark := map[string]string{LevelOK: "✓", SeverityWarning: "!", SeverityError: "✗"}[v.Level]
+func screenHead(s status.Status) []line {
+	v := s.Conclusion()
+	mark := map[string]string{status.LevelOK: "✓", status.SeverityWarning: "!", status.SeverityError: "✗"}[v.Level]
 	about := "hwsagent " + s.Version
 	if s.Host != "" {
 		about = s.Host + " · " + about
 	}
 	if s.Running && !s.Started.IsZero() {
-		about += " · up " + span(s.Now.Sub(s.Started))
+		about += " · up " + status.Span(s.Now.Sub(s.Started))
 	}
 	w := s.WAL
-	log := "log " + size(w.Bytes)
+	log := "log " + status.Size(w.Bytes)
 	if w.MaxBytes > 0 {
-		log += fmt.Sprintf(" of %s (%d %%)", size(w.MaxBytes), percent(w.Bytes, w.MaxBytes))
+		log += fmt.Sprintf(" of %s (%d %%)", status.Size(w.MaxBytes), status.Percent(w.Bytes, w.MaxBytes))
 	}
 	if s.Running {
-		log += " · in " + rate(w.SamplesPerSec) + " · " + count(uint64(max(0, w.Series))) + " series"
+		log += " · in " + status.Rate(w.SamplesPerSec) + " · " + status.Count(uint64(max(0, w.Series))) + " series"
 	}
-	if d, ok := Lasts(s); ok {
-		log += " · lasts " + lasting(d) + " without targets"
+	if d, ok := status.Lasts(s); ok {
+		log += " · lasts " + status.Lasting(d) + " without targets"
 	}
-	return []line{{mark + " " + v.Text, v.Level}, {about + " · " + s.Now.Format("15:04:05"), SeverityNote}, {log, ""}, {}}
+	return []line{{mark + " " + v.Text, v.Level}, {about + " · " + s.Now.Format("15:04:05"), status.SeverityNote}, {log, ""}, {}}
 }
 
 // screenTargets lists targets, those with problems first, each with its last error.
-func screenTargets(s Status) []line {
+func screenTargets(s status.Status) []line {
 	table := [][]string{{"TARGET", "STATE", "BEHIND", "WAITING", "SIZE", "IN", "SENT", "LOST"}}
-	rows := newRows(s, nil)
-	for _, r := range rows {
-		in := rate(s.WAL.SamplesPerSec)
-		if r.State == StateOrphan || !s.Running {
+	targets := slices.SortedStableFunc(slices.Values(s.Targets), func(a, b status.TargetStatus) int {
+		return cmp.Compare(status.Rank(status.LevelOf(s, a)), status.Rank(status.LevelOf(s, b)))
+	})
+	for _, t := range targets {
+		in := status.Rate(s.WAL.SamplesPerSec)
+		if t.State == status.StateOrphan || !s.Running {
 			in = "–"
 		}
-		table = append(table, []string{cut(plain(r.Name), 24), r.Word, r.Lag, r.Waiting, r.Size, in, r.Sent, count(r.Ledger.Lost)})
+		table = append(table, []string{status.Cut(status.Plain(t.Name), 24), status.Word(s, t), status.Span(status.Seconds(t.LagSeconds)), status.Count(t.PendingSamples),
+			status.Size(t.PendingBytes), in, status.Rate(t.SentPerSec), status.Count(t.Ledger.Lost)})
 	}
 	texts := aligned(table)
 	lines := []line{{texts[0], levelHead}}
-	for i, r := range rows {
-		lines = append(lines, line{texts[i+1], r.Level})
-		if t := r.TargetStatus; r.Level != LevelOK && lastOf(s, t.Name) != "" {
-			lines = append(lines, line{"  " + lastOf(s, t.Name), SeverityNote})
+	for i, t := range targets {
+		level := status.LevelOf(s, t)
+		lines = append(lines, line{texts[i+1], level})
+		if level != status.LevelOK && t.LastError != "" {
+			lines = append(lines, line{"  " + status.Plain(status.FirstLine(status.Brief(t, t.LastError))) + " (" + status.Ago(s.Now, t.LastErrorAt) + ")", status.SeverityNote})
 		}
 	}
 	return lines
 }
 
-// lastOf returns the last error of the named target in one line; "" if there is none, or a later request succeeded.
-func lastOf(s Status, name string) string {
-	for _, t := range s.Targets {
-		if t.Name == name && t.LastError != "" {
-			return plain(firstLine(brief(t, t.LastError))) + " (" + ago(s.Now, t.LastErrorAt) + ")"
-		}
-	}
-	return ""
-}
-
 // screenProbes lists failing inputs first, then the slowest ones.
-func screenProbes(s Status) []line {
+func screenProbes(s status.Status) []line {
 	type row struct {
 		cells       []string
 		level, says string
@@ -114,26 +110,25 @@ func screenProbes(s Status) []line {
 	}
 	var rows []row
 	for _, p := range s.Probes {
-		level := newProbe(s, p).Level
-		rows = append(rows, row{[]string{cut(plain("probe "+p.Name), 30), p.State, span(p.Took), count(uint64(max(0, p.Samples))), span(p.Interval)}, level, p.LastError, p.Took.Seconds()})
+		level := p.Level()
+		rows = append(rows, row{[]string{status.Cut(status.Plain("probe "+p.Name), 30), p.State, status.Span(p.Took), status.Count(uint64(max(0, p.Samples))), status.Span(p.Interval)}, level, p.LastError, p.Took.Seconds()})
 	}
 	for _, j := range s.Scrape {
-		v := newScrape(s, j)
-		took, samples := 0.0, "–"
+		v := j.Summary(s.Now)
+		took, samples := v.Took.Seconds(), "–"
 		says := j.Error
 		for _, t := range j.Targets {
-			took = max(took, t.Took.Seconds())
 			if says == "" && t.LastError != "" {
 				says = t.URL + ": " + t.LastError
 			}
 		}
-		rows = append(rows, row{[]string{cut(plain("scrape "+j.Job), 30), v.Up, span(seconds(took)), samples, v.Every}, v.Level, says, took})
+		rows = append(rows, row{[]string{status.Cut(status.Plain("scrape "+j.Job), 30), v.Up, status.Span(v.Took), samples, v.Every}, v.Level, says, took})
 	}
 	if len(rows) == 0 {
 		return nil
 	}
 	slices.SortStableFunc(rows, func(a, b row) int {
-		return cmp.Or(cmp.Compare(levelRank(a.level), levelRank(b.level)), cmp.Compare(b.took, a.took))
+		return cmp.Or(cmp.Compare(status.Rank(a.level), status.Rank(b.level)), cmp.Compare(b.took, a.took))
 	})
 	table := [][]string{{"SLOWEST INPUTS", "STATE", "TOOK", "SAMPLES", "EVERY"}}
 	for _, r := range rows {
@@ -144,27 +139,27 @@ func screenProbes(s Status) []line {
 	for i, r := range rows {
 		text := texts[i+1]
 		if r.says != "" {
-			text += "  " + plain(firstLine(r.says))
+			text += "  " + status.Plain(status.FirstLine(r.says))
 		}
 		lines = append(lines, line{text, r.level})
 	}
 	return lines
 }
 
-func screenFoot(s Status) line {
+func screenFoot(s status.Status) line {
 	n := 0
-	for _, f := range findings(s) {
-		if f.Severity != SeverityNote {
+	for _, f := range status.Findings(s) {
+		if f.Severity != status.SeverityNote {
 			n++
 		}
 	}
 	switch n {
 	case 0:
-		return line{"q quits", SeverityNote}
+		return line{"q quits", status.SeverityNote}
 	case 1:
-		return line{"q quits · 1 problem; remedy: hwsagent status", SeverityNote}
+		return line{"q quits · 1 problem; remedy: hwsagent status", status.SeverityNote}
 	}
-	return line{fmt.Sprintf("q quits · %d problems; remedies: hwsagent status", n), SeverityNote}
+	return line{fmt.Sprintf("q quits · %d problems; remedies: hwsagent status", n), status.SeverityNote}
 }
 
 // fit returns the first n lines at most, with the count of those left out.
@@ -173,7 +168,7 @@ func fit(lines []line, n int) []line {
 		return lines[:min(len(lines), max(0, n))]
 	}
 	left := len(lines) - n + 1
-	return append(slices.Clone(lines[:n-1]), line{fmt.Sprintf("  and %d more lines", left), SeverityNote})
+	return append(slices.Clone(lines[:n-1]), line{fmt.Sprintf("  and %d more lines", left), status.SeverityNote})
 }
 
 // aligned formats the rows of a table in columns; numbers are aligned to the right.
@@ -205,8 +200,8 @@ func aligned(table [][]string) []string {
 
 // render returns the line, at most columns characters long.
 func (l line) render(columns int, colour bool) string {
-	text := cut(plain(strings.ReplaceAll(l.text, "\n", " ")), columns)
-	code := map[string]string{SeverityError: "31", SeverityWarning: "33", SeverityNote: "2", levelHead: "1"}[l.level]
+	text := status.Cut(status.Plain(strings.ReplaceAll(l.text, "\n", " ")), columns)
+	code := map[string]string{status.SeverityError: "31", status.SeverityWarning: "33", status.SeverityNote: "2", levelHead: "1"}[l.level]
 	if !colour || code == "" || text == "" {
 		return text
 	}

@@ -1,4 +1,4 @@
-package web
+package status
 
 import (
 	"fmt"
@@ -25,13 +25,13 @@ func clockProblems(s Status) []Problem {
 			tryClock})
 	}
 	if recent(s.Now, c.LastStepAt) && c.LastStepSeconds != 0 {
-		by := seconds(c.LastStepSeconds)
-		text := fmt.Sprintf("this host's clock was set %s at %s", span(by)+direction(by), clock(s.Now, c.LastStepAt))
+		by := Seconds(c.LastStepSeconds)
+		text := fmt.Sprintf("this host's clock was set %s at %s", Span(by)+direction(by), Clock(s.Now, c.LastStepAt))
 		if c.Steps > 1 {
-			text += fmt.Sprintf(" (%s times since the start)", count(c.Steps))
+			text += fmt.Sprintf(" (%s times since the start)", Count(c.Steps))
 		}
 		if by < 0 {
-			text += ". Samples carry times that were used before: receivers that accept no out-of-order samples refuse them until the clock is past " + clock(s.Now, s.Now.Add(-by-s.Now.Sub(c.LastStepAt)))
+			text += ". Samples carry times that were used before: receivers that accept no out-of-order samples refuse them until the clock is past " + Clock(s.Now, s.Now.Add(-by-s.Now.Sub(c.LastStepAt)))
 		} else {
 			text += ". Samples collected before keep their time and are sent. If the new time is wrong: samples ahead of a receiver's clock by more than its future_limit are dropped and counted"
 		}
@@ -43,7 +43,7 @@ func clockProblems(s Status) []Problem {
 	}
 	if recent(s.Now, c.LastSuspendAt) && c.LastSuspendSeconds > 0 {
 		all = append(all, Problem{SeverityNote, "clock", fmt.Sprintf("this host was suspended for %s until %s: no samples were collected meanwhile",
-			span(seconds(c.LastSuspendSeconds)), clock(s.Now, c.LastSuspendAt)), ""})
+			Span(Seconds(c.LastSuspendSeconds)), Clock(s.Now, c.LastSuspendAt)), ""})
 	}
 	return all
 }
@@ -53,14 +53,14 @@ func skewProblems(now time.Time, t TargetStatus) []Problem {
 	if dropsFuture(t) {
 		return []Problem{{SeverityError, "target " + t.Name, fmt.Sprintf(
 			"a wrong clock loses samples: the receiver's clock says %s, a difference of more than future_limit (%s). %s were dropped as future",
-			bothClocks(now.Add(-t.ClockSkew), now), span(t.FutureLimit), samples(t.Ledger.Dropped["future"])), tryBothClocks}}
+			bothClocks(now.Add(-t.ClockSkew), now), Span(t.FutureLimit), Samples(t.Ledger.Dropped["future"])), tryBothClocks}}
 	}
 	if t.ClockSkew.Abs() <= skewWarn {
 		return nil
 	}
-	p := Problem{SeverityWarning, "target " + t.Name, fmt.Sprintf("this host's clock is %s ahead of the receiver's", span(t.ClockSkew)), tryClock}
+	p := Problem{SeverityWarning, "target " + t.Name, fmt.Sprintf("this host's clock is %s ahead of the receiver's", Span(t.ClockSkew)), tryClock}
 	if t.ClockSkew < 0 {
-		p.Text = fmt.Sprintf("this host's clock is %s behind the receiver's", span(t.ClockSkew))
+		p.Text = fmt.Sprintf("this host's clock is %s behind the receiver's", Span(t.ClockSkew))
 	}
 	p.Text += "; receivers refuse samples that are too old or in the future"
 	return []Problem{p}

@@ -1,4 +1,4 @@
-package web
+package status
 
 import (
 	"fmt"
@@ -8,8 +8,8 @@ import (
 	"time"
 )
 
-// span formats a length of time for people, with two or three significant digits.
-func span(d time.Duration) string {
+// Span formats a length of time for people, with two or three significant digits.
+func Span(d time.Duration) string {
 	s := math.Abs(d.Seconds())
 	one := func(v float64, unit string) string {
 		if v < 9.95 {
@@ -32,15 +32,16 @@ func span(d time.Duration) string {
 	return one(s/86400, "days")
 }
 
-func seconds(s float64) time.Duration {
+// Seconds converts a number of seconds, at most to the longest time that can be represented.
+func Seconds(s float64) time.Duration {
 	if s > math.MaxInt64/float64(time.Second) {
 		return math.MaxInt64
 	}
 	return time.Duration(s * float64(time.Second))
 }
 
-// ago formats how long before now t was; "never" for the zero time.
-func ago(now, t time.Time) string {
+// Ago formats how long before now t was: "never" for the zero time.
+func Ago(now, t time.Time) string {
 	if t.IsZero() {
 		return "never"
 	}
@@ -51,19 +52,19 @@ func ago(now, t time.Time) string {
 	if d < 99*time.Second {
 		return strconv.Itoa(int(d.Seconds())) + " s ago"
 	}
-	return span(d) + " ago"
+	return Span(d) + " ago"
 }
 
-// until formats how long after now t is.
-func until(now, t time.Time) string {
+// Until formats how long after now t is.
+func Until(now, t time.Time) string {
 	if d := t.Sub(now); d > 0 {
-		return "in " + span(d)
+		return "in " + Span(d)
 	}
 	return "now"
 }
 
-// count formats a number with its thousands set apart.
-func count(n uint64) string {
+// Count formats a number with its thousands set apart.
+func Count(n uint64) string {
 	s := strconv.FormatUint(n, 10)
 	for i := len(s) - 3; i > 0; i -= 3 {
 		s = s[:i] + "\u202f" + s[i:] // a narrow no-break space
@@ -71,8 +72,8 @@ func count(n uint64) string {
 	return s
 }
 
-// size formats a number of bytes in a fitting unit.
-func size(n int64) string {
+// Size formats a number of bytes in a fitting unit.
+func Size(n int64) string {
 	if n < 1024 {
 		return strconv.FormatInt(n, 10) + " B"
 	}
@@ -89,28 +90,28 @@ func size(n int64) string {
 	return fmt.Sprintf("%.0f %s", v, unit)
 }
 
-// rate formats a number per second.
-func rate(v float64) string {
+// Rate formats a number per second.
+func Rate(v float64) string {
 	switch {
 	case v == 0:
 		return "0/s"
 	case v < 9.95:
 		return fmt.Sprintf("%.1f/s", v)
 	}
-	return count(uint64(math.Round(v))) + "/s"
+	return Count(uint64(math.Round(v))) + "/s"
 }
 
-// samples formats a number of samples with its noun.
-func samples(n uint64) string {
+// Samples formats a number of samples with its noun.
+func Samples(n uint64) string {
 	if n == 1 {
 		return "1 sample"
 	}
-	return count(n) + " samples"
+	return Count(n) + " samples"
 }
 
-// clock formats a point in time for people, in this host's time zone: with the date unless it is today's or last night's,
+// Clock formats a point in time for people, in this host's time zone: with the date unless it is today's or last night's,
 // and with the year if the date alone could be of this one.
-func clock(now, t time.Time) string {
+func Clock(now, t time.Time) string {
 	if t.IsZero() {
 		return "–"
 	}
@@ -122,4 +123,20 @@ func clock(now, t time.Time) string {
 		return t.Format("Jan 2 2006 15:04")
 	}
 	return t.Format("Jan 2 15:04")
+}
+
+// Sum adds up counts.
+func Sum(m map[string]uint64) (n uint64) {
+	for _, v := range m {
+		n += v
+	}
+	return n
+}
+
+// Percent returns part of whole in percent, at most 100, rounded up so that a small part is never 0.
+func Percent(part, whole int64) int {
+	if part <= 0 || whole <= 0 {
+		return 0
+	}
+	return min(100, int(100*float64(part)/float64(whole))+1)
 }

@@ -1,4 +1,4 @@
-package web
+package status
 
 import (
 	"fmt"
@@ -157,7 +157,7 @@ func (h *history) status() Status {
 		s.WAL.Appended = max(s.WAL.Appended, t.Ledger.Appended)
 		s.Targets = append(s.Targets, t)
 	}
-	return Judged(s)
+	return Judge(s)
 }
 
 // TestAllIsWell: whatever happens to the samples, the verdict says that all is well only if no sample waits for longer
@@ -186,7 +186,7 @@ func TestAllIsWell(t *testing.T) {
 			switch {
 			case v.Level == LevelOK && !really:
 				t.Fatalf("round %d: %q, but %s", round, v.Text, why)
-			case (v.Level == LevelOK) != (v.ExitCode == ExitAllWell):
+			case (v.Level == LevelOK) != (v.ExitCode == ExitOK):
 				t.Fatalf("round %d: level %s, exit code %d", round, v.Level, v.ExitCode)
 			case v.Level != LevelOK && strings.HasPrefix(v.Text, "All "):
 				t.Fatalf("round %d: level %s says %q", round, v.Level, v.Text)
@@ -222,7 +222,7 @@ func TestEachThingCounts(t *testing.T) {
 		text   string // in the verdict
 		state  string // of the first target
 	}{
-		{"all is well", func(*Status) {}, ExitAllWell, "All data is delivered", Delivering},
+		{"all is well", func(*Status) {}, ExitOK, "All data is delivered", Delivering},
 		{"never delivered", func(s *Status) {
 			s.Targets[0].Ledger = LedgerStatus{Appended: 9, Pending: 9, Balanced: true}
 		}, ExitTarget, "not at a", DeliveryNever},
@@ -246,7 +246,7 @@ func TestEachThingCounts(t *testing.T) {
 		}, ExitTarget, "Data arrives at 0 of 2 targets; not at a", DeliveryHeld},
 		{"held", func(s *Status) { s.Targets[0].State = StateHeld }, ExitTarget, "not at a", DeliveryHeld},
 		{"behind", func(s *Status) { s.Targets[0].LagSeconds = 46 }, ExitTarget, "up to 46 s late", DeliveryBehind},
-		{"nearly behind", func(s *Status) { s.Targets[0].LagSeconds = 44 }, ExitAllWell, "All data arrives, 44 s behind", Delivering},
+		{"nearly behind", func(s *Status) { s.Targets[0].LagSeconds = 44 }, ExitOK, "All data arrives, 44 s behind", Delivering},
 		{"of unknown age", func(s *Status) { s.Targets[0].PendingSamples = 5 }, ExitTarget, "Data arrives", DeliveryIdle},
 		{"losing", func(s *Status) {
 			s.Losses = []LossStatus{{Target: "a", Reason: "budget", Samples: 144329, FirstAt: now.Add(-time.Hour), LastAt: now.Add(-time.Minute)}}
@@ -256,10 +256,10 @@ func TestEachThingCounts(t *testing.T) {
 		}, ExitTarget, "144\u202f329 samples were lost", DeliveryLost},
 		{"lost and acknowledged", func(s *Status) {
 			s.Losses = []LossStatus{{Target: "a", Reason: "budget", Samples: 144329, LastAt: now.Add(-time.Hour), Acknowledged: true}}
-		}, ExitAllWell, "All data", Delivering},
+		}, ExitOK, "All data", Delivering},
 		{"lost two days ago", func(s *Status) {
 			s.Losses = []LossStatus{{Target: "a", Reason: "budget", Samples: 144329, LastAt: now.Add(-48 * time.Hour)}}
-		}, ExitAllWell, "All data", Delivering},
+		}, ExitOK, "All data", Delivering},
 		{"refused by the log", func(s *Status) {
 			s.Losses = []LossStatus{{Reason: ReasonRefused, Samples: 7, FirstAt: now.Add(-time.Hour), LastAt: now.Add(-time.Hour)}}
 		}, ExitAttention, "7 samples were lost", Delivering},
@@ -285,8 +285,8 @@ func TestEachThingCounts(t *testing.T) {
 	} {
 		s := good()
 		c.change(&s)
-		s = Judged(s)
-		if v := *s.Verdict; v.ExitCode != c.code || !strings.Contains(v.Text, c.text) || (v.Level == LevelOK) != (c.code == ExitAllWell) {
+		s = Judge(s)
+		if v := *s.Verdict; v.ExitCode != c.code || !strings.Contains(v.Text, c.text) || (v.Level == LevelOK) != (c.code == ExitOK) {
 			t.Errorf("%s: %+v, want exit code %d and %q", c.name, v, c.code, c.text)
 		}
 		if s.Targets[0].Delivery != c.state {
@@ -303,7 +303,7 @@ func TestEachThingCounts(t *testing.T) {
 // A loss says when, why, how many and what to do.
 func TestLossIsTold(t *testing.T) {
 	now := time.Date(2026, 11, 20, 12, 0, 0, 0, time.UTC)
-	s := Judged(Status{Running: true, Now: now, Losses: []LossStatus{
+	s := Judge(Status{Running: true, Now: now, Losses: []LossStatus{
 		{Target: "a", Reason: "budget", Samples: 144329, FirstAt: now.Add(-2 * time.Hour), LastAt: now.Add(-time.Hour)},
 		{Target: "a", Reason: "rejected", Samples: 1, LastAt: now.Add(-time.Hour)},
 	}, Targets: []TargetStatus{{Name: "a", State: StateOK}}})
@@ -335,7 +335,7 @@ func TestLasts(t *testing.T) {
 		t.Errorf("the target's share lasts %v, %v", d, ok)
 	}
 	for d, want := range map[time.Duration]string{76 * time.Hour: "3 d 4 h", 250 * time.Minute: "4 h 10 min", 59 * time.Second: "less than a minute", 2 * time.Minute: "2 min", 1 << 62: "years"} {
-		if got := lasting(d); got != want {
+		if got := Lasting(d); got != want {
 			t.Errorf("%v: %s, want %s", d, got, want)
 		}
 	}
