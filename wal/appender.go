@@ -34,7 +34,10 @@ var _ storage.AppendableV2 = (*Log)(nil)
 // timestamp of the series, and storage.ErrOutOfOrderSample for an older sample if the
 // caller sets RejectOutOfOrder; otherwise older samples are logged. A repetition of the
 // newest sample, equal in time and value, is accepted but neither logged nor counted
-// again. References that Append returns stay valid for the life of the process; after an
+// again. The newest sample is the one with the newest time; but one up to 10 minutes ahead
+// of this host's clock replaces one further ahead, which a wrong clock has made.
+//
+// References that Append returns stay valid for the life of the process; after an
 // hour without a sample, Append needs the labels again.
 //
 // Commit returns nil when the batch survives a process kill, and under SyncAlways (while

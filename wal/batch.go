@@ -2,6 +2,7 @@ package wal
 
 import (
 	"math"
+	"time"
 
 	"github.com/prometheus/prometheus/model/exemplar"
 	"github.com/prometheus/prometheus/model/histogram"
@@ -30,7 +31,8 @@ type batch struct {
 	others map[*memSeries]lastSample
 
 	minT, maxT int64
-	bytes      int // upper bound of the batch's records, without metadata
+	bytes      int   // upper bound of the batch's records, without metadata
+	ahead      int64 // ms: the batch's begin plus clockAhead
 
 	// The rest is the writer's.
 	waits  bool   // it is written, so it survives a process kill, and neither durable nor failed yet
@@ -106,6 +108,20 @@ func (b *batch) at(p place) lastSample {
 	}
 }
 
+// clockAhead is how far ahead of this host's clock a sample may be and still be the newest of its series. One further ahead
+// comes from a wrong clock. It is logged like all others, but if it counted as the newest, it would hide every later sample
+// until the clock reaches its time. Prometheus' scrapes have the same bound.
+const clockAhead = 10 * time.Minute
+
+// newer reports whether a sample at time t replaces one at time other as the newest of its series: one up to ahead replaces
+// each one beyond.
+func newer(t, other, ahead int64) bool {
+	if (t > ahead) != (other > ahead) {
+		return t <= ahead
+	}
+	return t > other
+}
+
 // newestLocked returns the newest sample of a series that the batch knows: its own (mine), or the committed one.
 func (b *batch) newestLocked(m *seriesMap, s *memSeries) (newest lastSample, mine, ok bool) {
 	if s.owner == b && s.place != 0 {
@@ -130,11 +146,11 @@ func (b *batch) admitLocked(m *seriesMap, s *memSeries, l *lastSample, rejectOut
 			return true, nil
 		case l.t == newest.t:
 			return false, duplicateError(&newest, l)
-		case l.t < newest.t && rejectOutOfOrder:
+		case l.t < newest.t && rejectOutOfOrder && !newer(l.t, newest.t, b.ahead):
 			return false, errOutOfOrder
 		}
 	}
-	older := ok && l.t < newest.t
+	older := ok && !newer(l.t, newest.t, b.ahead)
 	if s.owner == nil && !mine {
 		s.owner, s.place = b, 0
 		b.touch(s)
@@ -205,13 +221,13 @@ func (b *batch) finishLocked(m *seriesMap, committed bool) {
 		}
 		if committed && s.place != 0 {
 			l := b.at(s.place)
-			m.settleLocked(s, &l)
+			m.settleLocked(s, &l, b.ahead)
 		}
 		s.owner, s.place = nil, 0
 	}
 	for s, l := range b.others {
 		if committed {
-			m.settleLocked(s, &l)
+			m.settleLocked(s, &l, b.ahead)
 		}
 	}
 	b.others = nil

@@ -84,7 +84,7 @@ type Options struct {
 	SegmentBytes int64                 // size at which a segment ends, at least, the budget permitting; 0: 8 MiB
 	Logger       *slog.Logger          // nil: no log
 	Registerer   prometheus.Registerer // of the hwsagent_wal_* metrics; nil: not registered
-	Now          func() time.Time      // wall clock, for times shown to users; nil: time.Now
+	Now          func() time.Time      // wall clock, for times shown to users and samples too far ahead; nil: time.Now
 
 	// Every returns a channel that receives a tick each d, the first within d, and a function that
 	// stops the ticks; nil: a [time.Ticker]. One Every for a whole process lets it wake less often.

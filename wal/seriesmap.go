@@ -173,9 +173,9 @@ func (m *seriesMap) lastLocked(s *memSeries) lastSample {
 	return l
 }
 
-// settleLocked records a committed sample of a series.
-func (m *seriesMap) settleLocked(s *memSeries, l *lastSample) {
-	if s.committed && l.t <= s.t {
+// settleLocked records a committed sample of a series, of a batch with that bound; see newer.
+func (m *seriesMap) settleLocked(s *memSeries, l *lastSample, ahead int64) {
+	if s.committed && !newer(l.t, s.t, ahead) {
 		return
 	}
 	was := s.native

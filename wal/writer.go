@@ -90,11 +90,12 @@ type writer struct {
 const retainBytes = 8 << 20
 
 func (w *writer) newBatch() *batch {
-	if b := w.free.Take(); b != nil {
-		return b
+	b := w.free.Take()
+	if b == nil {
+		b = &batch{}
+		b.reset()
 	}
-	b := &batch{}
-	b.reset()
+	b.ahead = w.now().Add(clockAhead).UnixMilli()
 	return b
 }
 

@@ -24,6 +24,10 @@ import (
 // a series that is not marked stale, or three of the input's intervals if that is longer.
 const lapse = 5 * time.Minute
 
+// ahead is how far ahead of this host's clock the newest sample of a series may be to be shown; a clock was wrong if it is
+// further ahead. The log lets a later sample within the same bound replace it.
+const ahead = 10 * time.Minute
+
 // sweepEvery is the time between two searches for lapsed series.
 const sweepEvery = time.Minute
 
@@ -334,8 +338,9 @@ type Sample struct {
 }
 
 // Newest appends to all the newest acknowledged sample of each series that has not ended, in no
-// particular order. It omits series whose newest sample is older than the owner's patience: a
-// sender that is catching up brings past values.
+// particular order. It omits series whose newest sample is older than the owner's patience, because a
+// sender that is catching up brings past values, and those whose newest sample is more than 10
+// minutes ahead of this host's clock.
 func (p *Path) Newest(all []Sample) []Sample {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -346,7 +351,7 @@ func (p *Path) Newest(all []Sample) []Sample {
 			continue
 		}
 		ls, t, v, h, fh, o, ok := p.log.Newest(storage.SeriesRef(ref))
-		if !ok || h == nil && fh == nil && value.IsStaleNaN(v) || t < now-1000*int64(p.patience(s)) {
+		if !ok || h == nil && fh == nil && value.IsStaleNaN(v) || t < now-1000*int64(p.patience(s)) || t > now+ahead.Milliseconds() {
 			continue
 		}
 		all = append(all, Sample{Labels: ls, T: t, V: v, H: h, FH: fh, Family: o.MetricFamilyName, Meta: o.Metadata})
