@@ -80,17 +80,35 @@ func (r *Request) Batch() *Batch {
 	}
 }
 
-// Series sets the series for the following calls of Append. ls must be sorted. It returns a [Refusal] if the request
-// exceeds a limit; an invalid series only loses its own samples.
-func (b *Batch) Series(ls labels.Labels, family string, meta metadata.Metadata) error {
+// next counts a series, and refuses the request if it has too many.
+func (b *Batch) next() error {
 	if err := b.r.ended(); err != nil {
 		return err
 	}
-	limits := b.g.o.Limits
-	if b.series++; b.series > limits.Series {
-		return Refuse(TooManySeries, http.StatusRequestEntityTooLarge, "the request has more than limits.series (%d) series: send less at once", limits.Series)
+	if b.series++; b.series > b.g.o.Limits.Series {
+		return Refuse(TooManySeries, http.StatusRequestEntityTooLarge, "the request has more than limits.series (%d) series: send less at once", b.g.o.Limits.Series)
 	}
-	if err := b.r.CheckLabels(ls); err != nil {
+	return nil
+}
+
+// SeriesBeyond is Series for a series whose labels exceed a limit by so much that the caller does not build them: the
+// samples that follow are refused. name is that of the series, or "".
+func (b *Batch) SeriesBeyond(name string, why *Refusal) error {
+	if err := b.next(); err != nil {
+		return err
+	}
+	b.fault = why.Reason
+	b.tell(why.Reason, labels.FromStrings(model.MetricNameLabel, cut(name)), why.Text)
+	return nil
+}
+
+// Series sets the series for the following calls of Append. ls must be sorted. It returns a [Refusal] if the request
+// exceeds a limit; a series that is invalid, or beyond a limit for labels, only loses its own samples.
+func (b *Batch) Series(ls labels.Labels, family string, meta metadata.Metadata) error {
+	if why := b.r.CheckLabels(ls); why != nil {
+		return b.SeriesBeyond(ls.Get(model.MetricNameLabel), why)
+	}
+	if err := b.next(); err != nil {
 		return err
 	}
 	// Each series is logged with its texts, even if many have the same ones.
@@ -126,7 +144,7 @@ func (b *Batch) Series(ls labels.Labels, family string, meta metadata.Metadata) 
 	}
 	if !ok {
 		b.fault = NewSeries
-		b.tell(NewSeries, ls, fmt.Sprintf("limits.active_series (%d) series are active already; one with long labels counts more than once", limits.ActiveSeries))
+		b.tell(NewSeries, ls, fmt.Sprintf("limits.active_series (%d) series are active already; one with long labels counts more than once", b.g.o.Limits.ActiveSeries))
 	}
 	return nil
 }
@@ -134,25 +152,41 @@ func (b *Batch) Series(ls labels.Labels, family string, meta metadata.Metadata) 
 // Refuses reports whether the samples of the series set by Series are not stored.
 func (b *Batch) Refuses() bool { return b.fault != "" }
 
-// CheckLabels returns a [Refusal] if ls exceed the receiver's limits for the labels of a series.
-func (r *Request) CheckLabels(ls labels.Labels) (err error) {
-	limits, n := r.gate.o.Limits, 0
+// CheckLabels returns why ls exceed the receiver's limits for the labels of a series, nil if they do not.
+func (r *Request) CheckLabels(ls labels.Labels) (why *Refusal) {
+	n := 0
 	ls.Range(func(l labels.Label) {
 		if l.Name != model.MetricNameLabel {
 			n++
 		}
-		switch {
-		case err != nil:
-		case len(l.Name) > limits.LabelNameBytes:
-			err = Refuse(LabelTooLong, http.StatusBadRequest, "the label name %q has %d bytes, more than limits.label_name_bytes (%d)", cut(l.Name), len(l.Name), limits.LabelNameBytes)
-		case len(l.Value) > limits.LabelValueBytes:
-			err = Refuse(LabelTooLong, http.StatusBadRequest, "the value of label %q has %d bytes, more than limits.label_value_bytes (%d)", l.Name, len(l.Value), limits.LabelValueBytes)
+		if why == nil {
+			why = r.CheckLabel(l.Name, len(l.Name), len(l.Value))
 		}
 	})
-	if err == nil && n > limits.Labels {
-		err = Refuse(TooManyLabels, http.StatusBadRequest, "series %s has %d labels, more than limits.labels (%d)", cut(ls.Get(model.MetricNameLabel)), n, limits.Labels)
+	if why == nil {
+		why = r.CheckCount(n)
 	}
-	return err
+	return why
+}
+
+// CheckLabel is CheckLabels for one label with a name and a value of so many bytes.
+func (r *Request) CheckLabel(name string, nameBytes, valueBytes int) *Refusal {
+	limits := r.gate.o.Limits
+	switch {
+	case nameBytes > limits.LabelNameBytes:
+		return Refuse(LabelTooLong, http.StatusBadRequest, "the label name %q has %d bytes, more than limits.label_name_bytes (%d)", cut(name), nameBytes, limits.LabelNameBytes)
+	case valueBytes > limits.LabelValueBytes:
+		return Refuse(LabelTooLong, http.StatusBadRequest, "the value of label %q has %d bytes, more than limits.label_value_bytes (%d)", cut(name), valueBytes, limits.LabelValueBytes)
+	}
+	return nil
+}
+
+// CheckCount is CheckLabels for the number of labels without the name of the series.
+func (r *Request) CheckCount(n int) *Refusal {
+	if most := r.gate.o.Limits.Labels; n > most {
+		return Refuse(TooManyLabels, http.StatusBadRequest, "it has %d labels, more than limits.labels (%d)", n, most)
+	}
+	return nil
 }
 
 // invalid describes what is wrong with the labels of a series; "" if they are valid.

@@ -179,15 +179,9 @@ func TestBombs(t *testing.T) {
 func TestBoundsOfRequests(t *testing.T) {
 	name := func(n int) labels.Labels { return labels.FromStrings("__name__", "x", strings.Repeat("n", n), "v") }
 	value := func(n int) labels.Labels { return labels.FromStrings("__name__", "x", "n", strings.Repeat("v", n)) }
-	many := []string{"__name__", "x"}
-	for i := range 4 {
-		many = append(many, fmt.Sprint("l", i), "v")
-	}
 	limits := receivers.DefaultLimits()
 	limits.Series, limits.Samples, limits.Labels, limits.LabelNameBytes, limits.LabelValueBytes = 2, 3, 3, 10, 20
 	for reason, series := range map[receivers.Reason][]labels.Labels{
-		receivers.LabelTooLong:   {name(11)},
-		receivers.TooManyLabels:  {labels.FromStrings(many...)},
 		receivers.TooManySeries:  {name(1), name(2), name(3)},
 		receivers.TooManySamples: {name(1), value(20)},
 		"":                       {name(10)},

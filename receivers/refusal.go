@@ -23,8 +23,6 @@ const (
 	DecodedTooLong Reason = "decoded_too_long" // limits.decoded_bytes
 	TooManySeries  Reason = "too_many_series"  // limits.series
 	TooManySamples Reason = "too_many_samples" // limits.samples
-	TooManyLabels  Reason = "too_many_labels"  // limits.labels
-	LabelTooLong   Reason = "label_too_long"   // limits.label_name_bytes, label_value_bytes
 	TooComplex     Reason = "too_complex"      // nested too deep, or takes more memory than one request may
 	Slow           Reason = "slow"             // the body did not come in time
 	Busy           Reason = "busy"             // limits.requests or limits.memory_bytes are used up
@@ -33,9 +31,11 @@ const (
 	Panicked       Reason = "panic"            // a bug in the agent; its log has the details
 )
 
-// The reasons of single samples.
+// The reasons of single samples. A push to the Pushgateway, which is kept as a whole, is refused for them as a whole.
 const (
 	InvalidLabels    Reason = "invalid_labels"
+	TooManyLabels    Reason = "too_many_labels"   // limits.labels
+	LabelTooLong     Reason = "label_too_long"    // limits.label_name_bytes, label_value_bytes
 	InvalidSample    Reason = "invalid_sample"    // such as a histogram whose buckets do not add up
 	Duplicate        Reason = "duplicate"         // another value than the newest of its series, for the same moment
 	NewSeries        Reason = "new_series"        // limits.active_series
@@ -43,7 +43,7 @@ const (
 	NotCumulative    Reason = "not_cumulative"    // OTLP: neither cumulative nor delta
 	OldDelta         Reason = "old_delta"         // OTLP: a delta that was counted before, or an older one
 	ExemplarUnlogged Reason = "exemplar_unlogged" // an exemplar that the log cannot store
-	ExemplarTooLong  Reason = "exemplar_too_long" // text: an exemplar whose labels are longer than 128 characters
+	ExemplarTooLong  Reason = "exemplar_too_long" // text: an exemplar whose labels are longer than 128 characters; remote write 2.0: beyond a limit for labels
 	MetadataUnkept   Reason = "metadata_unkept"   // remote write 1.0: metadata of more families than the limit
 )
 

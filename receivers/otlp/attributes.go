@@ -1,7 +1,7 @@
 package otlp
 
 import (
-	"net/http"
+	"fmt"
 
 	"go.opentelemetry.io/collector/pdata/pcommon"
 	"go.opentelemetry.io/collector/pdata/pmetric"
@@ -13,64 +13,93 @@ import (
 // The translator compares each attribute with all before it.
 const maxAttributes = 512
 
-// attributes checks the attributes of a message's parts, and keeps the first part that has too many.
-type attributes struct {
-	most int
-	err  error
+// pruning removes points with too many attributes, of their own or of their resource or scope.
+type pruning struct {
+	most   int
+	points uint64 // removed
+	why    string // of the first one
 }
 
-// checkAttributes refuses metrics if one part has more attributes than most.
-func checkAttributes(md pmetric.Metrics, most int) error {
-	a := &attributes{most: most}
-	for _, r := range md.ResourceMetrics().All() {
-		a.add("resource", r.Resource().Attributes())
-		for _, s := range r.ScopeMetrics().All() {
-			a.add("scope", s.Scope().Attributes())
-			for _, m := range s.Metrics().All() {
-				a.metric(m)
-			}
-		}
+// prune removes points with more attributes than most from md, and returns them. Of exemplars with more it removes all
+// attributes.
+func prune(md pmetric.Metrics, most int) (bad []flaw) {
+	p := &pruning{most: most}
+	md.ResourceMetrics().RemoveIf(func(r pmetric.ResourceMetrics) bool {
+		ofResource := p.exceeds("resource", r.Resource().Attributes())
+		r.ScopeMetrics().RemoveIf(func(s pmetric.ScopeMetrics) bool {
+			beyond := p.exceeds("scope", s.Scope().Attributes()) || ofResource
+			s.Metrics().RemoveIf(func(m pmetric.Metric) bool {
+				if beyond {
+					_, n := temporality(m)
+					p.points += uint64(n) // #nosec G115 -- a count
+					return true
+				}
+				p.metric(m)
+				return false
+			})
+			return beyond
+		})
+		return ofResource
+	})
+	if p.why != "" {
+		bad = append(bad, flaw{receivers.TooManyLabels, p.points, p.why})
 	}
-	return a.err
+	return bad
 }
 
-func (a *attributes) add(part string, m pcommon.Map) {
-	if n := m.Len(); n > a.most && a.err == nil {
-		a.err = receivers.Refuse(receivers.TooManyLabels, http.StatusBadRequest, "a %s has %d attributes, more than %d", part, n, a.most)
+// exceeds reports whether m has more attributes than most.
+func (p *pruning) exceeds(part string, m pcommon.Map) bool {
+	if m.Len() <= p.most {
+		return false
 	}
+	if p.why == "" {
+		p.why = fmt.Sprintf("a %s has %d attributes, more than %d", part, m.Len(), p.most)
+	}
+	return true
 }
 
-func (a *attributes) metric(m pmetric.Metric) {
-	exemplars := func(all pmetric.ExemplarSlice) {
-		for _, e := range all.All() {
-			a.add("exemplar", e.FilteredAttributes())
-		}
-	}
-	numbers := func(all pmetric.NumberDataPointSlice) {
-		for _, p := range all.All() {
-			a.add("point", p.Attributes())
-			exemplars(p.Exemplars())
-		}
-	}
+// metric prunes the points of one metric.
+func (p *pruning) metric(m pmetric.Metric) {
 	switch m.Type() {
 	case pmetric.MetricTypeGauge:
-		numbers(m.Gauge().DataPoints())
+		m.Gauge().DataPoints().RemoveIf(p.number)
 	case pmetric.MetricTypeSum:
-		numbers(m.Sum().DataPoints())
+		m.Sum().DataPoints().RemoveIf(p.number)
 	case pmetric.MetricTypeHistogram:
-		for _, p := range m.Histogram().DataPoints().All() {
-			a.add("point", p.Attributes())
-			exemplars(p.Exemplars())
-		}
+		m.Histogram().DataPoints().RemoveIf(func(point pmetric.HistogramDataPoint) bool {
+			p.exemplars(point.Exemplars())
+			return p.point(point.Attributes())
+		})
 	case pmetric.MetricTypeExponentialHistogram:
-		for _, p := range m.ExponentialHistogram().DataPoints().All() {
-			a.add("point", p.Attributes())
-			exemplars(p.Exemplars())
-		}
+		m.ExponentialHistogram().DataPoints().RemoveIf(func(point pmetric.ExponentialHistogramDataPoint) bool {
+			p.exemplars(point.Exemplars())
+			return p.point(point.Attributes())
+		})
 	case pmetric.MetricTypeSummary:
-		for _, p := range m.Summary().DataPoints().All() {
-			a.add("point", p.Attributes())
-		}
+		m.Summary().DataPoints().RemoveIf(func(point pmetric.SummaryDataPoint) bool { return p.point(point.Attributes()) })
 	case pmetric.MetricTypeEmpty:
+	}
+}
+
+func (p *pruning) number(point pmetric.NumberDataPoint) bool {
+	p.exemplars(point.Exemplars())
+	return p.point(point.Attributes())
+}
+
+// point reports whether to remove a point with these attributes.
+func (p *pruning) point(attributes pcommon.Map) bool {
+	if !p.exceeds("point", attributes) {
+		return false
+	}
+	p.points++
+	return true
+}
+
+// exemplars removes the attributes of exemplars that have too many; the translation does so with far fewer, too.
+func (p *pruning) exemplars(all pmetric.ExemplarSlice) {
+	for _, e := range all.All() {
+		if attributes := e.FilteredAttributes(); attributes.Len() > p.most {
+			attributes.Clear()
+		}
 	}
 }

@@ -81,13 +81,15 @@ func (v *Receiver) decode(r *receivers.Request, body []byte, json bool) (md pmet
 	if err != nil {
 		return md, fmt.Errorf("read the request: %w", err)
 	}
-	return md, checkAttributes(md, max(maxAttributes, r.Limits().Labels))
+	return md, nil
 }
 
 // store writes the metrics of a request to the log, in one commit. If single samples are refused, why describes them and
 // refused counts their points, and the rest is stored.
 func (v *Receiver) store(r *receivers.Request, md pmetric.Metrics) (refused uint64, why string, err error) {
-	delta, bad := sort(md)
+	bad := prune(md, max(maxAttributes, r.Limits().Labels))
+	delta, unfit := sort(md)
+	bad = append(bad, unfit...)
 	refused, why, err = v.try(r, md, delta, bad)
 	if fault := (*untranslatable)(nil); errors.As(err, &fault) && r.Context().Err() == nil {
 		// Try again without the metrics that caused the failure.

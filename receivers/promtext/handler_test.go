@@ -1,6 +1,7 @@
 package promtext
 
 import (
+	"fmt"
 	"net/http"
 	"net/http/httptest"
 	"strings"
@@ -85,13 +86,32 @@ func TestRefusals(t *testing.T) {
 		{"?extra_label=x", "good 1\n", receivers.BadRequest},
 		{"", "x{a=\"" + strings.Repeat("v", 2<<20) + "\"} 1\n", receivers.TooComplex},
 		{"", manyLabels, receivers.TooManyLabels},
-		{"", "x{a=\"" + strings.Repeat("v", 5000) + "\"} 1\n", receivers.LabelTooLong},
 		{"", strings.Repeat("x 1\n", 60_000), receivers.TooManySeries},
 	} {
 		l := &receivertest.Log{}
 		g := l.Gate("import", receivers.DefaultLimits())
 		if w := send(New(g), tc.query, "", tc.body); w.Code/100 != 4 || g.Counts().RefusedRequests[tc.reason] != 1 || len(l.Samples()) != 0 {
 			t.Errorf("%s %.30q: %d %s; counted %v", tc.query, tc.body, w.Code, w.Body, g.Counts().RefusedRequests)
+		}
+	}
+}
+
+// A series beyond a limit for labels is refused alone, and named.
+func TestSeriesBeyondALimitForLabels(t *testing.T) {
+	for reason, bad := range map[receivers.Reason]string{
+		receivers.TooManyLabels: "bad{" + func() (s string) {
+			for i := range 70 {
+				s += fmt.Sprintf("a%d=\"b\",", i)
+			}
+			return s
+		}() + "} 1\n",
+		receivers.LabelTooLong: `bad{a="` + strings.Repeat("v", 5000) + "\"} 1\nbad{" + strings.Repeat("n", 600) + "=\"v\"} 1\n",
+	} {
+		l := &receivertest.Log{}
+		g := l.Gate("import", receivers.DefaultLimits())
+		w := send(New(g), "", "", "good 1\n"+bad+"also 2\n")
+		if n := uint64(strings.Count(bad, "\n")); w.Code != 400 || g.Counts().RefusedSamples[reason] != n || len(l.Samples()) != 2 || !strings.Contains(w.Body.String(), `{__name__="bad"} (`+string(reason)+")") {
+			t.Errorf("%s: %d %s; counted %v, %d are stored", reason, w.Code, w.Body, g.Counts().RefusedSamples, len(l.Samples()))
 		}
 	}
 }

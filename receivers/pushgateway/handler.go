@@ -104,8 +104,8 @@ func (p *Receiver) change(w http.ResponseWriter, r *receivers.Request) error {
 // As in the Pushgateway, a refused push leaves its time in the group, which it creates if necessary; a push that cannot
 // be read leaves no trace.
 func (p *Receiver) push(r *receivers.Request, labels map[string]string) error {
-	if err := r.CheckLabels(ownLabels(labels, failureTime)); err != nil {
-		return err
+	if why := r.CheckLabels(ownLabels(labels, failureTime)); why != nil {
+		return why
 	}
 	kept := newKeeper(labels, r.Take)
 	if err := read(r, kept.keep); err != nil {

@@ -33,6 +33,11 @@ func (h *handler) decode1(r *receivers.Request, body []byte, b *receivers.Batch)
 		}
 		switch number {
 		case series1:
+			if len(value) > maxSeriesBytes {
+				if name, why, samples := beyond1(r, value); why != nil {
+					return refuse1(b, name, why, samples)
+				}
+			}
 			if err := memory.of(value); err != nil {
 				return err
 			}
@@ -50,6 +55,57 @@ func (h *handler) decode1(r *receivers.Request, body []byte, b *receivers.Batch)
 		return nil
 	})
 	return said, err
+}
+
+// beyond1 returns why the labels of a series exceed the receiver's limits, nil if they do not, without decoding the
+// series: such a message may be too large for that. It also returns the name of the series and the number of its samples.
+func beyond1(r *receivers.Request, message []byte) (name string, why *receivers.Refusal, samples int) {
+	const labels, floats, histograms = 1, 2, 4 // fields of prometheus.TimeSeries
+	n := 0
+	err := fields(message, func(number protowire.Number, value []byte) error {
+		switch number {
+		case floats, histograms:
+			samples++
+		case labels:
+			var pair [3][]byte // by the fields of prometheus.Label: name and value
+			n++
+			if err := fields(value, func(number protowire.Number, value []byte) error {
+				if int(number) < len(pair) {
+					pair[number] = value
+				}
+				return nil
+			}); err != nil {
+				return err
+			}
+			if string(pair[1]) == model.MetricNameLabel {
+				name = string(pair[2][:min(len(pair[2]), r.Limits().LabelValueBytes)])
+			}
+			if why == nil {
+				why = r.CheckLabel(string(pair[1][:min(len(pair[1]), r.Limits().LabelNameBytes)]), len(pair[1]), len(pair[2]))
+			}
+		}
+		return nil
+	})
+	if err != nil {
+		return "", nil, 0 // the decoder says what is wrong
+	}
+	if why == nil {
+		why = r.CheckCount(n - 1)
+	}
+	return name, why, samples
+}
+
+// refuse1 adds a series that beyond1 refuses to the batch.
+func refuse1(b *receivers.Batch, name string, why *receivers.Refusal, samples int) error {
+	if err := b.SeriesBeyond(name, why); err != nil {
+		return err
+	}
+	for range samples {
+		if err := b.Append(0, 0, 0, nil, nil); err != nil {
+			return err
+		}
+	}
+	return nil
 }
 
 // append1 adds one series.

@@ -2,8 +2,8 @@ package remotewrite
 
 import (
 	"fmt"
-	"net/http"
 
+	"github.com/prometheus/common/model"
 	"github.com/prometheus/prometheus/model/labels"
 	writev2 "github.com/prometheus/prometheus/prompb/io/prometheus/write/v2"
 	"google.golang.org/protobuf/encoding/protowire"
@@ -23,7 +23,7 @@ func decode2(r *receivers.Request, body []byte, b *receivers.Batch) error {
 	if err != nil {
 		return err
 	}
-	d := &decoder2{symbols: symbols, limits: r.Limits(), b: b, lb: labels.NewScratchBuilder(16)}
+	d := &decoder2{symbols: symbols, r: r, b: b, lb: labels.NewScratchBuilder(16)}
 	memory := room{r: r}
 	return fields(body, func(number protowire.Number, value []byte) error {
 		if number != series2 {
@@ -78,7 +78,7 @@ func symbolsOf(r *receivers.Request, body []byte) ([]string, error) {
 
 type decoder2 struct {
 	symbols []string
-	limits  receivers.Limits
+	r       *receivers.Request
 	b       *receivers.Batch
 	series  writev2.TimeSeries
 	lb      labels.ScratchBuilder
@@ -87,18 +87,7 @@ type decoder2 struct {
 // append adds the series that was decoded last.
 func (d *decoder2) append() error {
 	s := &d.series
-	if err := d.check(s.LabelsRefs); err != nil {
-		return err
-	}
-	ls, err := s.ToLabels(&d.lb, d.symbols)
-	if err != nil {
-		return fmt.Errorf("read the labels of a series: %w", err)
-	}
-	meta, err := s.ToMetadata(d.symbols)
-	if err != nil {
-		return fmt.Errorf("read the metadata of a series: %w", err)
-	}
-	if err := d.b.Series(ls, "", meta); err != nil {
+	if err := d.begin(); err != nil {
 		return err
 	}
 	for i := range s.Samples {
@@ -109,6 +98,7 @@ func (d *decoder2) append() error {
 	}
 	for i := range s.Histograms {
 		p := &s.Histograms[i]
+		var err error
 		if p.IsFloatHistogram() {
 			err = d.b.Append(p.StartTimestamp, p.Timestamp, 0, nil, p.ToFloatHistogram())
 		} else {
@@ -119,8 +109,9 @@ func (d *decoder2) append() error {
 		}
 	}
 	for i := range s.Exemplars {
-		if err := d.check(s.Exemplars[i].LabelsRefs); err != nil {
-			return err
+		if d.check(s.Exemplars[i].LabelsRefs) != nil {
+			d.b.LongExemplars(1)
+			continue
 		}
 		e, err := s.Exemplars[i].ToExemplar(&d.lb, d.symbols)
 		if err != nil {
@@ -133,18 +124,52 @@ func (d *decoder2) append() error {
 	return nil
 }
 
-// check refuses references that would turn few bytes into very large labels: each may name the longest symbol once
-// more.
-func (d *decoder2) check(refs []uint32) error {
-	if n := len(refs) / 2; n > d.limits.Labels+1 {
-		return receivers.Refuse(receivers.TooManyLabels, http.StatusBadRequest, "a series has %d labels, more than limits.labels (%d)", n-1, d.limits.Labels)
+// begin makes the series that was decoded last the current one of the batch.
+func (d *decoder2) begin() error {
+	s := &d.series
+	if why := d.check(s.LabelsRefs); why != nil {
+		return d.b.SeriesBeyond(d.name(s.LabelsRefs), why)
 	}
-	most := max(d.limits.LabelNameBytes, d.limits.LabelValueBytes)
-	for _, ref := range refs {
-		if int(ref) < len(d.symbols) && len(d.symbols[ref]) > most {
-			return receivers.Refuse(receivers.LabelTooLong, http.StatusBadRequest, "a label has %d bytes, more than limits.label_name_bytes (%d) and label_value_bytes (%d)",
-				len(d.symbols[ref]), d.limits.LabelNameBytes, d.limits.LabelValueBytes)
+	ls, err := s.ToLabels(&d.lb, d.symbols)
+	if err != nil {
+		return fmt.Errorf("read the labels of a series: %w", err)
+	}
+	meta, err := s.ToMetadata(d.symbols)
+	if err != nil {
+		return fmt.Errorf("read the metadata of a series: %w", err)
+	}
+	return d.b.Series(ls, "", meta)
+}
+
+// check returns why references must not become labels, nil if they may: few bytes would turn into very large labels,
+// because each may name the longest symbol once more.
+func (d *decoder2) check(refs []uint32) *receivers.Refusal {
+	if why := d.r.CheckCount(len(refs)/2 - 1); why != nil {
+		return why
+	}
+	for i := 0; i+1 < len(refs); i += 2 {
+		name, value := d.symbol(refs[i]), d.symbol(refs[i+1])
+		if why := d.r.CheckLabel(name, len(name), len(value)); why != nil {
+			return why
 		}
 	}
 	return nil
+}
+
+// name returns the name of the series with these labels, "" if it has none.
+func (d *decoder2) name(refs []uint32) string {
+	for i := 0; i+1 < len(refs); i += 2 {
+		if d.symbol(refs[i]) == model.MetricNameLabel {
+			return d.symbol(refs[i+1])
+		}
+	}
+	return ""
+}
+
+// symbol returns the symbol of a reference, "" for one behind the end of the table.
+func (d *decoder2) symbol(ref uint32) string {
+	if int(ref) < len(d.symbols) {
+		return d.symbols[ref]
+	}
+	return ""
 }

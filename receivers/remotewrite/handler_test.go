@@ -172,11 +172,6 @@ func TestRelabelling(t *testing.T) {
 }
 
 func TestHostileMessages(t *testing.T) {
-	long := strings.Repeat("x", 5000)
-	manyRefs := make([]uint32, 200_000)
-	for i := range manyRefs {
-		manyRefs[i] = 1
-	}
 	deep := &prompb.WriteRequest{Timeseries: make([]prompb.TimeSeries, 100_000)}
 	empties := bytes.Repeat([]byte{1<<3 | 2, 0}, 4<<20) // four million empty series
 	samples := bytes.Repeat([]byte{2<<3 | 2, 0}, 1<<20)
@@ -199,9 +194,6 @@ func TestHostileMessages(t *testing.T) {
 		{"100,000 series", "", marshal(t, deep), receivers.TooManySeries},
 		{"empty series", "", empties, receivers.TooManySeries},
 		{"one series of empty samples", "", append([]byte{1<<3 | 2, 0x80, 0x80, 0x80, 0x01}, samples...), receivers.TooComplex},
-		{"long label", "", marshal(t, &prompb.WriteRequest{Timeseries: []prompb.TimeSeries{{Labels: pairs("__name__", "x", "l", long)}}}), receivers.LabelTooLong},
-		{"long symbol", content2, marshal(t, &writev2.Request{Symbols: []string{"", long}, Timeseries: []writev2.TimeSeries{{LabelsRefs: []uint32{1, 1}}}}), receivers.LabelTooLong},
-		{"many references", content2, marshal(t, &writev2.Request{Symbols: []string{"", "x"}, Timeseries: []writev2.TimeSeries{{LabelsRefs: manyRefs}}}), receivers.TooManyLabels},
 		{"reference to nothing", content2, marshal(t, &writev2.Request{Symbols: []string{"", "x"}, Timeseries: []writev2.TimeSeries{{LabelsRefs: []uint32{1, 9}}}}), receivers.Malformed},
 		{"odd references", content2, marshal(t, &writev2.Request{Symbols: []string{"", "x"}, Timeseries: []writev2.TimeSeries{{LabelsRefs: []uint32{1}}}}), receivers.Malformed},
 		{"one help named by 40,000 series", content2, marshal(t, helped), receivers.TooComplex},

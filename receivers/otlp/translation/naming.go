@@ -43,21 +43,22 @@ func newNaming(s Settings) naming {
 	}
 }
 
-// label returns the name of an attribute's label.
-func (n *naming) label(attribute string) (string, error) {
-	if name, ok := n.names[attribute]; ok {
-		return name, nil
+// label returns the name of an attribute's label, "" if there is none for that key: it is empty, or nothing but
+// characters to escape. Such an attribute is left out. (Prometheus refuses the whole request.)
+func (n *naming) label(attribute string) string {
+	name, ok := n.names[attribute]
+	if !ok {
+		var err error
+		if name, err = n.namer.Build(attribute); err != nil {
+			name = ""
+		}
+		n.names[attribute] = name
 	}
-	name, err := n.namer.Build(attribute)
-	if err != nil {
-		return "", err
-	}
-	n.names[attribute] = name
-	return name, nil
+	return name
 }
 
 // setResource sets the resource of the series that follow.
-func (n *naming) setResource(attributes pcommon.Map) error {
+func (n *naming) setResource(attributes pcommon.Map) {
 	n.job, n.instance = "", ""
 	if name, ok := attributes.Get(serviceName); ok {
 		n.job = name.AsString()
@@ -70,17 +71,11 @@ func (n *naming) setResource(attributes pcommon.Map) error {
 	}
 	n.builder.Reset(labels.EmptyLabels())
 	for attribute, value := range attributes.All() {
-		if !n.promotes(attribute) {
-			continue
+		if name := n.label(attribute); name != "" && n.promotes(attribute) {
+			n.builder.Set(name, value.AsString())
 		}
-		name, err := n.label(attribute)
-		if err != nil {
-			return err
-		}
-		n.builder.Set(name, value.AsString())
 	}
 	n.promoted = n.builder.Labels()
-	return nil
 }
 
 func (n *naming) promotes(attribute string) bool {
@@ -91,33 +86,28 @@ func (n *naming) promotes(attribute string) bool {
 }
 
 // setScope sets the scope of the series that follow.
-func (n *naming) setScope(of pmetric.ScopeMetrics) error {
+func (n *naming) setScope(of pmetric.ScopeMetrics) {
 	n.scope = n.scope[:0]
 	scope := of.Scope()
 	if !n.settings.ScopeLabels || scope.Name() == "" {
-		return nil
+		return
 	}
 	n.builder.Reset(labels.EmptyLabels())
 	for attribute, value := range scope.Attributes().All() {
-		name, err := n.label("otel_scope_" + attribute)
-		if err != nil {
-			return err
+		if name := n.label("otel_scope_" + attribute); name != "" && attribute != "" {
+			n.builder.Set(name, value.AsString())
 		}
-		n.builder.Set(name, value.AsString())
 	}
 	n.builder.Labels().Range(func(l labels.Label) { n.scope = append(n.scope, l) })
 	n.scope = append(n.scope,
 		labels.Label{Name: "otel_scope_name", Value: scope.Name()},
 		labels.Label{Name: "otel_scope_version", Value: scope.Version()},
 		labels.Label{Name: "otel_scope_schema_url", Value: of.SchemaUrl()})
-	return nil
 }
 
 // series returns the labels of a series with these attributes, without a name.
-func (n *naming) series(attributes pcommon.Map) (labels.Labels, error) {
-	if err := n.attributes(attributes, model.MetricNameLabel); err != nil {
-		return labels.EmptyLabels(), err
-	}
+func (n *naming) series(attributes pcommon.Map) labels.Labels {
+	n.attributes(attributes, model.MetricNameLabel)
 	n.promoted.Range(func(l labels.Label) {
 		if n.builder.Get(l.Name) == "" {
 			n.builder.Set(l.Name, l.Value)
@@ -127,44 +117,39 @@ func (n *naming) series(attributes pcommon.Map) (labels.Labels, error) {
 	for _, l := range n.scope {
 		n.builder.Set(l.Name, l.Value)
 	}
-	return n.builder.Labels(), nil
+	return n.builder.Labels()
 }
 
 // info returns the labels of target_info.
-func (n *naming) info(attributes pcommon.Map) (labels.Labels, error) {
+func (n *naming) info(attributes pcommon.Map) labels.Labels {
 	var without []string
 	if !n.settings.KeepIdentifying {
 		without = []string{serviceName, serviceNamespace, serviceInstance}
 	}
-	if err := n.attributes(attributes, without...); err != nil {
-		return labels.EmptyLabels(), err
-	}
+	n.attributes(attributes, without...)
 	n.identify()
 	n.builder.Set(model.MetricNameLabel, TargetInfo)
-	return n.builder.Labels(), nil
+	return n.builder.Labels()
 }
 
 // attributes begins a series with these attributes except some. If the labels of several attributes have the same name,
 // their values are joined by semicolons, in the order of the attributes' names.
-func (n *naming) attributes(attributes pcommon.Map, without ...string) (err error) {
+func (n *naming) attributes(attributes pcommon.Map, without ...string) {
 	n.sorted.Reset()
 	for attribute, value := range attributes.All() {
-		if !slices.Contains(without, attribute) {
+		if attribute != "" && !slices.Contains(without, attribute) {
 			n.sorted.Add(attribute, value.AsString())
 		}
 	}
 	n.sorted.Sort()
 	if n.settings.AllowUTF8 {
 		n.builder.Reset(n.sorted.Labels())
-		return nil
+		return
 	}
 	n.builder.Reset(labels.EmptyLabels())
 	n.sorted.Labels().Range(func(l labels.Label) {
-		if err != nil {
-			return
-		}
-		var name string
-		if name, err = n.label(l.Name); err != nil {
+		name := n.label(l.Name)
+		if name == "" {
 			return
 		}
 		if before := n.builder.Get(name); before != "" {
@@ -172,7 +157,6 @@ func (n *naming) attributes(attributes pcommon.Map, without ...string) (err erro
 		}
 		n.builder.Set(name, l.Value)
 	})
-	return err
 }
 
 // identify adds the labels that identify the resource.

@@ -55,11 +55,8 @@ func (f *family) append(ls labels.Labels, m moment, v float64, exemplars []exemp
 
 // appendNative appends a native histogram.
 func (f *family) appendNative(attributes pcommon.Map, m moment, h *histogram.Histogram, from pmetric.ExemplarSlice) error {
-	ls, err := f.named(attributes)
-	if err != nil {
-		return err
-	}
-	about := f.about
+	ls, about := f.named(attributes), f.about
+	var err error
 	if about.Exemplars, err = f.exemplars(from); err != nil {
 		return err
 	}
@@ -68,12 +65,8 @@ func (f *family) appendNative(attributes pcommon.Map, m moment, h *histogram.His
 }
 
 // named returns the labels of a point's series if its metric has one series for a point.
-func (f *family) named(attributes pcommon.Map) (labels.Labels, error) {
-	ls, err := f.naming.series(attributes)
-	if err != nil {
-		return ls, err
-	}
-	return f.naming.named(ls, f.name, "", ""), nil
+func (f *family) named(attributes pcommon.Map) labels.Labels {
+	return f.naming.named(f.naming.series(attributes), f.name, "", "")
 }
 
 func number(p pmetric.NumberDataPoint) float64 {
@@ -85,31 +78,19 @@ func number(p pmetric.NumberDataPoint) float64 {
 
 // gauge appends a point without its exemplars: Prometheus supports none on gauges.
 func (f *family) gauge(p pmetric.NumberDataPoint) error {
-	ls, err := f.named(p.Attributes())
-	if err != nil {
-		return err
-	}
-	return f.append(ls, momentOf(p), number(p), nil)
+	return f.append(f.named(p.Attributes()), momentOf(p), number(p), nil)
 }
 
 func (f *family) sum(p pmetric.NumberDataPoint) error {
-	ls, err := f.named(p.Attributes())
-	if err != nil {
-		return err
-	}
 	exemplars, err := f.exemplars(p.Exemplars())
 	if err != nil {
 		return err
 	}
-	return f.append(ls, momentOf(p), number(p), exemplars)
+	return f.append(f.named(p.Attributes()), momentOf(p), number(p), exemplars)
 }
 
 func (f *family) summary(p pmetric.SummaryDataPoint) error {
-	base, err := f.naming.series(p.Attributes())
-	if err != nil {
-		return err
-	}
-	m := momentOf(p)
+	base, m := f.naming.series(p.Attributes()), momentOf(p)
 	if err := f.append(f.naming.named(base, f.name+"_sum", "", ""), m, p.Sum(), nil); err != nil {
 		return err
 	}
@@ -126,11 +107,7 @@ func (f *family) summary(p pmetric.SummaryDataPoint) error {
 
 // histogram appends a point with explicit bounds as classic series.
 func (f *family) histogram(p pmetric.HistogramDataPoint) error {
-	base, err := f.naming.series(p.Attributes())
-	if err != nil {
-		return err
-	}
-	m := momentOf(p)
+	base, m := f.naming.series(p.Attributes()), momentOf(p)
 	if p.HasSum() {
 		if err := f.append(f.naming.named(base, f.name+"_sum", "", ""), m, p.Sum(), nil); err != nil {
 			return err
@@ -218,7 +195,9 @@ func (f *family) exemplar(e pmetric.Exemplar) (exemplar.Exemplar, error) {
 	}
 	if runes <= maxExemplarRunes {
 		for name, v := range e.FilteredAttributes().All() {
-			b.Add(name, v.AsString())
+			if name != "" {
+				b.Add(name, v.AsString())
+			}
 		}
 	}
 	b.Sort()

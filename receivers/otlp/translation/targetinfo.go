@@ -35,10 +35,7 @@ func (t *translator) targetInfo(attributes pcommon.Map, of period) error {
 	if more == 0 {
 		return nil
 	}
-	ls, err := t.naming.info(attributes)
-	if err != nil {
-		return err
-	}
+	ls := t.naming.info(attributes)
 	if !ls.Has(model.JobLabel) && !ls.Has(model.InstanceLabel) {
 		return nil
 	}

@@ -73,14 +73,10 @@ func newTranslator(ctx context.Context, s Settings, sink Sink) *translator {
 
 // resource translates the metrics of one resource.
 func (t *translator) resource(r pmetric.ResourceMetrics) error {
-	if err := t.naming.setResource(r.Resource().Attributes()); err != nil {
-		return err
-	}
+	t.naming.setResource(r.Resource().Attributes())
 	all := newPeriod()
 	for _, scope := range r.ScopeMetrics().All() {
-		if err := t.naming.setScope(scope); err != nil {
-			return err
-		}
+		t.naming.setScope(scope)
 		for _, m := range scope.Metrics().All() {
 			if err := t.step(); err != nil {
 				return err
