@@ -27,7 +27,7 @@ type Config struct {
 
 	// The scrape configuration, as in Prometheus. The jobs of both keys are checked and complete.
 	ScrapeConfigs     []ScrapeConfig  `yaml:"scrape_configs"`
-	ScrapeConfigFiles []string        `yaml:"scrape_config_files"`
+	ScrapeConfigFiles []string        `yaml:"scrape_config_files"` // Paths or patterns of files that have `scrape_configs:` and nothing else
 	scrape            ScrapeJobs      // nil in a build that cannot scrape
 	scrapeHidden      *redact.Secrets // texts from variables and files in the URL paths of the jobs
 
@@ -43,15 +43,15 @@ type Config struct {
 
 // Global holds the defaults of every probe, and the labels that every target gets.
 type Global struct {
-	ScrapeInterval model.Duration    `yaml:"scrape_interval"` // default 15s
-	ScrapeTimeout  model.Duration    `yaml:"scrape_timeout"`  // default 10s, or the interval if that is shorter
+	ScrapeInterval model.Duration    `yaml:"scrape_interval"` // how often a probe runs that has no interval of its own; default 15s
+	ScrapeTimeout  model.Duration    `yaml:"scrape_timeout"`  // how long a round may take; default 10s, or the interval if that is shorter
 	ExternalLabels map[string]string `yaml:"external_labels"` // added to every series that lacks them
 
-	// HWLabels is the default for probes without [Probe.HWLabels].
+	// HWLabels is the names of hw_*, for probes without a hw_labels of their own: semconv or metricshub; default semconv
 	HWLabels string `yaml:"hw_labels,omitempty"`
 
-	// ScrapeStartTimestamps keeps the start timestamps that targets expose. In OpenMetrics text these are series with
-	// names in _created, which then are no longer stored as series.
+	// ScrapeStartTimestamps keeps the start timestamps that scrape targets expose. In OpenMetrics text these are series
+	// with names in _created, which then are no longer stored as series. Read at the start only.
 	ScrapeStartTimestamps bool          `yaml:"scrape_start_timestamps,omitempty"`
 	Scrape                scrapeGlobals `yaml:",inline"`
 }
@@ -61,15 +61,15 @@ func (g *Global) Labels() labels.Labels { return labels.FromMap(g.ExternalLabels
 
 // WAL bounds the log. The flag --storage.path says where it is.
 type WAL struct {
-	Sync         SyncMode           `yaml:"sync"`           // default 1s
-	MaxBytes     remoteconfig.Bytes `yaml:"max_bytes"`      // of the whole log; default 2GiB
-	MinFreeBytes remoteconfig.Bytes `yaml:"min_free_bytes"` // the log does not grow while less space is free; default 256MiB
-	OnFull       string             `yaml:"on_full"`        // drop_oldest (the default) or reject
-	Retain       model.Duration     `yaml:"retain"`         // how long delivered data is kept; default 0s
-	// WarnFullWithin: the status reports a target that accepts nothing as a problem of the log once the remaining space
-	// lasts for less than this; default 24h. With 0s it does so only when the log is nearly full.
+	Sync         SyncMode           `yaml:"sync"`           // how often the log is synced, `10ms` to `1h`; `always`: before a sample is acknowledged. A power cut loses at most one and a half of this
+	MaxBytes     remoteconfig.Bytes `yaml:"max_bytes"`      // space for the whole log, at least `1MiB`; a commit that takes more than half of it may exceed it for a moment
+	MinFreeBytes remoteconfig.Bytes `yaml:"min_free_bytes"` // the log does not grow while the file system has less free space; 0: no limit
+	OnFull       string             `yaml:"on_full"`        // when the log is full: `drop_oldest`, or `reject` new samples
+	Retain       model.Duration     `yaml:"retain"`         // how long delivered data is kept, as far as max_bytes allows, for `wal replay`; default 0s
+	// WarnFullWithin is when the status warns: a target accepts nothing and the log is full in less than this. `0s`: only
+	// when it is nearly full.
 	WarnFullWithin model.Duration `yaml:"warn_full_within"`
-	OrphanTTL      model.Duration `yaml:"orphan_ttl"` // how long a removed target's queue is kept; default 24h
+	OrphanTTL      model.Duration `yaml:"orphan_ttl"` // how long the queue of a target is kept that is no longer configured; only time in which the agent runs counts
 }
 
 // The values of [WAL.OnFull].
@@ -80,9 +80,9 @@ const (
 
 // Web says where the agent's page listens.
 type Web struct {
-	Listen     string `yaml:"listen"`      // host:port, or "" for no listener; default 127.0.0.1:9464
+	Listen     string `yaml:"listen"`      // host:port; `""` switches the page off
 	ConfigFile string `yaml:"config_file"` // TLS and users, in exporter-toolkit's format
-	// InsecureListen allows an address other than loopback without ConfigFile.
+	// InsecureListen allows an address that other hosts can reach without config_file.
 	InsecureListen bool `yaml:"insecure_listen"`
 	Pprof          bool `yaml:"pprof"` // serve /debug/pprof
 }
@@ -128,34 +128,33 @@ func (s SyncMode) MarshalYAML() (any, error) { return s.String(), nil }
 
 // Probe is one entry of probes: the keys that every type has, and Settings.
 type Probe struct {
-	Name    string `yaml:"name"` // default: the type
-	Type    string `yaml:"type"`
-	Enabled bool   `yaml:"enabled"`          // default true; false keeps the entry without running it
-	Target  string `yaml:"target,omitempty"` // becomes the label instance; empty: this host
+	Name    string `yaml:"name"`             // unique; the label job, and the name in logs, metrics and commands; default the type
+	Type    string `yaml:"type"`             // what to read; required
+	Enabled bool   `yaml:"enabled"`          // false keeps the entry without running it; default true
+	Target  string `yaml:"target,omitempty"` // the device to read, and the label instance; default this host
 	// Devices is the list in an entry that stands for several probes, one for each target. Load leaves no list behind.
 	Devices devices.List `yaml:",inline"`
 	// Job is the label job: the name of the entry with the list; empty: Name.
 	Job      string         `yaml:"-"`
-	Interval model.Duration `yaml:"interval"` // default global.scrape_interval
-	// Timeout is at most Interval; default global.scrape_timeout, or Interval if
-	// that is shorter.
+	Interval model.Duration `yaml:"interval"` // how often it runs; default global.scrape_interval
+	// Timeout is how long a round may take, at most the interval; default global.scrape_timeout, or the interval if that
+	// is shorter
 	Timeout              model.Duration    `yaml:"timeout"`
-	Labels               map[string]string `yaml:"labels,omitempty"` // override job and instance, too
+	Labels               map[string]string `yaml:"labels,omitempty"` // added to every sample; they override job and instance, too
 	MetricRelabelConfigs []*relabel.Config `yaml:"metric_relabel_configs,omitempty"`
-	// HWLabels chooses the label names of hw_* metrics: one of [hw.Dialects]. "" means global.hw_labels, or else the
-	// names of the semantic conventions.
+	// HWLabels is the names of hw_*: semconv or metricshub; default global.hw_labels
 	HWLabels   string `yaml:"hw_labels,omitempty"`
-	MaxSamples int    `yaml:"max_samples,omitempty"` // per round; 0: the runner's own limit
-	MaxSeries  int    `yaml:"max_series,omitempty"`  // at a time; further ones are refused; 0: no limit
+	MaxSamples int    `yaml:"max_samples,omitempty"` // a round with more samples fails as a whole; default 200000
+	MaxSeries  int    `yaml:"max_series,omitempty"`  // samples of further series are refused; 0: no limit
 
 	// Settings is the type's own configuration: *canary.Config, *exec.Config, *host.Config, *ipmi.Config, *nut.Config, *nvidia.Config, *redfish.Config, *site.Config, *smart.Config, *snmp.Config,
-	// *textfile.Config, or *SelfConfig.
+	// *textfile.Config, or *Self.
 	Settings any `yaml:"-"`
 }
 
 // Self is the configuration of the probe that reports the agent itself.
 type Self struct {
-	Level SelfLevel `yaml:"level,omitempty"` // [SelfBrief] if empty
+	Level SelfLevel `yaml:"level,omitempty"` // `brief`: the metrics that dashboards and alerts read; `full`: all of /metrics; default brief
 }
 
 // SelfLevel says how many of the agent's own series are sent to targets. /metrics always has all of them.

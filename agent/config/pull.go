@@ -12,7 +12,7 @@ const defaultPull = "127.0.0.1:24375"
 
 // Pull says where the agent serves the newest values to scrapers.
 type Pull struct {
-	Listen        string `yaml:"listen"`                    // host:port; default 127.0.0.1:24375
+	Listen        string `yaml:"listen"`                    // host:port; `:24375` is every address of the host; default 127.0.0.1:24375
 	WebConfigFile string `yaml:"web_config_file,omitempty"` // TLS and users, in exporter-toolkit's format
 }
 

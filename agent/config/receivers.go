@@ -28,15 +28,15 @@ type Receivers struct {
 // Listener says where a receiver listens and who may reach it.
 type Listener struct {
 	Listen        string `yaml:"listen"`                    // host:port
-	WebConfigFile string `yaml:"web_config_file,omitempty"` // TLS and users, in exporter-toolkit's format
-	// InsecureListen allows an address other than loopback without WebConfigFile.
+	WebConfigFile string `yaml:"web_config_file,omitempty"` // TLS and users, in exporter-toolkit's format; read again for each connection
+	// InsecureListen allows an address that other hosts can reach without web_config_file.
 	InsecureListen bool `yaml:"insecure_listen,omitempty"`
 }
 
 // Intake says how the samples of a receiver are processed.
 type Intake struct {
 	MetricRelabelConfigs []*relabel.Config `yaml:"metric_relabel_configs,omitempty"`
-	Limits               Limits            `yaml:"limits,omitempty"`
+	Limits               Limits            `yaml:"limits,omitempty"` // 0 stands for the default of a limit
 }
 
 // Receiver is a receiver with one listener.
@@ -49,7 +49,7 @@ type Receiver struct {
 type Pushgateway struct {
 	Listener `yaml:",inline"`
 	Intake   `yaml:",inline"`
-	Interval model.Duration `yaml:"interval,omitempty"` // default global.scrape_interval
+	Interval model.Duration `yaml:"interval,omitempty"` // how often the groups are appended; default global.scrape_interval
 }
 
 // OTLP configures the receiver for OpenTelemetry metrics. The limits apply to each of its listeners.
@@ -59,16 +59,18 @@ type OTLP struct {
 	Intake `yaml:",inline"`
 
 	// As in the section otlp of Prometheus' configuration.
-	PromoteResourceAttributes         []string `yaml:"promote_resource_attributes,omitempty"`
-	PromoteAllResourceAttributes      bool     `yaml:"promote_all_resource_attributes,omitempty"`
-	IgnoreResourceAttributes          []string `yaml:"ignore_resource_attributes,omitempty"`
-	TranslationStrategy               string   `yaml:"translation_strategy,omitempty"` // default UnderscoreEscapingWithSuffixes
-	KeepIdentifyingResourceAttributes bool     `yaml:"keep_identifying_resource_attributes,omitempty"`
-	ConvertHistogramsToNHCB           bool     `yaml:"convert_histograms_to_nhcb,omitempty"`
-	PromoteScopeMetadata              bool     `yaml:"promote_scope_metadata,omitempty"`
-	// Default true.
-	LabelNameUnderscoreSanitization      *bool `yaml:"label_name_underscore_sanitization,omitempty"`
-	LabelNamePreserveMultipleUnderscores *bool `yaml:"label_name_preserve_multiple_underscores,omitempty"`
+
+	PromoteResourceAttributes    []string `yaml:"promote_resource_attributes,omitempty"`     // resource attributes that become labels of every series
+	PromoteAllResourceAttributes bool     `yaml:"promote_all_resource_attributes,omitempty"` // all resource attributes become labels
+	IgnoreResourceAttributes     []string `yaml:"ignore_resource_attributes,omitempty"`      // all but these, with promote_all_resource_attributes
+	// TranslationStrategy is how names are made: also `UnderscoreEscapingWithoutSuffixes`, `NoUTF8EscapingWithSuffixes`,
+	// `NoTranslation`; default UnderscoreEscapingWithSuffixes
+	TranslationStrategy                  string `yaml:"translation_strategy,omitempty"`
+	KeepIdentifyingResourceAttributes    bool   `yaml:"keep_identifying_resource_attributes,omitempty"`     // service.* also in target_info
+	ConvertHistogramsToNHCB              bool   `yaml:"convert_histograms_to_nhcb,omitempty"`               // classic histograms become native ones with custom buckets
+	PromoteScopeMetadata                 bool   `yaml:"promote_scope_metadata,omitempty"`                   // name, version and attributes of the scope become labels
+	LabelNameUnderscoreSanitization      *bool  `yaml:"label_name_underscore_sanitization,omitempty"`       // labels that begin with _ get the prefix key; default true
+	LabelNamePreserveMultipleUnderscores *bool  `yaml:"label_name_preserve_multiple_underscores,omitempty"` // several _ in a label's name stay; default true
 }
 
 // strategies are the values of [OTLP.TranslationStrategy].
@@ -101,17 +103,17 @@ func (c *OTLP) validate(d *document) {
 
 // Limits is [receivers.Limits]; 0 stands for the default.
 type Limits struct {
-	BodyBytes       remoteconfig.Bytes `yaml:"body_bytes,omitempty"`
-	DecodedBytes    remoteconfig.Bytes `yaml:"decoded_bytes,omitempty"`
-	MemoryBytes     remoteconfig.Bytes `yaml:"memory_bytes,omitempty"`
-	Series          int                `yaml:"series,omitempty"`
-	Samples         int                `yaml:"samples,omitempty"`
-	ActiveSeries    int                `yaml:"active_series,omitempty"`
-	Labels          int                `yaml:"labels,omitempty"`
-	LabelNameBytes  remoteconfig.Bytes `yaml:"label_name_bytes,omitempty"`
-	LabelValueBytes remoteconfig.Bytes `yaml:"label_value_bytes,omitempty"`
-	Requests        int                `yaml:"requests,omitempty"`
-	Connections     int                `yaml:"connections,omitempty"`
+	BodyBytes       remoteconfig.Bytes `yaml:"body_bytes,omitempty"`        // of a request as received; default 8MiB
+	DecodedBytes    remoteconfig.Bytes `yaml:"decoded_bytes,omitempty"`     // of a request, decompressed; default 32MiB
+	MemoryBytes     remoteconfig.Bytes `yaml:"memory_bytes,omitempty"`      // of all requests in progress together, at least twice decoded_bytes; default 128MiB
+	Series          int                `yaml:"series,omitempty"`            // of a request; default 50000
+	Samples         int                `yaml:"samples,omitempty"`           // of a request; default 200000
+	ActiveSeries    int                `yaml:"active_series,omitempty"`     // different series within one to two hours, after relabelling; one counts once more for each 2 KiB of labels; default 200000
+	Labels          int                `yaml:"labels,omitempty"`            // of a series; default 64
+	LabelNameBytes  remoteconfig.Bytes `yaml:"label_name_bytes,omitempty"`  // of a label's name; default 512
+	LabelValueBytes remoteconfig.Bytes `yaml:"label_value_bytes,omitempty"` // of a label's value; default 4096
+	Requests        int                `yaml:"requests,omitempty"`          // decoded and stored at the same time; further ones wait up to 5 s; default 4
+	Connections     int                `yaml:"connections,omitempty"`       // further ones are closed at once; default 4096
 }
 
 // WithDefaults returns c with the defaults filled in.

@@ -38,21 +38,18 @@ const maxSeries = 1_000_000
 
 // Config is the probe's own part of an entry of probes.
 type Config struct {
-	// Series is how many series there are; default 1.
+	// Series is how many series there are; default 1
 	Series int `yaml:"series,omitempty"`
 
-	// JournalFile is a file that is appended to; empty for none. Each line is "try N" or
-	// "ack N". It is written without fsync: it survives a kill of the process, which is
-	// what it is compared after. It grows by about 20 bytes a round.
+	// JournalFile is a file to which the counts are appended, "try N" and "ack N", without fsync: it survives a kill of the
+	// process. It grows by about 20 bytes a round.
 	JournalFile string `yaml:"journal_file,omitempty"`
 
-	// Noise adds a fraction to each value that looks random: plain numbers compress to next
-	// to nothing, so that they say little about how many bytes a sample takes.
+	// Noise adds a fraction that looks random to each value, because plain numbers compress to next to nothing.
 	Noise bool `yaml:"noise,omitempty"`
 
-	// Native adds two native histograms to each series, one of integers and one of floats,
-	// and an exemplar to the number: so that a receiver shows whether it takes them. All have
-	// the number as their sum or value, and the exemplar has it as its trace_id, too.
+	// Native adds two native histograms to each series, one of integers and one of floats, and an exemplar to the number.
+	// All have the number as their sum or value, and the exemplar has it as its trace_id, too.
 	Native bool `yaml:"native,omitempty"`
 }
 

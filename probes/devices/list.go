@@ -17,26 +17,24 @@ const MaxListed = 10_000
 
 // List is the part of an entry of probes that lists its devices. It is plain data.
 type List struct {
-	Targets       []string `yaml:"targets,omitempty"`
-	StaticConfigs []Group  `yaml:"static_configs,omitempty"`
-	FileSD        []FileSD `yaml:"file_sd_configs,omitempty"`
-	// Shard is the share of the list that this agent reads; nil: all.
-	Shard *Shard `yaml:"shard,omitempty"`
-	// MaxRequests bounds the requests to all devices of the list together, and
-	// MaxRequestsPerDevice those to each of them, per second; 0: no limit.
-	MaxRequests          float64 `yaml:"max_requests_per_second,omitempty"`
-	MaxRequestsPerDevice float64 `yaml:"max_requests_per_second_per_device,omitempty"`
+	Targets       []string `yaml:"targets,omitempty"`         // [many devices](../devices.md) in place of target
+	StaticConfigs []Group  `yaml:"static_configs,omitempty"`  // groups of devices
+	FileSD        []FileSD `yaml:"file_sd_configs,omitempty"` // files of groups
+	// Shard is the share of the list that this agent reads; default all of it
+	Shard                *Shard  `yaml:"shard,omitempty"`
+	MaxRequests          float64 `yaml:"max_requests_per_second,omitempty"`            // to all devices together; 0: no limit
+	MaxRequestsPerDevice float64 `yaml:"max_requests_per_second_per_device,omitempty"` // to each device; 0: no limit
 }
 
 // Group is a list of devices with additional labels, as in Prometheus' static_configs and its files of targets.
 type Group struct {
-	Targets []string          `yaml:"targets"`
-	Labels  map[string]string `yaml:"labels,omitempty"`
+	Targets []string          `yaml:"targets"`          // the devices, as in target
+	Labels  map[string]string `yaml:"labels,omitempty"` // of all samples of these devices; those that begin with __ are not sent
 }
 
 // FileSD names files that hold groups, as Prometheus' file_sd_configs does.
 type FileSD struct {
-	// Files are paths, or patterns of filepath.Glob, of files in YAML or JSON.
+	// Files are paths, or patterns such as `devices/*.yml`, of files in YAML or JSON.
 	Files []string `yaml:"files"`
 }
 

@@ -31,16 +31,16 @@ const port = "{{port}}"
 
 // Config is the probe's own part of an entry of probes.
 type Config struct {
-	// Command is the program, with its absolute path, and its arguments.
+	// Command is the absolute path of the program, and its arguments, passed unchanged; required.
 	Command []string `yaml:"command"`
-	// Env is the whole environment. Values may be secrets.
+	// Env is the whole environment; values are secrets.
 	Env map[string]config.Secret `yaml:"env,omitempty"`
-	// Directory is the working directory; default /.
+	// Directory is the working directory; default /
 	Directory string `yaml:"directory,omitempty"`
-	// MaxOutput bounds the bytes read in a round; default 16777216.
+	// MaxOutput is the most bytes of output, or of an answer, in a round, up to 268435456; default 16777216
 	MaxOutput int `yaml:"max_output,omitempty"`
-	// ScrapeURL makes the command an exporter that keeps running and is scraped at that address. {{port}} is replaced
-	// by a free port, also in command and env.
+	// ScrapeURL makes the command an exporter that keeps running and is scraped at that address of this host. `{{port}}`,
+	// here and in command and env, becomes a free port.
 	ScrapeURL URL `yaml:"scrape_url,omitempty"`
 
 	// Hide holds further texts of command and address that must not be shown; may be nil.

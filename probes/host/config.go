@@ -20,34 +20,35 @@ type Config struct {
 	UdevPath   string `yaml:"udev_path"`   // udev's database; default /run/udev/data
 	DBusSocket string `yaml:"dbus_socket"` // the system's message bus; default /run/dbus/system_bus_socket
 
-	// Collectors are the collectors to run; empty means the usual ones: all except processes, tcpstat, interrupts,
-	// systemd and hw_optics. A minus before a name removes it from the usual ones, a plus adds it: [-netclass,
-	// +processes].
+	// Collectors are the collectors to run. A minus before a name removes it from the usual ones, a plus adds it:
+	// `[-netclass, +processes]`; default all except processes, tcpstat, interrupts, systemd and hw_optics
 	Collectors []string `yaml:"collectors"`
 
-	// HW says whether hw_* are given beside node_*: false for none, true for all (hw_optics only if Collectors names
-	// it), regardless of Collectors. If unset, Collectors decides; without that, all are given.
+	// HW is whether hw_* is sent beside node_*: false for none, true for all but hw_optics, whatever collectors says;
+	// default by collectors
 	HW *bool `yaml:"hw"`
 
 	// ReadTimeout is how long a mount point, a sensor chip or another device may take
-	// to answer in one round before it counts as stuck; default 2s.
+	// to answer in one round before it counts as stuck; default 2s
 	ReadTimeout model.Duration `yaml:"read_timeout"`
 
-	// Regular expressions (RE2, not anchored) of names to leave out.
-	MountPointsExclude string `yaml:"mount_points_exclude"`
-	FSTypesExclude     string `yaml:"fs_types_exclude"`
-	DiskstatsExclude   string `yaml:"diskstats_exclude"`    // block devices
-	NetdevExclude      string `yaml:"netdev_exclude"`       // network devices, in node_network_*_total
-	NetclassExclude    string `yaml:"netclass_exclude"`     // network devices, in the other node_network_*
-	HwmonExclude       string `yaml:"hwmon_exclude"`        // values of the label chip
-	PowerSupplyExclude string `yaml:"power_supply_exclude"` // values of the label power_supply
+	// Regular expressions (RE2, not anchored) of names to leave out; `^$` matches none.
 
-	SystemdExclude string `yaml:"systemd_exclude"` // units of systemd, by name
+	MountPointsExclude string `yaml:"mount_points_exclude"` // mount points, a regular expression; default as in node_exporter
+	FSTypesExclude     string `yaml:"fs_types_exclude"`     // types of file systems; default as in node_exporter
+	DiskstatsExclude   string `yaml:"diskstats_exclude"`    // block devices; default `ram`, `loop`, `fd` and partitions
+	NetdevExclude      string `yaml:"netdev_exclude"`       // network devices, in node_network_*_total; default ^$
+	NetclassExclude    string `yaml:"netclass_exclude"`     // network devices, in the other node_network_*; default ^$
+	HwmonExclude       string `yaml:"hwmon_exclude"`        // sensor chips, by the label chip; default ^$
+	PowerSupplyExclude string `yaml:"power_supply_exclude"` // power supplies; default ^$
+
+	SystemdExclude string `yaml:"systemd_exclude"` // units of systemd to leave out; default devices, mounts, scopes, slices and automounts
 
 	// Regular expressions of names to include.
-	SystemdInclude string `yaml:"systemd_include"` // units of systemd, minus those in SystemdExclude
-	VmstatFields   string `yaml:"vmstat_fields"`   // fields of /proc/vmstat
-	NetstatFields  string `yaml:"netstat_fields"`  // protocol_field of /proc/net/{netstat,snmp,snmp6}
+
+	SystemdInclude string `yaml:"systemd_include"` // units of systemd to include, minus those of systemd_exclude; default `.`
+	VmstatFields   string `yaml:"vmstat_fields"`   // fields of /proc/vmstat to include; default as in node_exporter
+	NetstatFields  string `yaml:"netstat_fields"`  // counters of protocols to include, as PROTOCOL_FIELD; default as in node_exporter
 }
 
 // collectorNames are all collectors, in the order in which they run: the most commonly used first.

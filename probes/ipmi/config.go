@@ -17,22 +17,21 @@ import (
 
 // Config is the probe's part of an entry of probes: one BMC.
 type Config struct {
-	// Target is host or host:port of a BMC, with the default UDP port 623; or a device of this machine, such as /dev/ipmi0.
+	// Target is host or host:port of a BMC, UDP port 623; or /dev/ipmi0, this machine's own, which needs no login; required.
 	Target string `yaml:"target"`
 
-	Username     string        `yaml:"username,omitempty"`
-	Password     config.Secret `yaml:"password,omitempty"`
-	PasswordFile string        `yaml:"password_file,omitempty"` // read before each round
-	// Privilege is the privilege level that the session requests: user (the default), operator or administrator.
+	Username     string        `yaml:"username,omitempty"`      // at most 16 bytes
+	Password     config.Secret `yaml:"password,omitempty"`      // at most 20 bytes
+	PasswordFile string        `yaml:"password_file,omitempty"` // a file with the password, read before each round
+	// Privilege is `user`, `operator` or `administrator`; default user
 	Privilege string `yaml:"privilege,omitempty"`
-	// CipherSuite is 17 or 3. If 0, the probe tries 17, then 3, and remembers which one the BMC accepted.
+	// CipherSuite is `17` (SHA-256) or `3` (SHA-1); default the one that the BMC accepts
 	CipherSuite int `yaml:"cipher_suite,omitempty"`
 
-	// PacketTimeout is the wait for an answer to one packet; default 1s. Retries is how often a packet is sent again; default 3.
-	PacketTimeout model.Duration `yaml:"packet_timeout,omitempty"`
-	Retries       *int           `yaml:"retries,omitempty"`
+	PacketTimeout model.Duration `yaml:"packet_timeout,omitempty"` // how long the answer to a packet may take; default 1s
+	Retries       *int           `yaml:"retries,omitempty"`        // how often a packet is sent again; default 3
 
-	// Native adds ipmi_* to hw_*; default true.
+	// Native is whether ipmi_* is sent beside hw_*; default true
 	Native *bool `yaml:"native,omitempty"`
 }
 

@@ -18,21 +18,22 @@ const port = "3493"
 
 // Config is the probe's own part of an entry of probes: one upsd.
 type Config struct {
-	// Target is host or host:port of upsd; 127.0.0.1:3493 if it is left out.
+	// Target is host or host:port of upsd; default 127.0.0.1:3493
 	Target string `yaml:"target,omitempty"`
-	// UPS are the names of the devices to read, as in upsd; all if there are none.
+	// UPS are the devices to read, by their names in ups.conf; default all of them
 	UPS []string `yaml:"ups,omitempty"`
 
 	// Username and Password are sent before any request. upsd answers without them; a proxy may not.
-	Username     string        `yaml:"username,omitempty"`
-	Password     config.Secret `yaml:"password,omitempty"`
-	PasswordFile string        `yaml:"password_file,omitempty"` // re-read before each round
+
+	Username     string        `yaml:"username,omitempty"`      // optional: upsd answers reads without it
+	Password     config.Secret `yaml:"password,omitempty"`      // leaves this machine only with starttls
+	PasswordFile string        `yaml:"password_file,omitempty"` // a file with the password, read before each round
 
 	// StartTLS encrypts the connection before any request or password is sent.
 	StartTLS  bool              `yaml:"starttls,omitempty"`
-	TLSConfig *config.TLSConfig `yaml:"tls_config,omitempty"`
+	TLSConfig *config.TLSConfig `yaml:"tls_config,omitempty"` // with starttls; as in Prometheus
 
-	// Raw says whether each variable is also given under its own name, beside hw_*; default true.
+	// Raw is whether each variable is sent under its own name, too, beside hw_*; default true
 	Raw *bool `yaml:"raw,omitempty"`
 }
 

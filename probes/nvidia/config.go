@@ -11,14 +11,14 @@ import (
 
 // Config is the probe's own part of an entry of probes.
 type Config struct {
-	// Command is nvidia-smi with its absolute path, and any words before it; default [/usr/bin/nvidia-smi]. There is no
-	// shell.
+	// Command is nvidia-smi with its absolute path, and any words before it. There is no shell; default
+	// `[/usr/bin/nvidia-smi]`
 	Command []string `yaml:"command,omitempty"`
-	// ReadTimeout is how long one run of it may take; default 10s.
+	// ReadTimeout is how long one run may take; default 10s
 	ReadTimeout model.Duration `yaml:"read_timeout,omitempty"`
-	// Processes says whether to report the memory of each process on a GPU, with its number and name.
+	// Processes sends the memory of each process on a GPU, with its number and name: each new process makes new series.
 	Processes bool `yaml:"processes,omitempty"`
-	// NVLink says whether to run nvidia-smi a second and third time, for the links between GPUs and their errors.
+	// NVLink runs nvidia-smi twice more, for the links between GPUs and their errors.
 	NVLink bool `yaml:"nvlink,omitempty"`
 }
 

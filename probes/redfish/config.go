@@ -17,27 +17,27 @@ import (
 
 // Config configures one service. All keys except Target, Username and a password are optional.
 type Config struct {
-	// Target is [https://]host[:port]. http:// is for services behind a private tunnel: it sends the password in clear.
+	// Target is host, host:port or https://host. http:// sends the password in clear text; required.
 	Target   string        `yaml:"target"`
-	Username string        `yaml:"username"`
-	Password config.Secret `yaml:"password,omitempty"`
-	// PasswordFile has the password; it is read at each login.
+	Username string        `yaml:"username"`           // a read-only account is enough
+	Password config.Secret `yaml:"password,omitempty"` // better in a file
+	// PasswordFile is a file with the password, read at each login.
 	PasswordFile string `yaml:"password_file,omitempty"`
-	// Auth selects how to log in: [AuthAuto] if empty.
+	// Auth is how to log in: `session`, `basic`, or `auto`: a session, or basic authentication for half an hour if the
+	// service has no sessions, or none left; default auto
 	Auth string `yaml:"auth,omitempty"`
-	// TLSConfig is Prometheus' tls_config. Without min_version the minimum is TLS 1.2.
+	// TLSConfig is Prometheus' tls_config; TLS 1.2 at least.
 	TLSConfig config.TLSConfig `yaml:"tls_config,omitempty"`
-	// Fingerprint is the SHA-256 of the service's certificate in hexadecimal digits, with or without colons. Then only
-	// that certificate is trusted, whatever its issuer and its names.
+	// Fingerprint is the SHA-256 of the service's certificate in hexadecimal digits: only that certificate is trusted,
+	// whatever its issuer and names.
 	Fingerprint string `yaml:"fingerprint,omitempty"`
-	// OldTLS allows the TLS of controllers from about 2012: TLS 1.0 and 1.1, and ciphers without forward secrecy.
+	// OldTLS allows TLS 1.0 and 1.1, and ciphers without forward secrecy, for controllers of about 2012.
 	OldTLS bool `yaml:"old_tls,omitempty"`
-	// RequestTimeout is how long one answer may take; [DefaultRequestTimeout] if 0.
+	// RequestTimeout is how long one answer may take; default 10s
 	RequestTimeout model.Duration `yaml:"request_timeout,omitempty"`
-	// InventoryInterval is how long parts that seldom change are remembered without any sign of a change;
-	// [DefaultInventoryInterval] if 0.
+	// InventoryInterval is how often parts that seldom change are read without a sign of a change; default 5m
 	InventoryInterval model.Duration `yaml:"inventory_interval,omitempty"`
-	// MaxRequests bounds the requests of a round; [DefaultMaxRequests] if 0.
+	// MaxRequests is the most requests in a round; default 2000
 	MaxRequests int `yaml:"max_requests,omitempty"`
 }
 

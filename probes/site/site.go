@@ -13,15 +13,15 @@ import (
 
 // Config is the probe's own part of an entry of probes. At least one of the figures must be given.
 type Config struct {
-	// Site is the label site of the series; the series of the machines there have the same label.
+	// Site is the label site, which the series of the machines there have, too; required.
 	Site string `yaml:"site"`
-	// CarbonIntensity is in grams of carbon dioxide for each kilowatt-hour.
+	// CarbonIntensity is grams of carbon dioxide per kilowatt-hour, 0 to 3000.
 	CarbonIntensity *float64 `yaml:"carbon_intensity,omitempty"`
-	// ElectricityCost is the price of a kilowatt-hour, in Currency.
+	// ElectricityCost is the price of a kilowatt-hour.
 	ElectricityCost *float64 `yaml:"electricity_cost,omitempty"`
 	// Currency is the label currency of the price, such as EUR; it may be empty.
 	Currency string `yaml:"currency,omitempty"`
-	// PUE is the power usage effectiveness: the power of the building divided by that of its machines.
+	// PUE is the power of the building divided by that of its machines, 1 to 10.
 	PUE *float64 `yaml:"pue,omitempty"`
 }
 

@@ -13,18 +13,18 @@ import (
 
 // Config is the probe's part of an entry of probes.
 type Config struct {
-	// Command runs smartctl, given with its absolute path, optionally behind sudo: [/usr/bin/sudo, -n, /usr/sbin/smartctl];
-	// default [/usr/sbin/smartctl]. It is run without a shell.
+	// Command is smartctl with its absolute path, optionally behind sudo: `[/usr/bin/sudo, -n, /usr/sbin/smartctl]`. There
+	// is no shell; default `[/usr/sbin/smartctl]`
 	Command []string `yaml:"command,omitempty"`
-	// Devices are the disks to read; if empty, all that smartctl --scan reports.
+	// Devices are the disks to read; default all that `smartctl --scan` finds
 	Devices []Device `yaml:"devices,omitempty"`
-	// Scan runs --scan even if Devices are given.
+	// Scan reads the scanned disks, too, beside devices.
 	Scan bool `yaml:"scan,omitempty"`
-	// Exclude is a regular expression (RE2, not anchored); devices whose path matches are skipped.
+	// Exclude is a regular expression (RE2, not anchored) of paths to leave out.
 	Exclude string `yaml:"exclude,omitempty"`
-	// NVMe selects how NVMe disks are read: smartctl (the default), or ioctl, by the agent's own commands without smartctl.
+	// NVMe is how NVMe disks are read: `ioctl` sends the commands without smartctl; default smartctl
 	NVMe string `yaml:"nvme,omitempty"`
-	// ReadTimeout bounds the reading of one disk; default 30s.
+	// ReadTimeout is how long one disk may take, at most half of the remaining round; default 30s
 	ReadTimeout model.Duration `yaml:"read_timeout,omitempty"`
 }
 

@@ -21,27 +21,22 @@ import (
 // Config describes one device to read. The zero value of every key but Target is usable. It
 // is plain data: [New] resolves names and opens files.
 type Config struct {
-	// Target is [udp:|tcp:]host[:port]; UDP and port 161 by default.
+	// Target is host, host:port or tcp:host:port; UDP and port 161 by default.
 	Target string `yaml:"target"`
-	Auth   Auth   `yaml:"auth,omitempty"`
-	// ConfigFiles are files in the format of snmp_exporter's snmp.yml, or patterns of
-	// filepath.Glob. [New] reads them. If two files have a module or login of the same name, the
-	// later file wins, and a module of a file hides the built-in one.
+	Auth   Auth   `yaml:"auth,omitempty"` // the login, or the name of one in config_files; default v2c with public
+	// ConfigFiles are files of modules and logins in the format of snmp_exporter's snmp.yml, or patterns. Of two modules or
+	// logins of one name, the later file's counts; a module of a file hides the built-in one.
 	ConfigFiles []string `yaml:"config_files,omitempty"`
-	// Modules are read in this order; see [Modules] for the names of the built-in ones. The default is
-	// [DefaultModules].
+	// Modules are the [modules](../probes/snmp.md#modules), read in this order; default `[system, hardware]`
 	Modules []string `yaml:"modules,omitempty"`
-	// Definitions are directories of definitions of hardware (*.yaml), which the module hardware reads in addition to the
-	// built-in ones; a definition replaces a built-in one of the same name.
+	// Definitions are directories of your own [definitions](../snmp-library.md#write-a-definition).
 	Definitions []string `yaml:"snmp_definitions,omitempty"`
-	// MaxRepetitions is how many variables one GETBULK asks for, 1 to 255; 0 means the value of
-	// the module's file, or else [DefaultMaxRepetitions]. More than about 30 do not fit an Ethernet frame.
+	// MaxRepetitions is how many variables one GETBULK asks for, 1 to 255; more than about 30 need IP fragments; default
+	// that of the module's file, else 25
 	MaxRepetitions int `yaml:"max_repetitions,omitempty"`
-	// Retries is how often a packet is sent again; nil means the value of the module's file, or
-	// else [DefaultRetries].
+	// Retries is how often a packet is sent again; default that of the module's file, else 3
 	Retries *int `yaml:"retries,omitempty"`
-	// PacketTimeout bounds the wait for one answer; 0 means the value of the module's file, or
-	// else [DefaultPacketTimeout]. The probe's own timeout bounds the whole round.
+	// PacketTimeout is how long one answer may take; default that of the module's file, else 5s
 	PacketTimeout model.Duration `yaml:"packet_timeout,omitempty"`
 }
 
@@ -72,24 +67,23 @@ type Auth struct {
 	// Name refers to a login of ConfigFiles; all other fields are then empty. It is written in
 	// place of the mapping: auth: NAME.
 	Name string `yaml:"-"`
-	// Version is 1, 2 (v2c; the default) or 3.
+	// Version is 1, 2 (v2c) or 3; default 2
 	Version       int           `yaml:"version,omitempty"`
-	Community     config.Secret `yaml:"community,omitempty"` // v1 and v2c; "public" by default
-	CommunityFile string        `yaml:"community_file,omitempty"`
+	Community     config.Secret `yaml:"community,omitempty"`      // v1 and v2c; default public
+	CommunityFile string        `yaml:"community_file,omitempty"` // a file with the community, read before each round
 
-	Username string `yaml:"username,omitempty"` // v3 from here on
-	// SecurityLevel is noAuthNoPriv, authNoPriv or authPriv; if empty, it follows from the given
-	// passwords.
+	Username string `yaml:"username,omitempty"` // v3, as all that follows
+	// SecurityLevel is `noAuthNoPriv`, `authNoPriv` or `authPriv`; default by the passwords given
 	SecurityLevel string `yaml:"security_level,omitempty"`
-	// AuthProtocol is MD5 (the default), SHA, SHA224, SHA256, SHA384 or SHA512.
+	// AuthProtocol is `MD5`, `SHA`, `SHA224`, `SHA256`, `SHA384` or `SHA512`; default MD5
 	AuthProtocol     string        `yaml:"auth_protocol,omitempty"`
-	AuthPassword     config.Secret `yaml:"password,omitempty"` // named as in snmp.yml
-	AuthPasswordFile string        `yaml:"password_file,omitempty"`
-	// PrivProtocol is DES (the default), AES, AES192, AES192C, AES256 or AES256C.
+	AuthPassword     config.Secret `yaml:"password,omitempty"`      // at least 8 characters
+	AuthPasswordFile string        `yaml:"password_file,omitempty"` // a file with it, read before each round
+	// PrivProtocol is `DES`, `AES`, `AES192`, `AES256`, or with Cisco's key extension `AES192C` or `AES256C`; default DES
 	PrivProtocol     string        `yaml:"priv_protocol,omitempty"`
-	PrivPassword     config.Secret `yaml:"priv_password,omitempty"`
-	PrivPasswordFile string        `yaml:"priv_password_file,omitempty"`
-	ContextName      string        `yaml:"context_name,omitempty"`
+	PrivPassword     config.Secret `yaml:"priv_password,omitempty"`      // at least 8 characters
+	PrivPasswordFile string        `yaml:"priv_password_file,omitempty"` // a file with it, read before each round
+	ContextName      string        `yaml:"context_name,omitempty"`       // as in snmp.yml
 }
 
 // CheckTarget checks the form of a target.

@@ -29,7 +29,7 @@ var errNotRegular = errors.New("it is not a regular file")
 
 // Config is the probe's own part of an entry of probes.
 type Config struct {
-	// Directory has the files; it may be a pattern such as /srv/*/metrics.
+	// Directory is the absolute path of the directory with the files, or a pattern such as `/srv/*/metrics`; required.
 	Directory string `yaml:"directory"`
 }
 

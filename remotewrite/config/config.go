@@ -21,16 +21,16 @@ import (
 // of Prometheus 3; differences are listed at [DefaultConfig]. Additional keys
 // are under the one key hwsagent. After decoding, call [Config.Validate].
 type Config struct {
-	URL                  URL               `yaml:"url"`
-	Name                 string            `yaml:"name,omitempty"`
-	RemoteTimeout        model.Duration    `yaml:"remote_timeout,omitempty"`
-	Headers              redact.Headers    `yaml:"headers,omitempty"`
-	WriteRelabelConfigs  []*relabel.Config `yaml:"write_relabel_configs,omitempty"`
-	SendExemplars        bool              `yaml:"send_exemplars,omitempty"`
-	SendNativeHistograms bool              `yaml:"send_native_histograms,omitempty"`
-	RoundRobinDNS        bool              `yaml:"round_robin_dns,omitempty"`
-	ProtobufMessage      string            `yaml:"protobuf_message,omitempty"`
-	FailedRequestLogging bool              `yaml:"failed_request_logging,omitempty"`
+	URL                  URL               `yaml:"url"`                              // http or https; a user and password in it become basic auth
+	Name                 string            `yaml:"name,omitempty"`                   // in logs, metrics and commands; it identifies the queue on disk; default host and path of the URL, with a suffix if unnamed entries share them
+	RemoteTimeout        model.Duration    `yaml:"remote_timeout,omitempty"`         // of a request
+	Headers              redact.Headers    `yaml:"headers,omitempty"`                // added to each request
+	WriteRelabelConfigs  []*relabel.Config `yaml:"write_relabel_configs,omitempty"`  // rules, as in Prometheus, applied when samples are sent
+	SendExemplars        bool              `yaml:"send_exemplars,omitempty"`         // send exemplars
+	SendNativeHistograms bool              `yaml:"send_native_histograms,omitempty"` // send native histograms by 1.0; 2.0 always sends them
+	RoundRobinDNS        bool              `yaml:"round_robin_dns,omitempty"`        // use the addresses of the name in turn
+	ProtobufMessage      string            `yaml:"protobuf_message,omitempty"`       // the version: `prometheus.WriteRequest` (1.0), `io.prometheus.write.v2.Request` (2.0), or `auto`: 2.0, or 1.0 if the receiver does not accept 2.0
+	FailedRequestLogging bool              `yaml:"failed_request_logging,omitempty"` // no effect: refused samples are always logged, and kept as dead letters
 
 	HTTP     config.HTTPClientConfig `yaml:",inline"`
 	Queue    QueueConfig             `yaml:"queue_config,omitempty"`
@@ -38,9 +38,10 @@ type Config struct {
 	Target   TargetConfig            `yaml:"hwsagent,omitempty"`
 
 	// At most one of these, and none beside another authentication method.
-	SigV4     *SigV4     `yaml:"sigv4,omitempty"`
-	AzureAD   *AzureAD   `yaml:"azuread,omitempty"`
-	GoogleIAM *GoogleIAM `yaml:"google_iam,omitempty"`
+
+	SigV4     *SigV4     `yaml:"sigv4,omitempty"`      // requests signed for Amazon, as in Prometheus
+	AzureAD   *AzureAD   `yaml:"azuread,omitempty"`    // tokens of Microsoft Entra ID, as in Prometheus
+	GoogleIAM *GoogleIAM `yaml:"google_iam,omitempty"` // tokens of Google's clouds, as in Prometheus
 
 	// Only of a target in a tenant group, see [TenantConfig].
 	role   TenantRole
@@ -51,38 +52,38 @@ type Config struct {
 
 // QueueConfig is the queue_config key.
 type QueueConfig struct {
-	Capacity          int            `yaml:"capacity,omitempty"` // samples waiting in a shard before the reader stops
-	MaxShards         int            `yaml:"max_shards,omitempty"`
-	MinShards         int            `yaml:"min_shards,omitempty"`
-	MaxSamplesPerSend int            `yaml:"max_samples_per_send,omitempty"`
-	BatchSendDeadline model.Duration `yaml:"batch_send_deadline,omitempty"` // the longest that a sample waits for its batch to fill
-	MinBackoff        model.Duration `yaml:"min_backoff,omitempty"`
-	MaxBackoff        model.Duration `yaml:"max_backoff,omitempty"`
-	RetryOnRateLimit  bool           `yaml:"retry_on_http_429"`
-	SampleAgeLimit    model.Duration `yaml:"sample_age_limit,omitempty"` // 0: no limit
+	Capacity          int            `yaml:"capacity,omitempty"`             // samples in memory for each request in flight; the rest stays in the log
+	MaxShards         int            `yaml:"max_shards,omitempty"`           // most requests in flight: a power of two, at most 16
+	MinShards         int            `yaml:"min_shards,omitempty"`           // more are used only while the target is behind, and if they help
+	MaxSamplesPerSend int            `yaml:"max_samples_per_send,omitempty"` // of a request; lowered for a while after a 413
+	BatchSendDeadline model.Duration `yaml:"batch_send_deadline,omitempty"`  // the longest that a sample waits for its batch to fill
+	MinBackoff        model.Duration `yaml:"min_backoff,omitempty"`          // the first pause before a retry; pauses are jittered
+	MaxBackoff        model.Duration `yaml:"max_backoff,omitempty"`          // the longest pause; half of it in the first five minutes without any answer
+	RetryOnRateLimit  bool           `yaml:"retry_on_http_429"`              // false drops a batch that is answered with 429
+	SampleAgeLimit    model.Duration `yaml:"sample_age_limit,omitempty"`     // samples older than this, by the receiver's clock, are dropped and counted as too_old; 0: no limit
 }
 
 // MetadataConfig is the metadata_config key.
 type MetadataConfig struct {
-	Send              bool           `yaml:"send"`
-	SendInterval      model.Duration `yaml:"send_interval"`
-	MaxSamplesPerSend int            `yaml:"max_samples_per_send,omitempty"` // metric families in one request
+	Send              bool           `yaml:"send"`                           // send metadata by 1.0, while the target accepts data
+	SendInterval      model.Duration `yaml:"send_interval"`                  // how often metadata is sent
+	MaxSamplesPerSend int            `yaml:"max_samples_per_send,omitempty"` // metric families in a request
 }
 
 // TargetConfig is the hwsagent key, which Prometheus does not have.
 type TargetConfig struct {
-	OnRefusal Refusal `yaml:"on_refusal"`
-	StartAt   StartAt `yaml:"start_at"`
-	// CatchUpRateLimit is the most backlog samples to send per second: with live_first those
-	// left behind, with in_order those older than half a minute. 0: no limit.
+	OnRefusal Refusal `yaml:"on_refusal"` // hold: a 4xx drops only samples that are proven bad; `drop`: a 4xx is final
+	StartAt   StartAt `yaml:"start_at"`   // where a new target begins: `now`, or `oldest`, with everything in the log
+	// CatchUpRateLimit is the most samples of a backlog to send per second: with live_first those beside the fresh ones,
+	// with in_order those older than 30 s; then it must be well above the host's own rate. 0: no limit.
 	CatchUpRateLimit float64 `yaml:"catch_up_rate_limit,omitempty"`
 
-	MaxBacklog  Bytes          `yaml:"max_backlog,omitempty"` // of the log, for this target; 0: only the log's own budget
-	CatchUp     CatchUp        `yaml:"catch_up"`
-	FutureLimit model.Duration `yaml:"future_limit"`     // samples further ahead of the target's clock are not sent; 0: no limit
-	OnFuture    OnFuture       `yaml:"on_future"`        // what to do with these samples
-	Compression Compression    `yaml:"compression"`      // of requests with samples
-	Tenant      *TenantConfig  `yaml:"tenant,omitempty"` // nil: the entry is one target
+	MaxBacklog  Bytes          `yaml:"max_backlog,omitempty"` // how much of the log this target may keep; beyond it the oldest samples are dropped; 0: only wal.max_bytes
+	CatchUp     CatchUp        `yaml:"catch_up"`              // after an outage: `in_order`, or `live_first`, fresh samples at once and the backlog beside them
+	FutureLimit model.Duration `yaml:"future_limit"`          // samples further ahead of the receiver's clock are not sent; 0: no limit
+	OnFuture    OnFuture       `yaml:"on_future"`             // what happens to such samples if they are not ahead of this host's clock: they `wait`, or `drop`
+	Compression Compression    `yaml:"compression"`           // of samples: `auto`: zstd for VictoriaMetrics, else snappy; `snappy`; `zstd`: as auto, with a warning when snappy is used
+	Tenant      *TenantConfig  `yaml:"tenant,omitempty"`      // one entry for several tenants of a receiver
 }
 
 // The values of protobuf_message: the messages of the two protocol versions.

@@ -17,14 +17,14 @@ import (
 // is a sample's tenant; a header names the tenant to the receiver. Each tenant gets a target of
 // its own, see package tenant.
 type TenantConfig struct {
-	// Label is read after external labels and write_relabel_configs are applied.
+	// Label is the label whose value is the tenant, after external_labels and write_relabel_configs; required.
 	Label     string `yaml:"label"`
-	Header    string `yaml:"header"`
-	Default   string `yaml:"default,omitempty"` // the tenant of samples without a tenant of their own; "": they are dropped
-	DropLabel bool   `yaml:"drop_label,omitempty"`
+	Header    string `yaml:"header"`               // carries the tenant in each request; `THANOS-TENANT` for Thanos; default X-Scope-OrgID
+	Default   string `yaml:"default,omitempty"`    // the tenant of samples without another one; without it they are dropped as no_tenant
+	DropLabel bool   `yaml:"drop_label,omitempty"` // leave the label out of sent samples if the header has the same value
 
-	MaxTenants  int            `yaml:"max_tenants"`  // besides the default
-	ForgetAfter model.Duration `yaml:"forget_after"` // how long after its last sample a tenant is removed; 0: never
+	MaxTenants  int            `yaml:"max_tenants"`  // tenants with a target of their own, besides the default, at most 1000; default 20
+	ForgetAfter model.Duration `yaml:"forget_after"` // how long after its last sample a tenant is removed; 0: never; default 24h
 
 	// CredentialsDir has a file with the bearer token for each tenant, named after the tenant.
 	CredentialsDir string `yaml:"credentials_dir,omitempty"`
