@@ -17,6 +17,7 @@ import (
 	"github.com/prometheus/client_golang/prometheus/promhttp"
 
 	"hwsagent/agent/beat"
+	"hwsagent/agent/clock"
 	"hwsagent/agent/config"
 	"hwsagent/agent/control"
 	"hwsagent/agent/events"
@@ -26,12 +27,12 @@ import (
 	"hwsagent/agent/status"
 	"hwsagent/agent/systemd"
 	"hwsagent/agent/tap"
+	"hwsagent/agent/targets"
 	"hwsagent/agent/web"
+	"hwsagent/internal/meter"
 	"hwsagent/internal/panics"
-	"hwsagent/internal/version"
 	"hwsagent/probes"
 	"hwsagent/receivers"
-	"hwsagent/remotewrite"
 	"hwsagent/remotewrite/client"
 	"hwsagent/wal"
 )
@@ -59,7 +60,7 @@ type Agent struct {
 	registry *prometheus.Registry
 	metrics  *metrics
 	log      *wal.Log
-	targets  *targets
+	targets  *targets.Set
 	inputs   *inputs.Path
 	runner   *probes.Runner
 	scraper  scraper // nil in a build that cannot scrape
@@ -70,9 +71,9 @@ type Agent struct {
 	pulling  *panics.Guard  // contains the panics of the pull endpoint
 	web      *web.Server
 	socket   net.Listener
-	appended rate // samples appended to the log
-	written  rate // bytes written to the log
-	clock    *clock
+	appended meter.Rate // samples appended to the log
+	written  meter.Rate // bytes written to the log
+	clock    *clock.Clock
 	beat     *beat.Beat // gives the ticks of all regular checks
 	events   *events.Journal
 	taps     tap.Hub
@@ -112,8 +113,8 @@ func New(o Options) (*Agent, error) {
 	}
 	a := &Agent{o: o, logger: o.Logger, hostname: hostname, started: time.Now(), beat: beat.New(time.Second), registry: prometheus.NewRegistry(), changes: newChanges(answerWithin)}
 	a.registry.MustRegister(collectors.NewGoCollector(), collectors.NewProcessCollector(collectors.ProcessCollectorOpts{}))
-	a.metrics, a.clock = newMetrics(), newClock(o.Logger)
-	if err := errors.Join(a.metrics.set.Register(a.registry), a.clock.set.Register(a.registry)); err != nil {
+	a.metrics, a.clock = newMetrics(), clock.New(o.Logger)
+	if err := errors.Join(a.metrics.set.Register(a.registry), a.clock.Metrics.Register(a.registry)); err != nil {
 		return nil, err
 	}
 
@@ -133,12 +134,10 @@ func New(o Options) (*Agent, error) {
 // build constructs everything above the log.
 func (a *Agent) build(cfg *config.Config) error {
 	followers := observer{&a.taps, panics.New("tap", a.logger)}
-	a.targets = &targets{
-		encoders: remotewrite.NewEncoderPool(),
-		log:      a.log, dir: a.o.StoragePath, version: version.Version, registry: a.registry,
-		logger: a.logger, mu: newTurn(), running: map[string]*target{}, families: map[string]*family{}, found: make(chan struct{}, 1),
-		observer: followers, every: a.beat.Every, dial: a.o.dial,
-	}
+	a.targets = targets.New(targets.Options{
+		Log: a.log, Dir: a.o.StoragePath, Registry: a.registry, Logger: a.logger,
+		Observer: followers, Every: a.beat.Every, Dial: a.o.dial,
+	})
 	a.inputs = inputs.NewPath(a.log, a.logger)
 	a.inputs.Observe(followers)
 	a.runner = probes.NewRunner(a.log, a.logger) // only a default: each probe has its own input
@@ -208,7 +207,7 @@ func (a *Agent) swap(cfg *config.Config) error {
 			a.ids.known = known
 		}
 	}()
-	plan, err := a.targets.plan(cfg, &a.ids)
+	plan, err := a.targets.Plan(cfg, a.ids.of)
 	if err != nil {
 		return err
 	}
@@ -237,7 +236,7 @@ func (a *Agent) swap(cfg *config.Config) error {
 		return errors.Join(err, closeProbes(specs), intake.Abandon())
 	}
 	a.changes.at("writing the targets to the log")
-	if err := a.targets.enroll(plan); err != nil {
+	if err := a.targets.Enroll(plan); err != nil {
 		return errors.Join(err, closeProbes(specs), intake.Abandon(), pull.Abandon())
 	}
 	if a.scraper != nil {
@@ -247,7 +246,7 @@ func (a *Agent) swap(cfg *config.Config) error {
 	}
 	applied = true
 	a.log.Reconfigure(logSettings(cfg))
-	a.targets.apply(plan, a.changes.at)
+	a.targets.Apply(plan, a.changes.at)
 	a.changes.at("ending the rounds of probes that change")
 	connectProbes(a.inputs, cfg, specs)
 	if push != nil {

@@ -186,10 +186,8 @@ func TestReload(t *testing.T) {
 	r := startAgent(t, t.TempDir(), entry("a", a.URL, ""), entry("b", b.URL, ""))
 	until(t, "both receive", func() bool { return a.last() > 3 && b.last() > 3 })
 	queueOf := func(name string) any {
-		for _, t := range r.targets.all() {
-			if t.name == name {
-				return t.queue
-			}
+		if t := r.targets.Get(name); t != nil {
+			return t
 		}
 		return nil
 	}

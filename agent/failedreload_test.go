@@ -13,7 +13,7 @@ import (
 func TestFailedReloadRestartsNothingLater(t *testing.T) {
 	a := newSink(t)
 	r := startAgent(t, t.TempDir(), entry("a", a.URL, ""))
-	queue := r.Agent.targets.get("a").queue
+	before := r.Agent.targets.Get("a")
 	busy, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {
 		t.Fatal(err)
@@ -23,14 +23,14 @@ func TestFailedReloadRestartsNothingLater(t *testing.T) {
 	if err := r.Reload(); err == nil {
 		t.Fatal("the port is in use")
 	}
-	if r.Agent.targets.get("a").queue != queue {
+	if r.Agent.targets.Get("a") != before {
 		t.Error("the failed reload changed the target")
 	}
 	r.configure(entry("a", a.URL, ""))
 	if err := r.Reload(); err != nil {
 		t.Fatal(err)
 	}
-	if r.Agent.targets.get("a").queue != queue {
+	if r.Agent.targets.Get("a") != before {
 		t.Error("the target was stopped and opened again, though nothing has changed since it began")
 	}
 	r.end()

@@ -9,7 +9,6 @@ import (
 	"net/url"
 	"os"
 	"path/filepath"
-	"slices"
 	"strings"
 	"sync"
 	"testing"
@@ -178,8 +177,8 @@ func TestTenants(t *testing.T) {
 	}
 	s.set("b", 0)
 	s.set("c", 0)
-	r.targets.get("mimir/c").queue.Poke()
-	r.targets.get("mimir/b").queue.Poke()
+	r.targets.Get("mimir/c").Poke()
+	r.targets.Get("mimir/b").Poke()
 	for _, id := range []string{"b", "c"} {
 		until(t, id+" has caught up", func() bool {
 			tg, _ := r.target("mimir/" + id)
@@ -327,7 +326,7 @@ func TestAdoptTenants(t *testing.T) {
 		}
 		s.set("b", 0)
 		until(t, "b is there", func() bool { _, ok := r.target("cortex/b"); return ok })
-		r.targets.get("cortex/b").queue.Poke()
+		r.targets.Get("cortex/b").Poke()
 		n := s.got("a", "a")
 		until(t, "all go on", func() bool { return s.got("a", "a") > n+5 && s.got("b", "b") > 10 })
 		if o := r.log.Orphans(); len(o) > 0 {
@@ -364,36 +363,4 @@ func TestAdoptOfflineTellsTenants(t *testing.T) {
 	if strings.Join(names, " ") != "cortex mimir/x" {
 		t.Errorf("the log has the queues of %v", names)
 	}
-}
-
-// While an entry has lost its old name and not yet got the new one, a retry sends no scout for the old one: it would
-// enroll tenants whose samples no target sends.
-func TestNoScoutForAStruckEntry(t *testing.T) {
-	s := newTenantSink(t)
-	r := startTenants(t, t.TempDir(), tenantEntry(s.URL, ", default: count"), "a")
-	until(t, "the tenant is there", func() bool { _, ok := r.target("mimir/a"); return ok })
-	ts := r.targets
-	var restore func()
-	err := ts.aroundFamily(unseen, func(tenants []string) error {
-		if !slices.Contains(tenants, "a") {
-			t.Errorf("tenants %v", tenants)
-		}
-		restore = ts.strike("mimir")
-		return nil
-	}, "mimir", "cortex")
-	if err != nil {
-		t.Fatal(err)
-	}
-	ts.mu.Lock()
-	ts.sendScouts() // as the retry does
-	for name, f := range ts.families {
-		if f.cancel != nil {
-			t.Errorf("a scout runs for %q", name)
-		}
-	}
-	restore()
-	ts.mu.Unlock()
-	n := s.got("a", "a")
-	until(t, "all goes on with the next retry", func() bool { return s.got("a", "a") > n+5 })
-	r.end()
 }

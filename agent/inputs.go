@@ -3,6 +3,7 @@ package agent
 import (
 	"time"
 
+	"hwsagent/agent/clock"
 	"hwsagent/agent/config"
 	"hwsagent/agent/inputs"
 	"hwsagent/agent/status"
@@ -37,13 +38,13 @@ func inputStatus(path *inputs.Path, now time.Time) (all []status.InputStatus, tw
 	for _, s := range path.Status() {
 		all = append(all, status.InputStatus{
 			Kind: s.Kind, Name: s.Name, Series: s.Series, MaxSeries: s.MaxSeries,
-			Filtered: s.Filtered, Refused: s.Refused, OverSince: byClock(now, s.OverSince), Example: s.Example,
+			Filtered: s.Filtered, Refused: s.Refused, OverSince: clock.OnWall(now, s.OverSince), Example: s.Example,
 			Panics: panicStatus(s.Panics, now),
 		})
 	}
 	for _, d := range path.Duplicates() {
 		twice = append(twice, status.DuplicateStatus{
-			Input: d.Input, Other: d.Other, Series: d.Series, Samples: d.Samples, Example: d.Example, Since: byClock(now, d.Since),
+			Input: d.Input, Other: d.Other, Series: d.Series, Samples: d.Samples, Example: d.Example, Since: clock.OnWall(now, d.Since),
 		})
 	}
 	return all, twice

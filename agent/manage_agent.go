@@ -66,12 +66,12 @@ func (a *Agent) manageUpTo(q queues.Store, c queues.Change, r queues.Request, en
 // change is the part of manage that runs as a change. end is the mark at which a skip ends.
 func (a *Agent) change(q queues.Store, c queues.Change, r queues.Request, end wal.Mark) (queues.Change, error) {
 	var err error
-	_, configured := a.targets.entry(r.Target)
+	configured := a.targets.Configured(r.Target)
 	switch r.Action {
 	case queues.ActionPause, queues.ActionResume:
-		err = a.targets.around(a.changes.at, func() error { return q.Pause(&c) }, r.Target)
+		err = a.targets.Around(a.changes.at, func() error { return q.Pause(&c) }, r.Target)
 	case queues.ActionSkip:
-		err = a.targets.around(a.changes.at, func() error { return q.Skip(&c, end) }, r.Target)
+		err = a.targets.Around(a.changes.at, func() error { return q.Skip(&c, end) }, r.Target)
 	case queues.ActionAdopt:
 		err = a.adopt(q, &c, r.Target, r.To)
 	case queues.ActionDrop:
@@ -80,8 +80,8 @@ func (a *Agent) change(q queues.Store, c queues.Change, r queues.Request, end wa
 		}
 		err = q.Drop(&c, a.events)
 	case queues.ActionClear:
-		if t := a.targets.get(r.Target); t != nil {
-			err = q.Clear(&c, t.letters)
+		if t := a.targets.Get(r.Target); t != nil {
+			err = q.Clear(&c, t.Letters())
 		} else {
 			err = q.Clear(&c, nil)
 		}
@@ -115,9 +115,9 @@ func (a *Agent) adopt(q queues.Store, c *queues.Change, from, to string) error {
 	var restore func()
 	var tenants []string
 	var left error // of tenants
-	err = a.targets.aroundFamily(a.changes.at, func(known []string) error {
+	err = a.targets.AroundFamily(a.changes.at, func(known []string) error {
 		tenants = known
-		restore = a.targets.strike(from)
+		restore = a.targets.Remove(from)
 		err := q.Adopt(c, from, to)
 		if err != nil {
 			restore()
@@ -131,7 +131,7 @@ func (a *Agent) adopt(q queues.Store, c *queues.Change, from, to string) error {
 		return err
 	}
 	if err := a.put(cfg); err != nil {
-		back := a.targets.around(a.changes.at, func() error {
+		back := a.targets.Around(a.changes.at, func() error {
 			restore()
 			err := errors.Join(q.Adopt(&queues.Change{}, to, from), q.AdoptTenants(tenants, to, from))
 			if err == nil {

@@ -108,33 +108,30 @@ func (c *accounts) Collect(ch chan<- prometheus.Metric) {
 		ch <- prometheus.MustNewConstMetric(d, kind, value, labels...)
 	}
 	now := time.Now()
-	for _, t := range c.agent.targets.all() {
-		l := t.reader.Ledger()
-		since, lost := c.agent.targets.ledgers.count(t.name, l), uint64(0)
-		send(c.appended, prometheus.CounterValue, float64(since.Appended), t.name)
-		send(c.delivered, prometheus.CounterValue, float64(since.Delivered), t.name)
-		send(c.filtered, prometheus.CounterValue, float64(since.Filtered), t.name)
-		send(c.account, prometheus.GaugeValue, float64(l.Appended), t.name, "appended")
-		send(c.account, prometheus.GaugeValue, float64(l.Delivered), t.name, "delivered")
-		send(c.account, prometheus.GaugeValue, float64(l.Filtered), t.name, "filtered")
+	for _, t := range c.agent.targets.All() {
+		a := t.Account(c.agent.clock.LastStep(), now)
+		l, since, lost := a.Total, a.Since, uint64(0)
+		send(c.appended, prometheus.CounterValue, float64(since.Appended), t.Name())
+		send(c.delivered, prometheus.CounterValue, float64(since.Delivered), t.Name())
+		send(c.filtered, prometheus.CounterValue, float64(since.Filtered), t.Name())
+		send(c.account, prometheus.GaugeValue, float64(l.Appended), t.Name(), "appended")
+		send(c.account, prometheus.GaugeValue, float64(l.Delivered), t.Name(), "delivered")
+		send(c.account, prometheus.GaugeValue, float64(l.Filtered), t.Name(), "filtered")
 		for r, n := range l.Dropped {
 			if queue.Reason(r) != queue.Resent {
 				lost += since.Dropped[r]
 			}
-			send(c.dropped, prometheus.CounterValue, float64(since.Dropped[r]), t.name, queue.Reason(r).String())
+			send(c.dropped, prometheus.CounterValue, float64(since.Dropped[r]), t.Name(), queue.Reason(r).String())
 			if n > 0 {
-				send(c.accountDropped, prometheus.GaugeValue, float64(n), t.name, queue.Reason(r).String())
+				send(c.accountDropped, prometheus.GaugeValue, float64(n), t.Name(), queue.Reason(r).String())
 			}
 		}
-		send(c.lost, prometheus.CounterValue, float64(lost), t.name)
-		send(c.pending, prometheus.GaugeValue, float64(l.Pending), t.name)
-		q := t.queue.Status()
-		send(c.missed, prometheus.GaugeValue, float64(q.Missed), t.name)
-		s := t.backlog(l, q.DownSince, c.agent.clock.lastStep(), now)
-		send(c.pendingBytes, prometheus.GaugeValue, float64(s.bytes), t.name)
-		send(c.lag, prometheus.GaugeValue, s.lag.Seconds(), t.name)
-		save := t.reader.Savepoint()
-		send(c.readSegment, prometheus.GaugeValue, float64(save.Acked().Segment), t.name)
+		send(c.lost, prometheus.CounterValue, float64(lost), t.Name())
+		send(c.pending, prometheus.GaugeValue, float64(l.Pending), t.Name())
+		send(c.missed, prometheus.GaugeValue, float64(a.Missed), t.Name())
+		send(c.pendingBytes, prometheus.GaugeValue, float64(a.PendingBytes), t.Name())
+		send(c.lag, prometheus.GaugeValue, a.Lag.Seconds(), t.Name())
+		send(c.readSegment, prometheus.GaugeValue, float64(a.Segment), t.Name())
 	}
 	for _, p := range c.agent.runner.Status() {
 		send(c.failing, prometheus.GaugeValue, oneIf(p.State == "failing" || p.State == "hung"), p.Name)

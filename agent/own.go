@@ -3,6 +3,7 @@ package agent
 import (
 	"github.com/prometheus/client_golang/prometheus"
 
+	"hwsagent/agent/clock"
 	"hwsagent/agent/config"
 	"hwsagent/internal/meter"
 	rwmetrics "hwsagent/remotewrite/metrics"
@@ -14,7 +15,7 @@ import (
 func describedMetrics() (all []meter.Metric) {
 	accounts := newAccounts(nil)
 	for _, of := range [][]meter.Metric{
-		newMetrics().set.Metrics(), newClock(nil).set.Metrics(), accounts.own.Metrics(), rwmetrics.Described(), wal.Metrics(),
+		newMetrics().set.Metrics(), clock.New(nil).Metrics.Metrics(), accounts.own.Metrics(), rwmetrics.Described(), wal.Metrics(),
 		newIntakeMetrics(nil).own.Metrics(), accounts.prom.Metrics(), scrapeMetrics(),
 	} {
 		all = append(all, of...)

@@ -3,6 +3,7 @@ package agent
 import (
 	"time"
 
+	"hwsagent/agent/clock"
 	"hwsagent/agent/status"
 	"hwsagent/internal/panics"
 )
@@ -12,5 +13,5 @@ func panicStatus(s panics.State, now time.Time) *status.PanicStatus {
 	if s.Count == 0 {
 		return nil
 	}
-	return &status.PanicStatus{Count: s.Count, Since: byClock(now, s.First), Last: byClock(now, s.Time), Error: s.Last.Error()}
+	return &status.PanicStatus{Count: s.Count, Since: clock.OnWall(now, s.First), Last: clock.OnWall(now, s.Time), Error: s.Last.Error()}
 }

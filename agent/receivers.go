@@ -6,6 +6,7 @@ import (
 	"net/http"
 	"time"
 
+	"hwsagent/agent/clock"
 	"hwsagent/agent/config"
 	"hwsagent/agent/inputs"
 	"hwsagent/agent/status"
@@ -73,7 +74,7 @@ func receiverStatus(s receivers.Status, now time.Time) status.ReceiverStatus {
 	r := status.ReceiverStatus{
 		Name: s.Name, Listen: s.Address, TLS: s.TLS,
 		Requests: s.Requests, Accepted: s.Accepted, Samples: s.Samples, ActiveSeries: s.ActiveSeries,
-		LastRequest: byClock(now, s.LastRequest), LastError: s.LastError, LastErrorAt: byClock(now, s.LastErrorAt),
+		LastRequest: clock.OnWall(now, s.LastRequest), LastError: s.LastError, LastErrorAt: clock.OnWall(now, s.LastErrorAt),
 	}
 	named := func(counts map[receivers.Reason]uint64) map[string]uint64 {
 		if len(counts) == 0 {

@@ -13,6 +13,7 @@ import (
 	"github.com/prometheus/client_golang/prometheus"
 	"github.com/prometheus/prometheus/storage"
 
+	"hwsagent/agent/clock"
 	"hwsagent/agent/config"
 	"hwsagent/agent/inputs"
 	"hwsagent/agent/status"
@@ -99,7 +100,7 @@ func (r runningScraper) Status(now time.Time) []status.ScrapeStatus {
 		s := status.ScrapeStatus{Job: j.Name, Error: r.cut(redact.Text(j.Error)), Dropped: j.Dropped}
 		for _, t := range j.Targets {
 			s.Targets = append(s.Targets, status.ScrapeTargetStatus{
-				URL: r.cut(redact.Text(t.URL)), Health: t.Health, LastScrape: byClock(now, t.Last), Took: t.Took,
+				URL: r.cut(redact.Text(t.URL)), Health: t.Health, LastScrape: clock.OnWall(now, t.Last), Took: t.Took,
 				LastError: r.cut(redact.Text(t.LastError)), Interval: t.Interval, Labels: t.Labels.Map(),
 			})
 		}

@@ -8,6 +8,7 @@ import (
 
 	"golang.org/x/sync/errgroup"
 
+	"hwsagent/agent/clock"
 	"hwsagent/agent/status"
 	"hwsagent/internal/version"
 	"hwsagent/internal/watchdog"
@@ -103,18 +104,18 @@ func (a *Agent) run(ctx context.Context, stopping chan<- struct{}) error {
 	runPart(g, ctx, "the figures for plots", func(ctx context.Context) error { a.watchHistory(ctx); return nil })
 	runPart(g, ctx, "the events", func(ctx context.Context) error { a.watchEvents(ctx); return nil })
 	runPart(g, ctx, "the clock", func(ctx context.Context) error {
-		ticks, stop := a.beat.Every(clockTick)
+		ticks, stop := a.beat.Every(clock.Tick)
 		defer stop()
-		a.clock.run(ctx, ticks)
+		a.clock.Run(ctx, ticks)
 		return nil
 	})
 	queues := make(chan struct{})
 	go func() {
 		defer close(queues)
-		watchdog.Do(queueCtx, "the targets", a.targets.run)
+		watchdog.Do(queueCtx, "the targets", a.targets.Run)
 	}()
 	a.logger.Info("The agent is running", "version", version.Version, "config", a.o.ConfigFile, "storage", a.o.StoragePath,
-		"targets", len(a.targets.all()), "probes", len(a.runner.Status()), "receivers", len(a.intake.Status()))
+		"targets", len(a.targets.All()), "probes", len(a.runner.Status()), "receivers", len(a.intake.Status()))
 
 	a.o.Manager.Ready()
 	runPart(g, webCtx, "the service manager", func(ctx context.Context) error { a.o.Manager.Run(ctx, a.verdict); return nil })

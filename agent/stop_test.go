@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io"
 	"log/slog"
 	"net"
 	"net/http"
@@ -115,23 +116,19 @@ var hangingParts = []hangingPart{
 	{"a receiver", func(t *testing.T, a *Agent, h *hang) { plantReceiver(t, a.intake, "planted", h) }, false, false, "receiver planted ("},
 	{"the pull endpoint", func(t *testing.T, a *Agent, h *hang) { plantReceiver(t, a.pull, "pull", h) }, false, false, "receiver pull ("},
 	{"the control socket", func(_ *testing.T, a *Agent, h *hang) { a.socket = hangingListener{a.socket, h} }, false, true, "the control socket ("},
-	{"a target", plantTarget, true, true, `target "up" (`},
+	{"a target", nil, false, true, `target "up" (`},
 	{"a command", func(_ *testing.T, a *Agent, h *hang) {
 		go func() { _ = a.changes.do("the test's command", func() error { h.wait(); return nil }) }()
 	}, true, false, "the test's command ("},
 	{"a command that changes targets", func(_ *testing.T, a *Agent, h *hang) {
 		go func() {
 			_ = a.changes.do("the test's command", func() error {
-				return a.targets.around(a.changes.at, func() error { h.wait(); return nil })
+				return a.targets.Around(a.changes.at, func() error { h.wait(); return nil })
 			})
 		}()
 	}, true, false, "the test's command ("},
 	{"opening a target", func(_ *testing.T, a *Agent, h *hang) {
-		go func() {
-			a.targets.mu.Lock()
-			defer a.targets.mu.Unlock()
-			h.wait()
-		}()
+		go func() { _ = a.targets.Around(a.changes.at, func() error { h.wait(); return nil }) }()
 	}, true, false, "the targets ("},
 	{"closing the log", func(_ *testing.T, a *Agent, h *hang) {
 		a.closeLog = func() error { h.wait(); return a.log.Close() }
@@ -157,13 +154,15 @@ func plantReceiver(t *testing.T, s *receivers.Set, name string, h *hang) {
 	s.Apply(p)
 }
 
-// plantTarget makes the target "up" hang when it is to end. It does so when the target runs.
-func plantTarget(_ *testing.T, a *Agent, h *hang) {
-	a.targets.mu.Lock()
-	defer a.targets.mu.Unlock()
-	up := a.targets.running["up"]
-	end := up.cancel
-	up.cancel = func() { end(); h.wait() }
+// hangingConn is a connection to a target that answers nothing and hangs when it is closed.
+type hangingConn struct {
+	net.Conn
+	h *hang
+}
+
+func (c hangingConn) Close() error {
+	c.h.wait()
+	return c.Conn.Close()
 }
 
 // TestStopWhateverHangs: a stop ends in time, whichever part hangs and whatever happened before; its error names the
@@ -196,7 +195,20 @@ func stopWith(t *testing.T, part hangingPart, act string) error {
 	if err := configure(""); err != nil {
 		return err
 	}
-	a, err := New(Options{ConfigFile: file, StoragePath: store, Logger: slog.New(slog.DiscardHandler)})
+	h, dialed := newHang(), make(chan struct{}, 1)
+	dial := func(context.Context, string, string) (net.Conn, error) {
+		select {
+		case dialed <- struct{}{}:
+		default:
+		}
+		if part.plant != nil {
+			return nil, errors.New("connection refused")
+		}
+		ours, theirs := net.Pipe()
+		go func() { _, _ = io.Copy(io.Discard, theirs) }()
+		return hangingConn{ours, h}, nil
+	}
+	a, err := New(Options{ConfigFile: file, StoragePath: store, Logger: slog.New(slog.DiscardHandler), dial: dial})
 	if err != nil {
 		return err
 	}
@@ -204,8 +216,7 @@ func stopWith(t *testing.T, part hangingPart, act string) error {
 	if part.name != "closing the log" {
 		a.closeWithin = busy // many agents share this disk
 	}
-	h := newHang()
-	if !part.running {
+	if !part.running && part.plant != nil {
 		part.plant(t, a, h)
 	}
 	ctx, stop := context.WithCancel(t.Context())
@@ -215,13 +226,14 @@ func stopWith(t *testing.T, part hangingPart, act string) error {
 	until(t, "the agent runs", func() bool {
 		for _, p := range a.runner.Status() {
 			if !p.LastRun.IsZero() {
-				a.targets.mu.Lock()
-				defer a.targets.mu.Unlock()
-				return a.targets.running["up"].cancel != nil
+				return true
 			}
 		}
 		return false
 	})
+	if part.plant == nil {
+		await(t, dialed, "the target to send")
+	}
 	if part.running {
 		part.plant(t, a, h)
 	}

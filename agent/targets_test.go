@@ -90,7 +90,7 @@ func TestReloadWithoutSavepoint(t *testing.T) {
 	a, b, c := newSink(t), newSink(t), newSink(t)
 	r := startAgent(t, storage, entry("a", a.URL, ""))
 	until(t, "it receives", func() bool { return a.last() > 3 })
-	queue := r.targets.all()[0].queue
+	running := r.targets.All()[0]
 	free := blockSavepoints(t, storage)
 
 	r.configure(entry("b", b.URL, ""), entry("c", c.URL, ""))
@@ -98,7 +98,7 @@ func TestReloadWithoutSavepoint(t *testing.T) {
 	if err == nil || !strings.Contains(err.Error(), filepath.Join(storage, "savepoints")) || !strings.Contains(err.Error(), "before anything is collected") {
 		t.Fatalf("reloaded without a savepoint: %v", err)
 	}
-	if now := r.targets.all(); len(now) != 1 || now[0].queue != queue {
+	if now := r.targets.All(); len(now) != 1 || now[0] != running {
 		t.Error("a failed reload changed the targets")
 	}
 	if s := r.Status(); !strings.Contains(s.Config.ReloadError, "savepoints") || len(s.Targets) != 1 || len(s.Problems) == 0 {

@@ -67,8 +67,8 @@ func (a *Agent) testTarget(ctx context.Context, name string) (TargetTest, error)
 	case <-time.After(a.changes.within + time.Second): // reading a file may hang beyond ctx
 		return TargetTest{}, fmt.Errorf("test target %q: %w, and has not ended: a file that its entry names does not answer", name, tooLong)
 	}
-	if running := a.targets.get(name); running != nil && t.Result != Fail {
-		running.queue.Poke()
+	if running := a.targets.Get(name); running != nil && t.Result != Fail {
+		running.Poke()
 	}
 	return t, nil
 }

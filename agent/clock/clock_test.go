@@ -1,4 +1,4 @@
-package agent
+package clock
 
 import (
 	"bytes"
@@ -40,9 +40,9 @@ func TestClockChange(t *testing.T) {
 		{"suspended, board counts seconds", base, 9*time.Hour + 1200*time.Millisecond, time.Second, time.Second + 9*time.Hour, 0, 9 * time.Hour},
 		{"suspended, and set", base, time.Second + 6*time.Hour, time.Second, time.Second + 8*time.Hour, -2 * time.Hour, 8 * time.Hour},
 	} {
-		before := clockReading{wall: tc.from, mono: time.Hour, boot: 2 * time.Hour}
-		now := clockReading{wall: tc.from.Add(tc.wall), mono: time.Hour + tc.mono, boot: 2*time.Hour + tc.boot}
-		if step, suspended := clockChange(before, now); step != tc.step || suspended != tc.suspended {
+		before := reading{wall: tc.from, mono: time.Hour, boot: 2 * time.Hour}
+		now := reading{wall: tc.from.Add(tc.wall), mono: time.Hour + tc.mono, boot: 2*time.Hour + tc.boot}
+		if step, suspended := change(before, now); step != tc.step || suspended != tc.suspended {
 			t.Errorf("%s: step %s, suspended %s; want %s, %s", tc.name, step, suspended, tc.step, tc.suspended)
 		}
 	}
@@ -52,13 +52,13 @@ func TestClockChange(t *testing.T) {
 func TestClockTellsOfSteps(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var said bytes.Buffer
-		c := newClock(slog.New(slog.NewTextHandler(&said, nil)))
+		c := New(slog.New(slog.NewTextHandler(&said, nil)))
 		began := time.Now()
 		var off, slept time.Duration
 		missed := false
-		c.read = func() (clockReading, bool) {
+		c.read = func() (reading, bool) {
 			mono := time.Since(began)
-			return clockReading{wall: began.Add(mono + slept + off), mono: mono, boot: mono + slept}, !missed
+			return reading{wall: began.Add(mono + slept + off), mono: mono, boot: mono + slept}, !missed
 		}
 		live := func(d time.Duration) {
 			for range d / time.Second {
@@ -85,7 +85,7 @@ func TestClockTellsOfSteps(t *testing.T) {
 			Steps: 2, LastStepAt: now.Add(-2 * time.Minute), LastStepSeconds: year.Seconds(),
 			Suspends: 1, LastSuspendAt: now.Add(-time.Minute), LastSuspendSeconds: (8 * time.Hour).Seconds(),
 		}
-		if diff := cmp.Diff(want, c.status(now)); diff != "" {
+		if diff := cmp.Diff(want, c.Status(now)); diff != "" {
 			t.Errorf("(-want +got):\n%s", diff)
 		}
 		for _, part := range []string{"by=-2h0m0s", "by=8760h0m0s", "for=8h0m0s"} {
@@ -108,32 +108,9 @@ func TestReadClocks(t *testing.T) {
 		if !ok || !again {
 			t.Skip("the machine is too busy for a reading")
 		}
-		if step, suspended := clockChange(before, now); step != 0 || suspended != 0 {
+		if step, suspended := change(before, now); step != 0 || suspended != 0 {
 			t.Errorf("step %s, suspended %s", step, suspended)
 		}
 		before = now
-	}
-}
-
-// The clock is set back by two hours in an outage of three: the target is three behind.
-func TestAge(t *testing.T) {
-	now := time.Now()
-	oldest := now.Round(0).Add(-time.Hour) // by its timestamp
-	for _, tc := range []struct {
-		down, stepped time.Time
-		want          time.Duration
-	}{
-		{time.Time{}, time.Time{}, time.Hour},
-		{now.Add(-time.Minute), now.Add(-time.Second), time.Hour},
-		{now.Add(-3 * time.Hour), now.Add(-time.Second), 3 * time.Hour},
-		{now.Add(-3 * time.Hour), now.Add(-4 * time.Hour), time.Hour}, // what is older was let go for the budget
-		{now.Add(-3 * time.Hour), time.Time{}, time.Hour},
-	} {
-		if got := age(oldest, tc.down, tc.stepped, now); got.Round(time.Second) != tc.want {
-			t.Errorf("down since %s, set at %s: %s, want %s", tc.down, tc.stepped, got, tc.want)
-		}
-	}
-	if got := age(now.Round(0).Add(time.Hour), time.Time{}, now, now); got != 0 {
-		t.Errorf("of a sample that is an hour ahead: %s", got)
 	}
 }

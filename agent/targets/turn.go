@@ -1,4 +1,4 @@
-package agent
+package targets
 
 // turn is a mutex that may be held for long. Unlike for a sync.Mutex, virtual time (testing/synctest) passes while a
 // goroutine waits for it.

@@ -1,4 +1,4 @@
-package agent
+package targets
 
 import (
 	"context"
@@ -52,7 +52,7 @@ func TestPausedTargetHoldsNoSeries(t *testing.T) {
 		seen := e.Samples
 		ctx, cancel := context.WithCancel(t.Context())
 		var resting sync.WaitGroup
-		resting.Go(func() { (&target{reader: paused}).rest(ctx) })
+		resting.Go(func() { (&Target{reader: paused}).watchOldest(ctx) })
 		time.Sleep(10 * time.Second)
 		if err := other.Close(); err != nil {
 			t.Fatal(err)

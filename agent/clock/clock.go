@@ -1,4 +1,5 @@
-package agent
+// Package clock watches this host's wall clock: samples carry its time, so a step of it must be known.
+package clock
 
 import (
 	"context"
@@ -12,13 +13,13 @@ import (
 	"hwsagent/internal/meter"
 )
 
-// The agent schedules and drops nothing by this host's wall clock, but samples carry its time, so a step of that clock
-// must be known.
-const (
-	clockTick  = time.Second
-	clockNoise = 20 * time.Millisecond // the longest that a reading of all clocks may take
+// Tick is how often a [Clock] reads the clocks.
+const Tick = time.Second
 
-	// minStep is the least change between two readings, a clockTick apart, that counts as a step. A clock that is being
+const (
+	noise = 20 * time.Millisecond // the longest that a reading of all clocks may take
+
+	// minStep is the least change between two readings, a [Tick] apart, that counts as a step. A clock that is being
 	// slewed, by up to a tenth, stays below it.
 	minStep = 300 * time.Millisecond
 
@@ -28,18 +29,18 @@ const (
 	resumeError = 2 * time.Second
 )
 
-// clockReading holds this host's clocks at one moment.
-type clockReading struct {
+// reading holds this host's clocks at one moment.
+type reading struct {
 	wall time.Time     // without a monotonic reading
 	mono time.Duration // since any point; stands still while the host is suspended
 	boot time.Duration // since any point; includes suspends. Equal to mono where there is no such clock
 }
 
-// clockChange returns by how much the wall clock was stepped between two readings (positive: forward), and for how long
+// change returns by how much the wall clock was stepped between two readings (positive: forward), and for how long
 // the host was suspended; 0 means not at all.
-func clockChange(before, now clockReading) (step, suspended time.Duration) {
+func change(before, now reading) (step, suspended time.Duration) {
 	mono := now.mono - before.mono
-	tolerance := minStep + max(0, mono-clockTick)/10 // a late reading sees more of a slew
+	tolerance := minStep + max(0, mono-Tick)/10 // a late reading sees more of a slew
 	if suspended = now.boot - before.boot - mono; suspended < minSuspend {
 		suspended = 0
 	} else {
@@ -51,17 +52,17 @@ func clockChange(before, now clockReading) (step, suspended time.Duration) {
 	return step, suspended
 }
 
-// clock compares the wall clock with the clocks that cannot be set.
-type clock struct {
-	read   func() (clockReading, bool) // false: no usable reading this time
+// Clock compares the wall clock with the clocks that cannot be set. Safe for concurrent use.
+type Clock struct {
+	read   func() (reading, bool) // false: no usable reading this time
 	logger *slog.Logger
 
-	set      *meter.Set
+	Metrics  *meter.Set
 	steps    *prometheus.CounterVec // by direction
 	suspends prometheus.Counter
 
 	mu   sync.Mutex
-	last clockReading
+	last reading
 	has  bool // last is set
 
 	stepped, suspended occurrence
@@ -78,10 +79,11 @@ func (o *occurrence) happened(at time.Time, size time.Duration) {
 	o.count, o.at, o.size = o.count+1, at, size
 }
 
-func newClock(logger *slog.Logger) *clock {
+// New returns a clock that has not been read.
+func New(logger *slog.Logger) *Clock {
 	set := meter.NewSet("hwsagent_clock_")
-	c := &clock{
-		read: readClocks(time.Now()), logger: logger, set: set,
+	c := &Clock{
+		read: readClocks(time.Now()), logger: logger, Metrics: set,
 		steps: set.CounterVec(meter.Sent, "steps_total",
 			"How often this host's wall clock was set, by direction: forward, back. Changes below 0.3 s, and slewing by a time service, do not count.", "direction"),
 		suspends: set.Counter(meter.Shown, "suspends_total", "How often this host was suspended; distinguished from clock steps on Linux only."),
@@ -94,29 +96,29 @@ func newClock(logger *slog.Logger) *clock {
 const forward, back = "forward", "back"
 
 // readClocks returns a function that reads the clocks, the monotonic ones since base.
-func readClocks(base time.Time) func() (clockReading, bool) {
-	return func() (clockReading, bool) {
+func readClocks(base time.Time) func() (reading, bool) {
+	return func() (reading, bool) {
 		for range 5 {
 			before := time.Now()
 			boot, known := bootTime()
 			after := time.Now()
 			// A process stopped between the two readings would see steps that did not happen.
 			mono, wall := after.Sub(before), after.Round(0).Sub(before.Round(0))
-			if mono > clockNoise || (wall-mono).Abs() > clockNoise {
+			if mono > noise || (wall-mono).Abs() > noise {
 				continue
 			}
-			r := clockReading{wall: before.Round(0), mono: before.Sub(base), boot: boot}
+			r := reading{wall: before.Round(0), mono: before.Sub(base), boot: boot}
 			if !known {
 				r.boot = r.mono
 			}
 			return r, true
 		}
-		return clockReading{}, false
+		return reading{}, false
 	}
 }
 
-// run reads the clocks with each tick, a clockTick apart, until ctx ends.
-func (c *clock) run(ctx context.Context, ticks <-chan time.Time) {
+// Run reads the clocks with each tick, a [Tick] apart, until ctx ends.
+func (c *Clock) Run(ctx context.Context, ticks <-chan time.Time) {
 	for {
 		c.look()
 		select {
@@ -128,7 +130,7 @@ func (c *clock) run(ctx context.Context, ticks <-chan time.Time) {
 }
 
 // look compares the clocks with the previous reading.
-func (c *clock) look() {
+func (c *Clock) look() {
 	now, ok := c.read()
 	if !ok {
 		return
@@ -140,7 +142,7 @@ func (c *clock) look() {
 	if !had {
 		return
 	}
-	step, suspended := clockChange(before, now)
+	step, suspended := change(before, now)
 	if suspended > 0 {
 		c.suspended.happened(time.Now(), suspended)
 		c.suspends.Inc()
@@ -159,26 +161,26 @@ func (c *clock) look() {
 		"by", step.Round(time.Millisecond), "direction", direction, "now", now.wall)
 }
 
-// lastStep returns when the clock was last set, with a monotonic reading; zero if it never was.
-func (c *clock) lastStep() time.Time {
+// LastStep returns when the clock was last set, with a monotonic reading; zero if it never was.
+func (c *Clock) LastStep() time.Time {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	return c.stepped.at
 }
 
-// status returns the clock's part of the status at now.
-func (c *clock) status(now time.Time) status.ClockStatus {
+// Status returns the clock's part of the status at now.
+func (c *Clock) Status(now time.Time) status.ClockStatus {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	return status.ClockStatus{
-		Steps: c.stepped.count, LastStepAt: byClock(now, c.stepped.at), LastStepSeconds: c.stepped.size.Seconds(),
-		Suspends: c.suspended.count, LastSuspendAt: byClock(now, c.suspended.at), LastSuspendSeconds: c.suspended.size.Seconds(),
+		Steps: c.stepped.count, LastStepAt: OnWall(now, c.stepped.at), LastStepSeconds: c.stepped.size.Seconds(),
+		Suspends: c.suspended.count, LastSuspendAt: OnWall(now, c.suspended.at), LastSuspendSeconds: c.suspended.size.Seconds(),
 	}
 }
 
-// byClock converts the time of an event of this process to the wall clock as it is set now, with which people compare
+// OnWall converts the time of an event of this process to the wall clock as it is set now, with which people compare
 // it. Other times stay as they are.
-func byClock(now, t time.Time) time.Time {
+func OnWall(now, t time.Time) time.Time {
 	if t.IsZero() {
 		return t
 	}

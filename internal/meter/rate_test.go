@@ -1,4 +1,4 @@
-package agent
+package meter
 
 import (
 	"testing"
@@ -8,9 +8,9 @@ import (
 // A round of a probe each 15 s looks like a steady stream, and a counter that begins
 // anew gives no negative rate.
 func TestRate(t *testing.T) {
-	var r rate
+	var r Rate
 	now := time.Unix(1_800_000_000, 0)
-	if got := r.perSecond(); got != 0 {
+	if got := r.PerSecond(); got != 0 {
 		t.Errorf("before anything was seen: %v", got)
 	}
 	count := uint64(1000)
@@ -18,18 +18,18 @@ func TestRate(t *testing.T) {
 		if i%3 == 0 {
 			count += 600
 		}
-		r.observe(now, count)
-		now = now.Add(rateTick)
-		if got := r.perSecond(); i > 12 && got != 40 {
+		r.Observe(now, count)
+		now = now.Add(RateTick)
+		if got := r.PerSecond(); i > 12 && got != 40 {
 			t.Errorf("at tick %d: %v a second, want 40", i, got)
 		}
 	}
-	r.observe(now, 5)
-	if got := r.perSecond(); got != 0 {
+	r.Observe(now, 5)
+	if got := r.PerSecond(); got != 0 {
 		t.Errorf("after the counter began anew: %v", got)
 	}
-	r.observe(now.Add(rateTick), 55)
-	if got := r.perSecond(); got != 10 {
+	r.Observe(now.Add(RateTick), 55)
+	if got := r.PerSecond(); got != 10 {
 		t.Errorf("after that: %v, want 10", got)
 	}
 }

@@ -1,4 +1,4 @@
-package agent
+package targets
 
 import (
 	"context"
@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"hwsagent/agent/status"
+	"hwsagent/internal/meter"
 	"hwsagent/internal/watchdog"
 	"hwsagent/remotewrite"
 	"hwsagent/remotewrite/client"
@@ -18,15 +19,17 @@ import (
 )
 
 // target is a running remote_write entry: its client, its reader of the log, and the queue between them.
-type target struct {
-	planned
+type Target struct {
+	entry
 	url     string // for people: without user, password and query
 	client  *client.Client
 	reader  *wal.Reader
 	letters *deadletter.Store
 	queue   *remotewrite.Queue
 	metrics *rwmetrics.Target
-	rate    rate
+	ledgers *ledgers
+	tenants func() *status.TenantsStatus
+	rate    meter.Rate
 	paused  time.Time // since when the target is paused by command; zero: the queue runs
 
 	cancel context.CancelFunc
@@ -38,7 +41,7 @@ type target struct {
 const maxSplay = 5 * time.Second
 
 // close closes everything that open opened.
-func (t *target) close() error {
+func (t *Target) close() error {
 	var errs []error
 	if t.client != nil {
 		t.client.Close()
@@ -56,19 +59,19 @@ func (t *target) close() error {
 }
 
 // start runs the target's queue until ctx ends or stop is called.
-func (t *target) start(ctx context.Context) {
+func (t *Target) start(ctx context.Context) {
 	ctx, t.cancel = context.WithCancel(ctx)
 	watchdog.Do(ctx, t.part(), t.startParts)
 }
 
-func (t *target) startParts(ctx context.Context) {
+func (t *Target) startParts(ctx context.Context) {
 	var parts sync.WaitGroup
 	parts.Go(func() { t.client.Run(ctx) })
 	if t.paused.IsZero() {
 		parts.Go(func() { t.queue.Run(ctx) })
 	} else {
 		t.metrics.SetState(status.StatePaused)
-		parts.Go(func() { t.rest(ctx) })
+		parts.Go(func() { t.watchOldest(ctx) })
 	}
 	parts.Go(func() {
 		for {
@@ -86,8 +89,8 @@ func (t *target) startParts(ctx context.Context) {
 	}()
 }
 
-// rest replaces the queue of a paused target: it only reads the oldest pending sample, so that the status has its age.
-func (t *target) rest(ctx context.Context) {
+// watchOldest replaces the queue of a paused target: it only reads the oldest pending sample, so that the status has its age.
+func (t *Target) watchOldest(ctx context.Context) {
 	look := time.NewTicker(time.Second)
 	defer look.Stop()
 	for {
@@ -122,7 +125,7 @@ func (t *target) rest(ctx context.Context) {
 }
 
 // stop ends the queue, saves the savepoint and closes everything.
-func (t *target) stop(logger *slog.Logger) {
+func (t *Target) stop(logger *slog.Logger) {
 	watchdog.Do(context.Background(), t.part(), func(context.Context) {
 		if t.cancel != nil {
 			t.cancel()
@@ -135,4 +138,4 @@ func (t *target) stop(logger *slog.Logger) {
 }
 
 // part returns the target's name in the list of the program's parts.
-func (t *target) part() string { return fmt.Sprintf("target %q", t.name) }
+func (t *Target) part() string { return fmt.Sprintf("target %q", t.name) }

@@ -1,6 +1,0 @@
-//go:build !linux
-
-package agent
-
-// clockSynced is not known here.
-func clockSynced() bool { return false }
