@@ -8,7 +8,6 @@ import (
 	"errors"
 	"fmt"
 	"slices"
-	"strconv"
 	"strings"
 
 	"go.yaml.in/yaml/v4"
@@ -20,8 +19,45 @@ const (
 	maxNodes = 100_000 // with aliases followed
 )
 
+// formats returns the programs whose configuration can be read, in the order of [Formats].
+func formats() []format {
+	return []format{
+		{"prometheus", parsed, why, (*converter).prometheus},
+		{"vmagent", parsed, why, (*converter).prometheus},
+		{"grafana-agent", parsed, whyGrafana, (*converter).grafana},
+		{"otelcol", parsed, whyOTel, (*converter).otelcol},
+		{"hws", parsed, whyHWS, (*converter).hws},
+	}
+}
+
+// format is a program whose configuration can be read.
+type format struct {
+	name    string
+	parse   func(file string, text []byte) (*yaml.Node, error)
+	unknown func(key string) string // what a note says about a key without a counterpart
+	convert func(c *converter, root *yaml.Node)
+}
+
 // Formats returns the programs whose configuration can be read, as they are named on the command line.
-func Formats() []string { return []string{"prometheus", "vmagent", "grafana-agent", "otelcol", "hws"} }
+func Formats() (names []string) {
+	for _, f := range formats() {
+		names = append(names, f.name)
+	}
+	return names
+}
+
+// Known returns an error unless format is one of [Formats], or "".
+func Known(format string) error {
+	if format == "" || slices.Contains(Formats(), format) {
+		return nil
+	}
+	for _, o := range others {
+		if format == o.name {
+			return nil // Convert says more
+		}
+	}
+	return fmt.Errorf("unknown format %q: --from is one of %s", format, strings.Join(Formats(), ", "))
+}
 
 // Note describes a setting that was not carried over, or not exactly, and what to do about it.
 type Note struct {
@@ -29,6 +65,8 @@ type Note struct {
 	Line int    `json:"line"` // from 1
 	Key  string `json:"key"`  // the path of the key, such as receivers.otlp
 	Text string `json:"text"`
+	// LeftOut means that the value, with all below it, is not in the result; else it is, and the note says what differs.
+	LeftOut bool `json:"left_out"`
 }
 
 // String returns the note in one line.
@@ -42,29 +80,27 @@ type Result struct {
 
 // Convert converts the text of a file in one of [Formats]; with "" it detects the format from the keys. It returns an
 // error if the file does not have that format.
-func Convert(format, file string, text []byte) (Result, error) {
-	root, err := parsed(file, text)
+func Convert(from, file string, text []byte) (Result, error) {
+	if err := refuse(from, file, text); err != nil {
+		return Result{}, err
+	}
+	if err := Known(from); err != nil {
+		return Result{}, err
+	}
+	if from == "" {
+		var err error
+		if from, err = detect(file, text); err != nil {
+			return Result{}, err
+		}
+	}
+	f := formats()[slices.Index(Formats(), from)]
+	root, err := f.parse(file, text)
 	if err != nil {
 		return Result{}, err
 	}
-	if format == "" {
-		if format = detect(root); format == "" {
-			return Result{}, fmt.Errorf("convert %s: the keys at its top show no format: name it by --from, one of %s", file, strings.Join(Formats(), ", "))
-		}
-	}
-	c := &converter{file: file, format: format, out: mapping()}
-	switch format {
-	case "prometheus", "vmagent":
-		c.prometheus(root)
-	case "grafana-agent":
-		c.grafana(root)
-	case "otelcol":
-		c.otelcol(root)
-	case "hws":
-		c.hws(root)
-	default:
-		return Result{}, fmt.Errorf("convert %s: unknown format %q: one of %s", file, format, strings.Join(Formats(), ", "))
-	}
+	c := &converter{file: file, format: f.name, out: mapping(), account: newAccount(f.unknown)}
+	f.convert(c, root)
+	c.noteRest(root)
 	return c.result()
 }
 
@@ -92,9 +128,13 @@ func parsed(file string, text []byte) (*yaml.Node, error) {
 	return root, nil
 }
 
-// detect returns a file's format by its top-level keys, or "". The file of -promscrape.config has the keys of
-// prometheus.yml; a vmagent's own keys are named under either format.
-func detect(root *yaml.Node) string {
+// detect returns a file's format by its content. The file of -promscrape.config has the keys of prometheus.yml; a vmagent's own keys are
+// named under either format.
+func detect(file string, text []byte) (string, error) {
+	root, err := parsed(file, text)
+	if err != nil {
+		return "", err
+	}
 	for _, sign := range []struct{ key, format string }{
 		{"service", "otelcol"}, {"exporters", "otelcol"}, {"processors", "otelcol"},
 		{"resourceGroups", "hws"}, {"resources", "hws"}, {"targets", "hws"}, {"hosts", "hws"},
@@ -102,10 +142,10 @@ func detect(root *yaml.Node) string {
 		{"scrape_configs", "prometheus"}, {"scrape_config_files", "prometheus"}, {"remote_write", "prometheus"},
 	} {
 		if get(root, sign.key) != nil {
-			return sign.format
+			return sign.format, nil
 		}
 	}
-	return ""
+	return "", fmt.Errorf("convert %s: the keys at its top show no format: name it by --from, one of %s", file, strings.Join(Formats(), ", "))
 }
 
 // resolve copies a tree without aliases, anchors, merges and comments. It fails if the copy has more than left nodes.
@@ -154,19 +194,8 @@ func written(n *yaml.Node, key string) bool {
 type converter struct {
 	file, format string
 	out          *yaml.Node
-	notes        []Note
-	secrets      bool // hws: the note about encrypted passwords was added
-}
-
-// note records that the value at n was not carried over, or differs.
-func (c *converter) note(n *yaml.Node, key, format string, args ...any) {
-	line := 1
-	if n != nil {
-		line = n.Line
-	}
-	if one := (Note{File: c.file, Line: line, Key: key, Text: fmt.Sprintf(format, args...)}); !slices.Contains(c.notes, one) {
-		c.notes = append(c.notes, one)
-	}
+	*account
+	secrets bool // hws: the note about encrypted passwords was added
 }
 
 func (c *converter) result() (Result, error) {
@@ -184,10 +213,7 @@ func (c *converter) result() (Result, error) {
 	if err != nil {
 		return Result{}, fmt.Errorf("convert %s: write the result: %w", c.file, err)
 	}
-	if c.notes == nil {
-		c.notes = []Note{}
-	}
-	return Result{Config: b.String(), Notes: c.notes}, nil
+	return Result{Config: strings.TrimRight(b.String(), "\n") + "\n", Notes: c.notes}, nil
 }
 
 // pairs calls f for each key of a mapping, in order; a nil n has no keys.
@@ -315,6 +341,3 @@ func rewrite(n *yaml.Node, f func(string) string) {
 
 // literal escapes text that the agent would take for a variable.
 func literal(s string) string { return strings.ReplaceAll(s, "${", "$${") }
-
-// at returns the path of a list entry.
-func at(key string, i int) string { return key + "[" + strconv.Itoa(i) + "]" }

@@ -153,7 +153,7 @@ func TestNothingIsDroppedInSilence(t *testing.T) {
 		{"otelcol", "extensions: {surprise: {}}\nservice: {extensions: [surprise]}\n", "extensions.surprise"},
 		{"grafana-agent", "surprise: 1\n", "surprise"},
 		{"grafana-agent", "metrics: {surprise: 1}\n", "metrics.surprise"},
-		{"grafana-agent", "metrics: {global: {surprise: 1}}\n", "global.surprise"},
+		{"grafana-agent", "metrics: {global: {surprise: 1}}\n", "metrics.global.surprise"},
 		{"grafana-agent", "metrics: {configs: [{name: a, surprise: 1}]}\n", "metrics.configs[0].surprise"},
 		{"grafana-agent", "metrics: {configs: [{name: a, scrape_configs: [{job_name: a, surprise: 1, static_configs: [{targets: [x]}]}]}]}\n", "metrics.configs[0].scrape_configs[0].surprise"},
 		{"grafana-agent", "integrations: {surprise: {enabled: true}}\n", "integrations.surprise"},
@@ -222,4 +222,28 @@ func FuzzConvert(f *testing.F) {
 		}
 		_, _, _ = config.LoadBytes("/etc/hwsagent/agent.yaml", []byte(r.Config), anything) // values may be wrong, as they were
 	})
+}
+
+// TestOtherPrograms: a program whose configuration is refused is recognised, by its content and by its name, and the error says what to do.
+func TestOtherPrograms(t *testing.T) {
+	for _, tc := range []struct{ format, text, want string }{
+		{"", "// Sends.\nprometheus.remote_write \"default\" {\n  endpoint {\n    url = \"http://r\"\n  }\n}\n", "Grafana Alloy"},
+		{"", "logging {\n  level = \"warn\"\n}\n", "Grafana Alloy"},
+		{"", "# Telegraf\n[agent]\n  interval = \"10s\"\n[[inputs.cpu]]\n", "Telegraf"},
+		{"", "[[outputs.http]]\r\n  url = \"http://r\"\r\n", "Telegraf"},
+		{"alloy", "a: [", "Grafana Alloy"}, {"telegraf", "a: [", "Telegraf"},
+	} {
+		_, err := convert.Convert(tc.format, "f", []byte(tc.text))
+		if err == nil || !strings.Contains(err.Error(), tc.want) || strings.Contains(err.Error(), "\n") {
+			t.Errorf("%q %q: %v", tc.format, tc.text, err)
+		}
+	}
+	for _, text := range []string{"a: {b: c}\nscrape_configs: []\n", "{scrape_configs: []}\n"} {
+		if _, err := convert.Convert("", "f", []byte(text)); err != nil {
+			t.Errorf("%q: %v", text, err)
+		}
+	}
+	if _, err := convert.Convert("nagios", "f", []byte("a: [")); err == nil || !strings.Contains(err.Error(), `unknown format "nagios"`) {
+		t.Errorf("the name of the format is judged late: %v", err)
+	}
 }

@@ -2,6 +2,7 @@ package convert
 
 import (
 	"fmt"
+	"slices"
 	"strings"
 
 	"go.yaml.in/yaml/v4"
@@ -24,7 +25,7 @@ func (c *converter) grafana(root *yaml.Node) {
 	})
 	c.usualInterval()
 	if get(c.out, "remote_write") == nil {
-		c.note(nil, "remote_write", "there is no remote_write: add an entry with a url")
+		c.remark(nil, "remote_write", "there is no remote_write: add an entry with a url")
 	}
 }
 
@@ -61,7 +62,7 @@ func (c *converter) grafanaMetrics(v *yaml.Node, path string) {
 			}
 			plain.Content = append(plain.Content, k, value) // keep the key, which has the line
 		})
-		c.global(plain)
+		c.global(plain, path+".global")
 	}
 	pairs(v, func(key string, k, value *yaml.Node) {
 		switch key {
@@ -84,7 +85,7 @@ func (c *converter) grafanaMetrics(v *yaml.Node, path string) {
 			}
 		}
 		if usesShared && senders > 0 || senders > 1 {
-			c.note(k, path+".configs", "several configs had receivers of their own; here every entry of remote_write gets the samples of all jobs: to send only some jobs, write write_relabel_configs with source_labels: [job]")
+			c.remark(k, path+".configs", "several configs had receivers of their own; here every entry of remote_write gets the samples of all jobs: to send only some jobs, write write_relabel_configs with source_labels: [job]")
 		}
 		if usesShared {
 			c.writers(shared, path+".global.remote_write")
@@ -100,7 +101,9 @@ func (c *converter) grafanaMetrics(v *yaml.Node, path string) {
 func (c *converter) grafanaConfig(v *yaml.Node, path string) {
 	pairs(v, func(key string, k, value *yaml.Node) {
 		switch key {
-		case "name", "remote_write":
+		case "name":
+			c.note(k, path+".name", "is not needed: there is one list of jobs")
+		case "remote_write":
 		case "scrape_configs":
 			for i, job := range items(value) {
 				c.job(job, at(path+"."+key, i))
@@ -116,24 +119,19 @@ func (c *converter) grafanaConfig(v *yaml.Node, path string) {
 func (c *converter) apart(v *yaml.Node, path string) {
 	jobs := items(get(c.out, "scrape_configs"))
 	for i, one := range jobs {
-		name := text(one, "job_name")
+		name := c.text(one, "job_name")
 		for _, before := range jobs[:i] {
-			if name == "" || text(before, "job_name") != name {
+			if name == "" || c.text(before, "job_name") != name {
 				continue
 			}
+			c.take(get(one, "job_name"))
 			set(one, "job_name", str(fmt.Sprintf("%s-%d", name, i+1)))
 			rule := mapping()
 			set(rule, "target_label", str("job"))
 			set(rule, "replacement", str(strings.ReplaceAll(name, "$", "$$")))
 			push(one, "relabel_configs", flow(rule))
-			c.note(v, path, "two configs have a job %q; the second one is called %s-%d here, and its series keep the label job", name, name, i+1)
+			c.remark(v, path, "two configs have a job %q; the second one is called %s-%d here, and its series keep the label job", name, name, i+1)
 		}
-	}
-}
-
-func (c *converter) writers(list *yaml.Node, path string) {
-	for i, entry := range items(list) {
-		c.remoteWrite(entry, at(path, i))
 	}
 }
 
@@ -142,25 +140,23 @@ func (c *converter) writers(list *yaml.Node, path string) {
 func (c *converter) integrations(v *yaml.Node) {
 	pairs(v, func(key string, k, value *yaml.Node) {
 		where := "integrations." + key
-		if text(value, "enabled") == "false" {
+		if enabled := text(value, "enabled"); enabled == "false" {
+			c.note(k, where, "is off there; it is left out")
 			return
 		}
 		name := strings.TrimSuffix(key, "_configs")
 		switch name {
-		case "node_exporter":
-			c.host(device{})
-			c.note(k, where, "became the probe host, with node_exporter's names and its usual collectors; for other collectors see docs/probes/host.md")
+		case "node_exporter", "unix":
+			c.nodeExporter(k, value, where)
+		case "windows_exporter", "windows":
+			c.windows(k, value, where)
 		case "snmp", "snmp_exporter":
 			c.note(k, where, "the probe snmp does this and reads an snmp.yml: write a probe with the targets")
 		case "agent":
 			c.note(k, where, "is not needed: the agent always collects its own metrics, as job hwsagent")
 		case "prometheus_remote_write":
 			for i, entry := range items(value) {
-				if !c.sends(text(entry, "url")) {
-					c.remoteWrite(entry, at(where, i))
-				} else if len(entry.Content) > 2 { // it may be for another tenant
-					c.note(entry, at(where, i), "is left out, since every sample would go to one address twice; if its login or headers differ from those of the other entry, add it")
-				}
+				c.integrationWriter(entry, at(where, i))
 			}
 		case "scrape_integrations", "replace_instance_label", "integration_restart_backoff", "use_hostname_label", "autoscrape", "metrics":
 			c.note(k, where, "is not needed: each probe is an entry of its own, with labels")
@@ -170,12 +166,85 @@ func (c *converter) integrations(v *yaml.Node) {
 	})
 }
 
-// sends reports whether an entry of remote_write has that URL.
-func (c *converter) sends(url string) bool {
-	for _, entry := range items(get(c.out, "remote_write")) {
-		if text(entry, "url") == url {
-			return true
+// integrationWriter converts an entry of remote_write for integrations only, unless another one has its URL.
+func (c *converter) integrationWriter(v *yaml.Node, where string) {
+	all := items(get(c.out, "remote_write"))
+	i := slices.IndexFunc(all, func(other *yaml.Node) bool { return text(other, "url") == text(v, "url") })
+	switch {
+	case i < 0:
+		c.remoteWrite(v, where)
+	case len(v.Content) == 2 || same(v, all[i]): // the URL only
+		c.take(v)
+	default: // it may be for another tenant
+		c.note(v, where, "is left out, since every sample would go to one address twice; if its login or headers differ from those of the other entry, add it")
+	}
+}
+
+// nodeExporter converts the integration node_exporter.
+func (c *converter) nodeExporter(k, v *yaml.Node, where string) {
+	c.text(v, "enabled")
+	p := c.hostProbe()
+	set(ensure(p, "labels", mapping), "job", str("integrations/node_exporter"))
+	c.integrationKeys(p, v, where)
+	c.nodeKeys(p, v, where)
+	c.remark(k, where, "is the probe host here: with node_exporter's names, and hw_* beside them")
+}
+
+// integrationKeys converts the keys that every integration has.
+func (c *converter) integrationKeys(p, v *yaml.Node, where string) {
+	pairs(v, func(key string, k, value *yaml.Node) {
+		switch key {
+		case "scrape_interval":
+			set(p, "interval", value)
+		case "scrape_timeout":
+			set(p, "timeout", value)
+		case "instance":
+			set(ensure(p, "labels", mapping), "instance", value)
+		case "metric_relabel_configs":
+			c.addRules(p, key, value, where)
+		case "relabel_configs":
+			c.targetRules(p, value, where+"."+key)
+		case "scrape_integration":
+			if value.Value == "true" {
+				c.take(value)
+				return
+			}
+			c.note(k, where+"."+key, "a probe always collects: write enabled: false to keep its entry without running it")
+		}
+	})
+	if instance := get(v, "instance"); instance != nil && get(p, "labels", "instance") != instance {
+		c.note(keyOf(v, "instance"), where+".instance", "relabel_configs overrides it")
+	}
+}
+
+// targetRules converts the rules for the labels of a probe, which has one target: constants become labels, and rules on labels that series
+// have become rules on these.
+func (c *converter) targetRules(p, rules *yaml.Node, where string) {
+	for i, r := range c.rules(rules, where).Content {
+		action, target := orDefault(text(r, "action"), "replace"), text(r, "target_label")
+		value := text(r, "replacement")
+		hidden := strings.HasPrefix(target, "__")
+		for _, label := range items(get(r, "source_labels")) {
+			hidden = hidden || strings.HasPrefix(label.Value, "__")
+		}
+		variable := strings.HasPrefix(value, "${") && strings.HasSuffix(value, "}") && strings.Trim(value, "${}0123456789") != ""
+		switch {
+		case hidden:
+			c.note(r, at(where, i), "needs labels that targets had there: write the result under labels: of the probe")
+		case action == "replace" && len(items(get(r, "source_labels"))) == 0 && target != "" && value != "" && (variable || !strings.Contains(value, "$")):
+			c.take(r)
+			set(ensure(p, "labels", mapping), target, str(value))
+		default:
+			push(p, "metric_relabel_configs", r)
 		}
 	}
-	return false
+}
+
+// windows converts the part of windows_exporter that the agent has.
+func (c *converter) windows(k, v *yaml.Node, where string) {
+	if dir := get(v, "text_file", "text_file_directory"); dir != nil {
+		c.textfile(dir)
+	}
+	c.text(v, "enabled")
+	c.remark(k, where, "there is no probe for Windows: run windows_exporter beside the agent and read it with a probe of type exec with scrape_url or with scrape_configs")
 }

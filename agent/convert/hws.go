@@ -17,9 +17,10 @@ func (c *converter) hws(root *yaml.Node) {
 	pairs(root, func(key string, _, v *yaml.Node) { // read the settings that probes need first
 		switch key {
 		case "collectPeriod":
-			set(ensure(c.out, "global", mapping), "scrape_interval", duration(v))
+			set(ensure(c.out, "global", mapping), "scrape_interval", c.duration(v))
 		case "extraLabels", "attributes":
 			labels := ensure(ensure(c.out, "global", mapping), "external_labels", mapping)
+			c.take(v)
 			pairs(v, func(name string, _, value *yaml.Node) { set(labels, labelName(name), str(value.Value)) })
 		}
 	})
@@ -27,7 +28,7 @@ func (c *converter) hws(root *yaml.Node) {
 		switch key {
 		case "collectPeriod", "extraLabels", "attributes":
 		case "extraMetrics", "metrics":
-			c.site(key, v, text(c.out, "global", "external_labels", "site"))
+			c.site(key, v, c.text(c.out, "global", "external_labels", "site"))
 		case "targets", "hosts":
 			for i, e := range items(v) {
 				c.entry(at(key, i), strings.TrimSuffix(key, "s"), e)
@@ -41,10 +42,10 @@ func (c *converter) hws(root *yaml.Node) {
 		}
 	})
 	set(ensure(c.out, "global", mapping), "hw_labels", str("metricshub"))
-	c.note(nil, "hw_labels", "hw_* have MetricsHub's names, for its dashboards and rules; remove the key for the names of this project")
-	c.note(nil, "remote_write", "the Collector's configuration has the targets: convert that file, too, and add its remote_write here")
+	c.remark(nil, "hw_labels", "hw_* have MetricsHub's names, for its dashboards and rules; remove the key for the names of this project")
+	c.remark(nil, "remote_write", "the Collector's configuration has the targets: convert that file, too, and add its remote_write here")
 	set(c.out, "pull", flow(mapping()))
-	c.note(nil, "pull", "shows every series at 127.0.0.1:24375/metrics, as the Collector's exporter did at :24375; remove it if no Prometheus scrapes there")
+	c.remark(nil, "pull", "shows every series at 127.0.0.1:24375/metrics, as the Collector's exporter did at :24375; remove it if no Prometheus scrapes there")
 }
 
 // group converts a group of resources. A group with figures of a site becomes that site.
@@ -54,7 +55,7 @@ func (c *converter) group(path, name string, g *yaml.Node) {
 		switch part {
 		case "resources", "attributes":
 		case "metrics":
-			given := text(attributes, "site")
+			given := c.text(attributes, "site")
 			if site := c.site(path+".metrics", v, orDefault(given, name)); given == "" && site != "" {
 				attributes = ensure(g, "attributes", mapping)
 				set(attributes, "site", str(site))
@@ -91,7 +92,7 @@ func whyHWS(key string) string {
 
 // device is a monitored host.
 type device struct {
-	path      string
+	path      string // of the mapping with the protocols
 	node      *yaml.Node
 	name      string     // name of the resource, if any
 	about     *yaml.Node // hostname and type
@@ -105,6 +106,7 @@ func (c *converter) entry(path, kind string, e *yaml.Node) {
 	for _, key := range []string{kind, kind + "Group"} {
 		about := get(e, key)
 		hosts := get(about, "hostnames")
+		c.take(get(about, "type")) // which says what MetricsHub tries
 		switch {
 		case about == nil:
 			continue
@@ -112,6 +114,9 @@ func (c *converter) entry(path, kind string, e *yaml.Node) {
 			c.device(device{path: path, node: e, about: about, protocols: e})
 		case hosts.Kind == yaml.MappingNode:
 			pairs(hosts, func(name string, _, own *yaml.Node) {
+				if len(own.Content) == 0 {
+					c.take(own)
+				}
 				one := mapping()
 				set(one, "hostname", str(name))
 				c.device(device{path: path, node: e, about: one, protocols: e, labels: []*yaml.Node{get(own, "extraLabels")}})
@@ -136,19 +141,23 @@ func (c *converter) resources(v *yaml.Node, path string, group *yaml.Node) {
 		about := mapping()
 		attributes := get(r, "attributes")
 		if n := get(attributes, "host.name"); n != nil {
+			c.take(n)
 			set(about, "hostname", n)
 		}
+		c.take(get(attributes, "host.type"))
 		if n := get(attributes, "host.type"); n != nil {
 			set(about, "type", n)
 		}
-		d := device{path: path + "." + name, name: name, node: r, about: about, protocols: get(r, "protocols"), labels: []*yaml.Node{group, attributes}}
+		d := device{path: path + "." + name + ".protocols", name: name, node: r, about: about, protocols: get(r, "protocols"), labels: []*yaml.Node{group, attributes}}
 		pairs(r, func(key string, k, value *yaml.Node) {
 			switch key {
 			case "attributes", "protocols", "collectPeriod":
 			case "metrics":
-				pairs(value, func(metric string, mk, _ *yaml.Node) { c.note(mk, d.path+".metrics."+metric, "%s", whyHWS("metrics")) })
+				pairs(value, func(metric string, mk, _ *yaml.Node) {
+					c.note(mk, path+"."+name+".metrics."+metric, "%s", whyHWS("metrics"))
+				})
 			default:
-				c.note(k, d.path+"."+key, "%s", whyHWS(key))
+				c.note(k, path+"."+name+"."+key, "%s", whyHWS(key))
 			}
 		})
 		c.device(d)
@@ -159,11 +168,12 @@ func (c *converter) resources(v *yaml.Node, path string, group *yaml.Node) {
 func (c *converter) device(d device) {
 	var hosts []string
 	if n := get(d.about, "hostname"); n != nil && n.Kind == yaml.SequenceNode {
+		c.take(n)
 		for _, h := range items(n) {
 			hosts = append(hosts, h.Value)
 		}
 	} else {
-		hosts = []string{orDefault(text(d.about, "hostname"), orDefault(text(d.about, "id"), "localhost"))}
+		hosts = []string{orDefault(c.text(d.about, "hostname"), orDefault(c.text(d.about, "id"), "localhost"))}
 	}
 	pairs(d.protocols, func(key string, k, v *yaml.Node) {
 		where := d.path + "." + key
@@ -181,7 +191,7 @@ func (c *converter) device(d device) {
 			c.note(k, where, "is left out: to read %s, run an agent there, with a probe of type host", strings.Join(hosts, ", "))
 		case "ipmi":
 		case "http":
-			if other := restOnly(d); other != "" {
+			if other := c.restOnly(d); other != "" {
 				c.note(k, where, "is left out: the connector %s reads %s by an interface that is not Redfish; run an exporter for it, and read that with a probe of type exec with scrape_url or with scrape_configs", other, strings.Join(hosts, ", "))
 			}
 		case "wbem", "jdbc", "jmx":
@@ -194,11 +204,11 @@ func (c *converter) device(d device) {
 	})
 	for _, key := range []string{"snmp", "snmpv3", "ipmi", "http"} {
 		v := get(d.protocols, key)
-		if v == nil || key == "http" && restOnly(d) != "" {
+		if v == nil || key == "http" && c.restOnly(d) != "" {
 			continue
 		}
 		for i, host := range hosts {
-			at := own(v, host, i)
+			at := c.own(v, host, i)
 			switch key {
 			case "ipmi":
 				c.bmc(d, host, at, d.path+".ipmi", "ipmi", v)
@@ -212,11 +222,12 @@ func (c *converter) device(d device) {
 }
 
 // own returns the address of the i-th host for a protocol, which may have its own host names.
-func own(v *yaml.Node, host string, i int) string {
+func (c *converter) own(v *yaml.Node, host string, i int) string {
 	if names := items(get(v, "hostname")); i < len(names) {
+		c.take(names[i])
 		return names[i].Value
 	}
-	return orDefault(text(v, "hostname"), host)
+	return orDefault(c.text(v, "hostname"), host)
 }
 
 func local(hosts []string) bool {
@@ -226,25 +237,22 @@ func local(hosts []string) bool {
 // host adds the probe of this host, once.
 func (c *converter) host(d device) {
 	for _, p := range items(get(c.out, "probes")) {
-		if text(p, "type") == "host" {
+		if c.text(p, "type") == "host" {
 			return
 		}
 	}
-	p := mapping()
-	set(p, "name", str("host"))
-	set(p, "type", str("host"))
-	c.common(p, d)
-	push(c.out, "probes", p)
+	c.common(c.hostProbe(), d)
 }
 
 // common sets the keys that every probe of a device has.
 func (c *converter) common(p *yaml.Node, d device) {
 	if n := get(d.node, "collectPeriod"); n != nil {
-		set(p, "interval", duration(n))
+		set(p, "interval", c.duration(n))
 	}
 	labels := mapping()
 	for _, from := range d.labels {
 		pairs(from, func(name string, _, v *yaml.Node) {
+			c.take(v)
 			if v.Kind == yaml.ScalarNode && name != "host.name" && name != "host.type" {
 				set(labels, labelName(name), str(v.Value))
 			}
@@ -256,7 +264,8 @@ func (c *converter) common(p *yaml.Node, d device) {
 }
 
 // duration returns a period; a plain number means seconds.
-func duration(n *yaml.Node) *yaml.Node {
+func (c *converter) duration(n *yaml.Node) *yaml.Node {
+	c.take(n)
 	if n.Value != "" && strings.Trim(n.Value, "0123456789") == "" {
 		return raw(n.Value + "s")
 	}
@@ -270,16 +279,17 @@ func (c *converter) snmp(d device, host, reached, key string, v *yaml.Node) {
 	p := mapping()
 	set(p, "name", str(c.free(d, host, "snmp")))
 	set(p, "type", str("snmp"))
-	set(p, "target", str(net.JoinHostPort(strings.Trim(reached, "[]"), orDefault(text(v, "port"), "161"))))
+	set(p, "target", str(net.JoinHostPort(strings.Trim(reached, "[]"), orDefault(c.text(v, "port"), "161"))))
 	auth := mapping()
-	version := strings.ToLower(text(v, "version"))
+	c.text(v, "password") // which version 2 has no use for
+	version := strings.ToLower(c.text(v, "version"))
 	if key == "snmpv3" || strings.HasPrefix(version, "v3") || version == "3" {
 		c.snmpv3(auth, v, version, where)
 	} else {
 		if strings.HasSuffix(version, "1") {
 			set(auth, "version", raw("1"))
 		}
-		set(auth, "community", str(orDefault(text(v, "community"), "public")))
+		set(auth, "community", str(orDefault(c.text(v, "community"), "public")))
 	}
 	set(p, "auth", flow(auth))
 	set(p, "modules", flow(list(str("system"), str("if_mib"), str("hardware"))))
@@ -299,30 +309,30 @@ func (c *converter) snmp(d device, host, reached, key string, v *yaml.Node) {
 // snmpv3 fills in a login of version 3.
 func (c *converter) snmpv3(auth, v *yaml.Node, version, where string) {
 	set(auth, "version", raw("3"))
-	set(auth, "username", str(text(v, "username")))
-	hash := strings.ToUpper(text(v, "authType"))
+	set(auth, "username", str(c.text(v, "username")))
+	hash := strings.ToUpper(c.text(v, "authType"))
 	for _, h := range []string{"SHA512", "SHA384", "SHA256", "SHA224", "SHA", "MD5"} { // older files have it in the version: v3-sha
 		if hash == "" && strings.Contains(strings.ToUpper(version), h) {
 			hash = h
 		}
 	}
-	private := strings.ToUpper(text(v, "privacy"))
+	private := strings.ToUpper(c.text(v, "privacy"))
 	level := "noAuthNoPriv"
 	if hash != "" && hash != "NO_AUTH" {
 		level = "authNoPriv"
 		set(auth, "auth_protocol", str(hash))
-		set(auth, "password", str(text(v, "password")))
+		set(auth, "password", str(c.text(v, "password")))
 	}
 	if private != "" && private != "NONE" && private != "NO_ENCRYPTION" && level == "authNoPriv" {
 		level = "authPriv"
 		set(auth, "priv_protocol", str(private))
-		set(auth, "priv_password", str(text(v, "privacyPassword")))
+		set(auth, "priv_password", str(c.text(v, "privacyPassword")))
 	}
 	set(auth, "security_level", str(level))
-	if name := text(v, "contextName"); name != "" {
+	if name := c.text(v, "contextName"); name != "" {
 		set(auth, "context_name", str(name))
 	}
 	if private == "AES256" || private == "AES192" {
-		c.note(keyOf(v, "privacy"), where+".privacy", "if the device is Cisco's, write %sC", private)
+		c.remark(keyOf(v, "privacy"), where+".privacy", "if the device is Cisco's, write %sC", private)
 	}
 }

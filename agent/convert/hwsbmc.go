@@ -17,7 +17,7 @@ const usualPeriod = "1m"
 // bmc adds the probe ipmi or redfish of a host's management controller; reached is its address.
 func (c *converter) bmc(d device, host, reached, where, typ string, v *yaml.Node) {
 	c.secretMade(v)
-	if text(v, "username") == "" || text(v, "password") == "" {
+	if c.text(v, "username") == "" || c.text(v, "password") == "" {
 		c.note(v, where, "the host %s is left out: there is no username with a password, which a probe of type %s needs", host, typ)
 		return
 	}
@@ -26,19 +26,19 @@ func (c *converter) bmc(d device, host, reached, where, typ string, v *yaml.Node
 	set(p, "type", str(typ))
 	target := reached
 	if typ == "redfish" {
-		target = address(v, reached)
+		target = c.address(v, reached)
 	}
 	set(p, "target", str(target))
-	set(p, "username", str(text(v, "username")))
-	set(p, "password", str(text(v, "password")))
+	set(p, "username", str(c.text(v, "username")))
+	set(p, "password", str(c.text(v, "password")))
 	c.common(p, d)
 	c.patience(p)
 	push(c.out, "probes", p)
 	switch {
 	case typ == "redfish" && strings.HasPrefix(target, "http://"):
-		c.note(keyOf(d.protocols, "http"), where, "is read as Redfish, without TLS: the password of %s is sent in clear", host)
+		c.remark(keyOf(d.protocols, "http"), where, "is read as Redfish, without TLS: the password of %s is sent in clear", host)
 	case typ == "redfish":
-		c.note(keyOf(d.protocols, "http"), where, "is read as Redfish. The agent checks the certificate of %s, which MetricsHub did not: name its CA in tls_config, or the fingerprint that hwsagent check shows", host)
+		c.remark(keyOf(d.protocols, "http"), where, "is read as Redfish. The agent checks the certificate of %s, which MetricsHub did not: name its CA in tls_config, or the fingerprint that hwsagent check shows", host)
 	}
 	pairs(v, func(part string, k, _ *yaml.Node) {
 		switch part {
@@ -54,9 +54,9 @@ func (c *converter) bmc(d device, host, reached, where, typ string, v *yaml.Node
 }
 
 // address returns the target for a service reached by http or https.
-func address(v *yaml.Node, host string) string {
-	port, scheme := orDefault(text(v, "port"), "443"), ""
-	if text(v, "https") == "false" {
+func (c *converter) address(v *yaml.Node, host string) string {
+	port, scheme := orDefault(c.text(v, "port"), "443"), ""
+	if c.text(v, "https") == "false" {
 		scheme = "http://"
 	}
 	if port == "443" && scheme == "" {
@@ -67,7 +67,7 @@ func address(v *yaml.Node, host string) string {
 
 // patience gives a probe of a slow device a long timeout, if its interval allows that.
 func (c *converter) patience(p *yaml.Node) {
-	period := orDefault(text(p, "interval"), orDefault(text(c.out, "global", "scrape_interval"), ""))
+	period := orDefault(c.text(p, "interval"), orDefault(c.text(c.out, "global", "scrape_interval"), ""))
 	if period == "" {
 		period = usualPeriod
 		set(p, "interval", raw(period))
@@ -80,11 +80,11 @@ func (c *converter) patience(p *yaml.Node) {
 // free returns a probe name for a host that no other probe has. If the host's name is taken, it appends the type.
 func (c *converter) free(d device, host, typ string) string {
 	name := orDefault(d.name, host)
-	if d.name != "" && host != text(d.about, "hostname") {
+	if d.name != "" && host != c.text(d.about, "hostname") {
 		name = d.name + "-" + host
 	}
 	taken := func(n string) bool {
-		return slices.ContainsFunc(items(get(c.out, "probes")), func(o *yaml.Node) bool { return text(o, "name") == n })
+		return slices.ContainsFunc(items(get(c.out, "probes")), func(o *yaml.Node) bool { return c.text(o, "name") == n })
 	}
 	if taken(name) {
 		name += "-" + typ
@@ -98,7 +98,7 @@ func (c *converter) free(d device, host, typ string) string {
 
 // restOnly returns the first connector of a host whose connectors all use http for interfaces other than Redfish, such
 // as a storage system's; "" for any other host.
-func restOnly(d device) string {
+func (c *converter) restOnly(d device) string {
 	first := ""
 	for _, key := range []string{"connectors", "selectedConnectors"} {
 		for _, n := range items(get(d.node, key)) {
@@ -118,9 +118,9 @@ func restOnly(d device) string {
 // secretMade notes once that MetricsHub's own tool may have encrypted a password, in which case only MetricsHub can
 // decrypt it.
 func (c *converter) secretMade(v *yaml.Node) {
-	if k := keyOf(v, "password"); k != v && !c.secrets && !strings.HasPrefix(text(v, "password"), "${") {
+	if k := keyOf(v, "password"); k != v && !c.secrets && !strings.HasPrefix(c.text(v, "password"), "${") {
 		c.secrets = true
-		c.note(k, "password", "the agent cannot read a password that metricshub-encrypt made: write the plain one, or a file with it in password_file; this goes for every password of the file")
+		c.remark(k, "password", "the agent cannot read a password that metricshub-encrypt made: write the plain one, or a file with it in password_file; this goes for every password of the file")
 	}
 }
 
@@ -143,6 +143,7 @@ func (c *converter) site(path string, metrics *yaml.Node, name string) string {
 			c.note(k, path+"."+metric, "%s", whyHWS("metrics"))
 			return
 		}
+		c.take(v)
 		set(p, key, raw(v.Value))
 		if strings.HasSuffix(metric, "_dollars") {
 			set(p, "currency", str("USD"))
@@ -153,7 +154,7 @@ func (c *converter) site(path string, metrics *yaml.Node, name string) string {
 	}
 	if name == "" {
 		name = "default"
-		c.note(metrics, path, "the site of these figures has no name: it is called %s here, also in global.external_labels; write your own name in both places", name)
+		c.remark(metrics, path, "the site of these figures has no name: it is called %s here, also in global.external_labels; write your own name in both places", name)
 		set(ensure(ensure(c.out, "global", mapping), "external_labels", mapping), "site", str(name))
 	}
 	entry := mapping()

@@ -23,6 +23,8 @@ type collector struct {
 	through map[string][]string
 	// reaches holds the exporters that each receiver's data goes to.
 	reaches map[string]map[string]bool
+	// promoted and kept are the paths of the settings of exporters that do, or do not, make attributes of resources labels.
+	promoted, kept []string
 }
 
 // kindOf returns the type of a component: the part of its name before the slash.
@@ -37,7 +39,7 @@ func (c *converter) otelcol(root *yaml.Node) {
 		const dollar = "\x00"
 		s = strings.ReplaceAll(s, "$$", dollar)
 		if strings.Contains(s, "${file:") || strings.Contains(s, "${yaml:") {
-			c.note(nil, "${…}", "a value comes from a provider of the Collector: %s; ${file:PATH} is known here, other providers are not", s)
+			c.remark(nil, "${…}", "a value comes from a provider of the Collector: %s; ${file:PATH} is known here, other providers are not", s)
 		}
 		s = strings.ReplaceAll(otelVariable.ReplaceAllString(s, "$${$1}"), dollar+"{", "$${")
 		return strings.ReplaceAll(s, dollar, "$")
@@ -64,11 +66,12 @@ func (c *converter) otelcol(root *yaml.Node) {
 			}
 		})
 	}
+	o.promote()
 	o.mixes()
 	c.usualInterval()
 	pairs(root, func(key string, k, _ *yaml.Node) {
 		if !slices.Contains([]string{"receivers", "exporters", "extensions", "processors", "service"}, key) {
-			c.note(k, key, "has no counterpart here")
+			c.note(k, key, "%s", whyOTel(key))
 		}
 	})
 	pairs(get(root, "service"), func(key string, k, _ *yaml.Node) {
@@ -98,6 +101,7 @@ func unescapeRules(n *yaml.Node) {
 
 // pipelines determines which components the pipelines of metrics use.
 func (o *collector) pipelines() {
+	o.take(get(o.root, "service", "extensions"))
 	for _, e := range items(get(o.root, "service", "extensions")) {
 		o.used["extensions."+e.Value] = true
 	}
@@ -106,6 +110,7 @@ func (o *collector) pipelines() {
 			o.note(k, "service.pipelines."+name, "is not a pipeline of metrics; keep a Collector for it")
 			return
 		}
+		o.take(v)
 		for _, r := range items(get(v, "receivers")) {
 			o.used["receivers."+r.Value] = true
 			if o.reaches[r.Value] == nil {
@@ -123,7 +128,7 @@ func (o *collector) pipelines() {
 		for _, e := range items(get(v, "exporters")) {
 			o.used["exporters."+e.Value] = true
 			if _, again := o.through[e.Value]; again {
-				o.note(k, "service.pipelines."+name, "the exporter %s is in another pipeline, too: the agent has one log, and every target gets all; narrow that with write_relabel_configs", e.Value)
+				o.remark(k, "service.pipelines."+name, "the exporter %s is in another pipeline, too: the agent has one log, and every target gets all; narrow that with write_relabel_configs", e.Value)
 			}
 			o.through[e.Value] = slices.Clip(o.through[e.Value]) // the key must exist even without processors
 			for _, p := range processors {
@@ -146,14 +151,8 @@ func (o *collector) receiver(name string, k, v *yaml.Node, where string) {
 	case "prometheusremotewrite":
 		o.listener("remote_write", mapping(), v, where, "127.0.0.1:9090")
 	case "hostmetrics":
-		p := mapping()
-		set(p, "name", str("host"))
-		set(p, "type", str("host"))
-		if every := text(v, "collection_interval"); every != "" {
-			set(p, "interval", raw(every))
-		}
-		push(o.out, "probes", p)
-		o.note(k, where, "is the probe host here: its metrics have node_exporter's names (node_cpu_seconds_total), not the Collector's (system_cpu_time_seconds_total)")
+		o.hostmetrics(v, where)
+		o.remark(k, where, "is the probe host here: its metrics have node_exporter's names (node_cpu_seconds_total), not the Collector's (system_cpu_time_seconds_total)")
 	case "snmp":
 		o.note(k, where, "write an entry of type snmp under probes: for it: it reads by modules, as snmp_exporter does, not by single OIDs")
 	default:
@@ -167,17 +166,17 @@ func (o *collector) exec(name string, k, v *yaml.Node, where string) {
 	if !ok {
 		own = "exec"
 	}
-	command := words(text(v, "exec"))
+	command := words(o.text(v, "exec"))
 	if len(command) == 0 {
 		o.note(k, where, "has no command; it is left out")
 		return
 	}
 	if !path.IsAbs(command[0]) {
 		command[0] = path.Join("/usr/local/bin", path.Base(command[0]))
-		o.note(keyOf(v, "exec"), where+".exec", "the program needs its absolute path: %s is a guess", command[0])
+		o.remark(keyOf(v, "exec"), where+".exec", "the program needs its absolute path: %s is a guess", command[0])
 	}
 	port := "{{port}}"
-	if p := text(v, "port"); p != "" && p != "0" {
+	if p := o.text(v, "port"); p != "" && p != "0" {
 		port = p
 	}
 	p, args, env := mapping(), list(), mapping()
@@ -187,7 +186,7 @@ func (o *collector) exec(name string, k, v *yaml.Node, where string) {
 		args.Content = append(args.Content, str(there(word)))
 	}
 	for _, e := range items(get(v, "env")) {
-		set(env, text(e, "name"), str(there(text(e, "value"))))
+		set(env, o.text(e, "name"), str(there(o.text(e, "value"))))
 	}
 	set(p, "name", str(own))
 	set(p, "type", str("exec"))
@@ -196,14 +195,14 @@ func (o *collector) exec(name string, k, v *yaml.Node, where string) {
 		set(p, "env", flow(env))
 	}
 	set(p, "scrape_url", str("http://127.0.0.1:"+port+"/metrics"))
-	if every := text(v, "scrape_interval"); every != "" {
+	if every := o.text(v, "scrape_interval"); every != "" {
 		set(p, "interval", raw(every))
 	}
-	if limit := text(v, "scrape_timeout"); limit != "" {
+	if limit := o.text(v, "scrape_timeout"); limit != "" {
 		set(p, "timeout", raw(limit))
 	}
 	push(o.out, "probes", p)
-	o.note(k, where, "the command gets the environment of env: and nothing else, and no shell")
+	o.remark(k, where, "the command gets the environment of env: and nothing else, and no shell")
 }
 
 // words splits a command as the receiver does: at spaces, respecting quotes.
@@ -239,6 +238,9 @@ func (o *collector) otlp(v *yaml.Node, where string) {
 		if p == nil && !written(orEmpty(get(v, "protocols")), protocol.name) {
 			continue
 		}
+		if p != nil && len(p.Content) == 0 { // the usual address
+			o.take(p)
+		}
 		l := mapping()
 		o.listen(l, p, where+".protocols."+protocol.name, protocol.usual)
 		set(own, protocol.name, flow(l))
@@ -261,7 +263,7 @@ func (o *collector) listener(name string, own, v *yaml.Node, where, usual string
 
 // listen converts the listen address of a receiver.
 func (o *collector) listen(own, v *yaml.Node, where, usual string) {
-	address := strings.Replace(text(v, "endpoint"), "localhost:", "127.0.0.1:", 1)
+	address := strings.Replace(o.text(v, "endpoint"), "localhost:", "127.0.0.1:", 1)
 	if address == "" {
 		address = usual
 	}
@@ -269,7 +271,7 @@ func (o *collector) listen(own, v *yaml.Node, where, usual string) {
 	host, _, err := net.SplitHostPort(address)
 	if ip := net.ParseIP(host); err == nil && (ip == nil || !ip.IsLoopback()) {
 		set(own, "insecure_listen", raw("true"))
-		o.note(keyOf(v, "endpoint"), where+".endpoint", "other hosts can reach it; replace insecure_listen with web_config_file, which has TLS and users, or listen on 127.0.0.1")
+		o.remark(keyOf(v, "endpoint"), where+".endpoint", "other hosts can reach it; replace insecure_listen with web_config_file, which has TLS and users, or listen on 127.0.0.1")
 	}
 	pairs(v, func(key string, k, _ *yaml.Node) {
 		switch key {
@@ -286,7 +288,7 @@ func (o *collector) listen(own, v *yaml.Node, where, usual string) {
 func (o *collector) extension(name string, k, v *yaml.Node, where string) {
 	switch kindOf(name) {
 	case "health_check", "healthcheckv2":
-		o.note(k, where, "is GET /-/healthy and /-/ready of the page, at web.listen (127.0.0.1:9464); it listened on %s", orDefault(text(v, "endpoint"), "localhost:13133"))
+		o.note(k, where, "is GET /-/healthy and /-/ready of the page, at web.listen (127.0.0.1:9464); it listened on %s", orDefault(o.text(v, "endpoint"), "localhost:13133"))
 	case "pprof":
 		set(ensure(o.out, "web", mapping), "pprof", raw("true"))
 		o.note(k, where, "is /debug/pprof/ of the page, at web.listen")
@@ -297,7 +299,7 @@ func (o *collector) extension(name string, k, v *yaml.Node, where string) {
 	case "memory_ballast":
 		o.note(k, where, "is not needed")
 	case "basicauth", "bearertokenauth", "oauth2client", "headers_setter":
-		if !o.authenticates(name) {
+		if kindOf(name) == "headers_setter" || !o.authenticates(name) {
 			o.note(k, where, "no exporter uses it; for a receiver, write users into its web_config_file")
 		}
 	default:
@@ -309,7 +311,7 @@ func (o *collector) extension(name string, k, v *yaml.Node, where string) {
 func (o *collector) authenticates(name string) bool {
 	found := false
 	pairs(get(o.root, "exporters"), func(exporter string, _, v *yaml.Node) {
-		found = found || kindOf(exporter) == "prometheusremotewrite" && text(v, "auth", "authenticator") == name
+		found = found || kindOf(exporter) == "prometheusremotewrite" && o.text(v, "auth", "authenticator") == name
 	})
 	return found
 }
@@ -319,4 +321,15 @@ func orDefault(s, standby string) string {
 		return standby
 	}
 	return s
+}
+
+// whyOTel returns a note on a key without a counterpart.
+func whyOTel(key string) string {
+	switch key {
+	case "initial_delay":
+		return "is not needed: a probe begins at a moment of its own"
+	case "include", "include_fs_types", "include_mount_points", "include_devices":
+		return "the probe host leaves out by pattern only: drop other series with metric_relabel_configs"
+	}
+	return "has no counterpart here"
 }

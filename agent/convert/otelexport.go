@@ -25,6 +25,7 @@ func (o *collector) pull(v *yaml.Node, where string) {
 	pairs(v, func(key string, k, value *yaml.Node) {
 		switch key {
 		case "endpoint":
+			o.take(value)
 			set(own, "listen", str(strings.Replace(value.Value, "localhost:", "127.0.0.1:", 1)))
 		case "tls", "auth":
 			o.note(k, where+"."+key, "write it into a file in exporter-toolkit's format and name that with pull.web_config_file")
@@ -32,6 +33,8 @@ func (o *collector) pull(v *yaml.Node, where string) {
 			o.note(k, where+"."+key, "a series disappears when it is marked stale, or after five minutes")
 		case "send_timestamps":
 			o.note(k, where+"."+key, "/metrics has no timestamps; /federate?match[]=… has")
+		case "resource_to_telemetry_conversion", "add_metric_suffixes", "translation_strategy":
+			o.translation(key, k, value, where+"."+key)
 		case "enable_open_metrics":
 			o.note(k, where+"."+key, "is negotiated")
 		default:
@@ -66,9 +69,9 @@ func (o *collector) remote(name string, v *yaml.Node, where string) {
 		case "tls":
 			o.tls(own, value, at)
 		case "external_labels":
-			o.external(own, value)
+			o.external(own, value, at)
 		case "auth":
-			o.login(own, text(value, "authenticator"), k, at)
+			o.login(own, o.text(value, "authenticator"), k, at+".authenticator")
 		case "send_metadata":
 			m := mapping()
 			set(m, "send", value)
@@ -81,10 +84,13 @@ func (o *collector) remote(name string, v *yaml.Node, where string) {
 			o.note(k, at, "is not needed: everything goes through the log at --storage.path, bounded by wal.max_bytes")
 		case "compression", "read_buffer_size", "write_buffer_size", "max_batch_size_bytes", "max_batch_request_parallelism":
 			o.note(k, at, "is not needed: requests are snappy, and of queue_config.max_samples_per_send")
-		case "resource_to_telemetry_conversion", "target_info", "add_metric_suffixes", "translation_strategy", "export_created_metric":
+		case "resource_to_telemetry_conversion", "add_metric_suffixes", "translation_strategy":
+			o.translation(key, k, value, at)
+		case "target_info", "export_created_metric":
 			o.note(k, at, "how OTLP becomes series is set under receivers.otlp")
 		case "namespace":
 			rule := mapping()
+			o.take(value)
 			set(rule, "source_labels", flow(list(str("__name__"))))
 			set(rule, "target_label", str("__name__"))
 			set(rule, "replacement", str(value.Value+"_$1"))
@@ -98,7 +104,7 @@ func (o *collector) remote(name string, v *yaml.Node, where string) {
 	if len(queue.Content) > 0 {
 		set(own, "queue_config", flow(queue))
 	}
-	o.target(own)
+	o.target(own, v, where)
 }
 
 // queue converts the queue of an exporter.
@@ -110,6 +116,10 @@ func (o *collector) queue(queue, value *yaml.Node, at string) {
 		case "queue_size":
 			o.note(k, at+"."+part, "is not needed: pending samples are on disk, up to wal.max_bytes")
 		case "enabled":
+			o.take(n)
+			if n.Value == "false" {
+				o.note(k, at+"."+part, "samples always wait on disk")
+			}
 		default:
 			o.note(k, at+"."+part, "has no counterpart here")
 		}
@@ -127,6 +137,7 @@ func (o *collector) retries(queue, value *yaml.Node, at string) {
 		case "max_elapsed_time":
 			o.note(k, at+"."+part, "samples of any age are sent, unless queue_config.sample_age_limit is set")
 		case "enabled":
+			o.take(n)
 			if n.Value == "false" {
 				o.note(k, at+"."+part, "failed requests are always retried")
 			}
@@ -138,7 +149,8 @@ func (o *collector) retries(queue, value *yaml.Node, at string) {
 
 // external converts the external labels of an exporter. Several exporters may have different ones, so they stay with
 // the target.
-func (o *collector) external(own, v *yaml.Node) {
+func (o *collector) external(own, v *yaml.Node, where string) {
+	o.take(v)
 	exporters := 0
 	for name := range o.through {
 		if kindOf(name) == "prometheusremotewrite" {
@@ -149,7 +161,7 @@ func (o *collector) external(own, v *yaml.Node) {
 		all := ensure(ensure(o.out, "global", mapping), "external_labels", mapping) // a receiver may have added some
 		pairs(v, func(label string, k, value *yaml.Node) {
 			if other := get(all, label); other != nil && other.Value != value.Value {
-				o.note(k, "external_labels."+label, "the receiver has %s; here all series get the exporter's value", other.Value)
+				o.remark(k, where+"."+label, "the receiver has %s; here all series get the exporter's value", other.Value)
 			}
 			set(all, label, value)
 		})
@@ -176,10 +188,12 @@ func (o *collector) tls(own, v *yaml.Node, where string) {
 		case "ca_pem", "cert_pem", "key_pem":
 			set(t, strings.TrimSuffix(key, "_pem"), value)
 		case "min_version", "max_version":
+			o.take(value)
 			set(t, key, str("TLS"+strings.ReplaceAll(value.Value, ".", "")))
 		case "insecure":
+			o.take(value)
 			if value.Value == "true" {
-				o.note(k, where+"."+key, "the scheme of the URL switches TLS on or off")
+				o.remark(k, where+"."+key, "the scheme of the URL switches TLS on or off")
 			}
 		case "reload_interval":
 			o.note(k, where+"."+key, "is not needed: files are read again when they change")
@@ -198,15 +212,22 @@ func (o *collector) login(own *yaml.Node, name string, k *yaml.Node, where strin
 	switch kindOf(name) {
 	case "basicauth":
 		auth := mapping()
-		set(auth, "username", str(text(ext, "client_auth", "username")))
-		set(auth, "password", str(text(ext, "client_auth", "password")))
+		set(auth, "username", str(o.text(ext, "client_auth", "username")))
+		set(auth, "password", str(o.text(ext, "client_auth", "password")))
 		set(own, "basic_auth", flow(auth))
 	case "bearertokenauth":
-		if file := text(ext, "filename"); file != "" {
+		if file := o.text(ext, "filename"); file != "" {
 			set(own, "bearer_token_file", str(file))
 			return
 		}
-		set(own, "bearer_token", str(text(ext, "token")))
+		if scheme := o.text(ext, "scheme"); scheme != "" && scheme != "Bearer" {
+			auth := mapping()
+			set(auth, "type", str(scheme))
+			set(auth, "credentials", str(o.text(ext, "token")))
+			set(own, "authorization", flow(auth))
+			return
+		}
+		set(own, "bearer_token", str(o.text(ext, "token")))
 	case "oauth2client":
 		auth := mapping()
 		for _, key := range []string{"client_id", "client_secret", "client_secret_file", "token_url", "scopes", "endpoint_params"} {

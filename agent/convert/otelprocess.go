@@ -11,7 +11,7 @@ import (
 func (o *collector) processor(name string, k, v *yaml.Node, where string) {
 	switch kindOf(name) {
 	case "batch":
-		o.note(k, where, "is queue_config of each target: timeout is batch_send_deadline, send_batch_size max_samples_per_send")
+		o.remark(k, where, "is queue_config of each target: timeout is batch_send_deadline, send_batch_size max_samples_per_send")
 		for _, key := range []string{"send_batch_max_size", "metadata_keys", "metadata_cardinality_limit"} {
 			if get(v, key) != nil {
 				o.note(keyOf(v, key), where+"."+key, "has no counterpart here")
@@ -25,6 +25,7 @@ func (o *collector) processor(name string, k, v *yaml.Node, where string) {
 		}
 	case "filter":
 		pairs(get(v, "metrics"), func(key string, k, n *yaml.Node) {
+			o.matchType(n, where+".metrics."+key)
 			if key != "include" && key != "exclude" || get(n, "metric_names") == nil {
 				o.note(k, where+".metrics."+key, "conditions of this language are not known here; write them as write_relabel_configs")
 			}
@@ -36,7 +37,7 @@ func (o *collector) processor(name string, k, v *yaml.Node, where string) {
 		})
 	case "attributes":
 		for i, a := range items(get(v, "actions")) {
-			switch action := text(a, "action"); action {
+			switch action := o.text(a, "action"); action {
 			case "insert", "update", "upsert", "delete":
 				if action != "delete" && get(a, "value") == nil {
 					o.note(a, at(where+".actions", i), "only a value that is written here is carried over")
@@ -61,11 +62,21 @@ func (o *collector) processor(name string, k, v *yaml.Node, where string) {
 	}
 }
 
+// matchType notes a kind of pattern that is not known.
+func (o *collector) matchType(v *yaml.Node, where string) {
+	switch kind := text(v, "match_type"); kind {
+	case "", "strict", "regexp":
+	default:
+		o.note(keyOf(v, "match_type"), where+".match_type", "%s is neither strict nor regexp; the names count as they are", kind)
+	}
+}
+
 // process adds the effect of a processor to an entry of remote_write.
 func (o *collector) process(own, queue *yaml.Node, name string) {
 	v := get(o.root, "processors", name)
 	switch kindOf(name) {
 	case "batch":
+		o.take(get(v, "timeout"), get(v, "send_batch_size"))
 		if n := get(v, "timeout"); n != nil && strings.Trim(n.Value, "0smh") != "" {
 			set(queue, "batch_send_deadline", n)
 		}
@@ -74,7 +85,7 @@ func (o *collector) process(own, queue *yaml.Node, name string) {
 		}
 	case "metricstransform":
 		for _, t := range items(get(v, "transforms")) {
-			for _, rule := range transform(t) {
+			for _, rule := range o.transform(t) {
 				push(own, "write_relabel_configs", flow(rule))
 			}
 		}
@@ -85,15 +96,16 @@ func (o *collector) process(own, queue *yaml.Node, name string) {
 				continue
 			}
 			var all []string
+			o.take(names)
 			for _, n := range items(names) {
-				all = append(all, pattern(n.Value, text(v, "metrics", part.key, "match_type")))
+				all = append(all, pattern(n.Value, o.text(v, "metrics", part.key, "match_type")))
 			}
 			push(own, "write_relabel_configs", flow(rule(strings.Join(all, "|"), "action", part.action)))
 		}
 	case "attributes":
 		for _, a := range items(get(v, "actions")) {
-			label, value := labelName(text(a, "key")), text(a, "value")
-			switch text(a, "action") {
+			label, value := labelName(o.text(a, "key")), o.text(a, "value")
+			switch o.text(a, "action") {
 			case "delete":
 				r := mapping()
 				set(r, "action", str("labeldrop"))
@@ -104,9 +116,9 @@ func (o *collector) process(own, queue *yaml.Node, name string) {
 					continue
 				}
 				r := mapping()
-				if text(a, "action") != "upsert" {
+				if o.text(a, "action") != "upsert" {
 					set(r, "source_labels", flow(list(str(label))))
-					set(r, "regex", str(map[string]string{"insert": "", "update": ".+"}[text(a, "action")]))
+					set(r, "regex", str(map[string]string{"insert": "", "update": ".+"}[o.text(a, "action")]))
 				}
 				set(r, "target_label", str(label))
 				set(r, "replacement", str(strings.ReplaceAll(value, "$", "$$")))
@@ -160,28 +172,28 @@ func metricName(s string) string { return notInMetric.ReplaceAllString(s, "_") }
 func labelName(s string) string  { return notInLabel.ReplaceAllString(s, "_") }
 
 // transform returns the part of a transform of metricstransform that relabelling can do.
-func transform(t *yaml.Node) []*yaml.Node {
+func (o *collector) transform(t *yaml.Node) []*yaml.Node {
 	var all []*yaml.Node
-	match := pattern(text(t, "include"), text(t, "match_type"))
-	if action := text(t, "action"); action != "update" {
+	match := pattern(o.text(t, "include"), o.text(t, "match_type"))
+	if action := o.text(t, "action"); action != "update" {
 		return nil // insert and combine create series, which relabelling cannot
 	}
 	for _, op := range items(get(t, "operations")) {
-		label := labelName(text(op, "label"))
-		to := labelName(orDefault(text(op, "new_label"), text(op, "label")))
+		label := labelName(o.text(op, "label"))
+		to := labelName(orDefault(o.text(op, "new_label"), o.text(op, "label")))
 		both := func(value string, more ...string) *yaml.Node {
 			r := rule(match+";"+value, more...)
 			set(r, "source_labels", flow(list(str("__name__"), str(label))))
 			return r
 		}
-		switch text(op, "action") {
+		switch o.text(op, "action") {
 		case "add_label":
-			all = append(all, rule(match, "target_label", to, "replacement", strings.ReplaceAll(text(op, "new_value"), "$", "$$")))
+			all = append(all, rule(match, "target_label", to, "replacement", strings.ReplaceAll(o.text(op, "new_value"), "$", "$$")))
 		case "delete_label_value":
-			all = append(all, both(regexp.QuoteMeta(text(op, "label_value")), "action", "drop"))
+			all = append(all, both(regexp.QuoteMeta(o.text(op, "label_value")), "action", "drop"))
 		case "update_label":
 			for _, va := range items(get(op, "value_actions")) {
-				all = append(all, both(regexp.QuoteMeta(text(va, "value")), "target_label", label, "replacement", strings.ReplaceAll(text(va, "new_value"), "$", "$$")))
+				all = append(all, both(regexp.QuoteMeta(o.text(va, "value")), "target_label", label, "replacement", strings.ReplaceAll(o.text(va, "new_value"), "$", "$$")))
 			}
 			if to != label {
 				// The group with the value follows those of the name.
@@ -190,7 +202,7 @@ func transform(t *yaml.Node) []*yaml.Node {
 			}
 		}
 	}
-	if name := strings.ReplaceAll(text(t, "new_name"), "$${", "${"); name != "" {
+	if name := strings.ReplaceAll(o.text(t, "new_name"), "$${", "${"); name != "" {
 		all = append(all, rule(match, "target_label", "__name__", "replacement", newName(name)))
 	}
 	return all
@@ -210,16 +222,17 @@ func newName(s string) string {
 
 // transformNotes notes the parts that transform leaves out.
 func (o *collector) transformNotes(t *yaml.Node, where string) {
-	if action := text(t, "action"); action != "update" {
+	if action := o.text(t, "action"); action != "update" {
 		o.note(keyOf(t, "action"), where, "the action %s makes series out of others, which relabelling cannot: use a recording rule at the receiver", action)
 		return
 	}
+	o.matchType(t, where)
 	for i, op := range items(get(t, "operations")) {
-		switch action := text(op, "action"); action {
+		switch action := o.text(op, "action"); action {
 		case "add_label", "update_label", "delete_label_value":
 		default:
 			o.note(keyOf(op, "action"), at(where+".operations", i), "the operation %s changes values or aggregates, which relabelling cannot: use a recording rule at the receiver", action)
 		}
 	}
-	o.note(t, where, "is write_relabel_configs of each target behind it; names are Prometheus' there, with suffixes such as _total")
+	o.remark(t, where, "is write_relabel_configs of each target behind it; names are Prometheus' there, with suffixes such as _total")
 }

@@ -19,7 +19,7 @@ func (o *collector) scrapes(v *yaml.Node, where string) {
 	inner := get(v, "config")
 	global, several := get(inner, "global"), o.several("prometheus")
 	if global != nil && !several {
-		o.global(global)
+		o.global(global, where+".config.global")
 	}
 	for i, job := range items(get(inner, "scrape_configs")) {
 		at := at(where+".config.scrape_configs", i)
@@ -34,7 +34,7 @@ func (o *collector) scrapes(v *yaml.Node, where string) {
 			push(o.out, "scrape_config_files", file)
 		}
 		if several && global != nil {
-			o.note(keyOf(inner, "scrape_config_files"), where+".config.scrape_config_files", "the global of this receiver no longer applies to the jobs in these files: write its settings into the jobs")
+			o.remark(keyOf(inner, "scrape_config_files"), where+".config.scrape_config_files", "the global of this receiver no longer applies to the jobs in these files: write its settings into the jobs")
 		}
 	}
 }
@@ -60,11 +60,12 @@ func (o *collector) withGlobal(job, global *yaml.Node, where string) {
 			pairs(value, func(label string, _, v *yaml.Node) {
 				rule := mapping()
 				set(rule, "target_label", str(label))
+				o.take(v)
 				set(rule, "replacement", str(strings.ReplaceAll(v.Value, "$", "$$")))
 				push(job, "relabel_configs", flow(rule))
 			})
 		case !slices.Contains(globalKeys(), key) || !slices.Contains(jobKeys(), key):
-			o.note(k, where+".config.global."+key, "%s", why(key))
+			o.note(k, where+".config.global."+key, "%s", whyOTel(key))
 		case get(job, key) == nil:
 			set(job, key, value)
 		}
@@ -76,9 +77,9 @@ func (o *collector) withGlobal(job, global *yaml.Node, where string) {
 
 // named renames a job whose name an earlier receiver uses, and keeps its label job.
 func (o *collector) named(job *yaml.Node, where string) {
-	name := text(job, "job_name")
+	name := o.text(job, "job_name")
 	taken := func(name string) bool {
-		return slices.ContainsFunc(items(get(o.out, "scrape_configs")), func(other *yaml.Node) bool { return text(other, "job_name") == name })
+		return slices.ContainsFunc(items(get(o.out, "scrape_configs")), func(other *yaml.Node) bool { return o.text(other, "job_name") == name })
 	}
 	if !taken(name) {
 		return
@@ -88,7 +89,7 @@ func (o *collector) named(job *yaml.Node, where string) {
 		n++
 	}
 	own := fmt.Sprintf("%s-%d", name, n)
-	o.note(keyOf(job, "job_name"), where+".job_name", "another receiver has a job %s: this one is %s here, and its series keep the label", name, own)
+	o.remark(keyOf(job, "job_name"), where+".job_name", "another receiver has a job %s: this one is %s here, and its series keep the label", name, own)
 	set(job, "job_name", str(own))
 	rule := mapping()
 	set(rule, "target_label", str("job"))
@@ -110,7 +111,7 @@ func (o *collector) mixes() {
 			}
 		}
 		if len(others) > 0 {
-			o.note(keyOf(get(o.root, "exporters"), exporter), "exporters."+exporter,
+			o.remark(keyOf(get(o.root, "exporters"), exporter), "exporters."+exporter,
 				"also gets the data of %s: the agent has one log, and every target gets all of it; limit that with write_relabel_configs", strings.Join(others, ", "))
 		}
 	}
@@ -134,10 +135,11 @@ func (o *collector) headers(own, v *yaml.Node, where string) {
 	pairs(v, func(name string, k, value *yaml.Node) {
 		switch strings.ToLower(name) {
 		case "authorization":
+			o.take(value)
 			kind, credentials, ok := strings.Cut(value.Value, " ")
 			if !ok {
 				kind, credentials = "", value.Value
-				o.note(k, where+"."+name, "is authorization: with type and credentials here: which is which?")
+				o.remark(k, where+"."+name, "is authorization: with type and credentials here: which is which?")
 			}
 			auth := mapping()
 			set(auth, "type", str(kind))

@@ -4,6 +4,7 @@ import (
 	"os"
 	"regexp"
 	"slices"
+	"strconv"
 	"strings"
 
 	"go.yaml.in/yaml/v4"
@@ -42,6 +43,8 @@ func why(key string) string {
 		return "how OTLP becomes series is set under receivers.otlp"
 	case "evaluation_interval", "rule_query_offset", "query_log_file":
 		return "the agent evaluates nothing"
+	case "series_limit":
+		return "limits the series of a target there; hwsagent.max_series limits those of the whole job"
 	case "gogc", "runtime":
 		return "is the environment variable GOGC of the agent"
 	}
@@ -53,7 +56,7 @@ func (c *converter) prometheus(root *yaml.Node) {
 	pairs(root, func(key string, k, v *yaml.Node) {
 		switch key {
 		case "global":
-			c.global(v)
+			c.global(v, key)
 		case "scrape_config_files":
 			set(c.out, key, v)
 		case "scrape_configs":
@@ -61,11 +64,9 @@ func (c *converter) prometheus(root *yaml.Node) {
 				c.job(job, at(key, i))
 			}
 		case "remote_write":
-			for i, entry := range items(v) {
-				c.remoteWrite(entry, at(key, i))
-			}
+			c.writers(v, key)
 		default:
-			c.note(k, key, "%s", why(key))
+			c.note(k, key, "%s", c.unknown(key))
 		}
 	})
 	c.usualInterval()
@@ -74,11 +75,11 @@ func (c *converter) prometheus(root *yaml.Node) {
 		if c.format == "vmagent" {
 			text = "vmagent has its receivers in flags: for each -remoteWrite.url add an entry with that url"
 		}
-		c.note(nil, "remote_write", "%s", text)
+		c.remark(nil, "remote_write", "%s", text)
 	}
 }
 
-func (c *converter) global(v *yaml.Node) {
+func (c *converter) global(v *yaml.Node, path string) {
 	own := ensure(c.out, "global", mapping)
 	pairs(v, func(key string, k, value *yaml.Node) {
 		switch {
@@ -89,7 +90,7 @@ func (c *converter) global(v *yaml.Node) {
 			rewrite(value, c.variables)
 			set(own, key, value)
 		default:
-			c.note(k, "global."+key, "%s", why(key))
+			c.note(k, path+"."+key, "%s", c.unknown(key))
 		}
 	})
 }
@@ -128,9 +129,7 @@ func (c *converter) job(v *yaml.Node, path string) {
 	pairs(v, func(key string, k, value *yaml.Node) {
 		switch {
 		case strings.HasSuffix(key, "relabel_configs"):
-			if rules := c.rules(value, path+"."+key); len(rules.Content) > 0 {
-				set(own, key, rules)
-			}
+			c.addRules(own, key, value, path)
 		case slices.Contains(jobKeys(), key):
 			rewrite(value, c.variables)
 			set(own, key, value)
@@ -140,15 +139,27 @@ func (c *converter) job(v *yaml.Node, path string) {
 		case strings.HasSuffix(key, "_sd_configs"):
 			lost++
 			c.note(k, path+"."+key, "this kind of discovery is not built in (static, file, http, dns and kubernetes are): let something write its targets to a file for file_sd_configs, or serve them for http_sd_configs")
+		case c.format == "vmagent" && c.vmJob(own, key, value):
 		default:
-			c.note(k, path+"."+key, "%s", why(key))
+			c.note(k, path+"."+key, "%s", c.unknown(key))
 		}
 	})
 	if found == 0 && lost > 0 {
-		c.note(v, path, "the job %q has no targets without that discovery; it is left out", text(v, "job_name"))
+		c.note(v, path, "the job %q has no targets without that discovery; it is left out", c.text(v, "job_name"))
 		return
 	}
 	push(c.out, "scrape_configs", own)
+}
+
+// addRules converts relabelling rules and appends them to the list at a key of own.
+func (c *converter) addRules(own *yaml.Node, key string, value *yaml.Node, path string) {
+	if len(value.Content) == 0 {
+		set(own, key, value)
+		return
+	}
+	for _, rule := range c.rules(value, path+"."+key).Content {
+		push(own, key, rule)
+	}
 }
 
 // rules converts relabelling rules. vmagent has more actions than Prometheus.
@@ -165,9 +176,10 @@ func (c *converter) rules(v *yaml.Node, path string) *yaml.Node {
 			for _, one := range items(n) {
 				all = append(all, one.Value)
 			}
+			c.take(n)
 			set(r, "regex", str(strings.Join(all, "|")))
 		}
-		switch action := text(r, "action"); action {
+		switch action := c.text(r, "action"); action {
 		case "keep_metrics", "drop_metrics":
 			set(r, "source_labels", flow(list(str("__name__"))))
 			set(r, "action", str(strings.TrimSuffix(action, "_metrics")))
@@ -190,28 +202,93 @@ func equalHint(action string) string {
 	return ""
 }
 
+// writeKeys returns the keys of an entry of remote_write that the agent has; those of queue_config follow a dot.
+func writeKeys() []string {
+	return strings.Fields(`url name remote_timeout headers send_exemplars send_native_histograms round_robin_dns protobuf_message failed_request_logging
+		basic_auth authorization oauth2 sigv4 azuread google_iam follow_redirects enable_http2 tls_config bearer_token bearer_token_file http_headers
+		proxy_url no_proxy proxy_from_environment proxy_connect_header queue_config metadata_config hwsagent
+		.capacity .max_shards .min_shards .max_samples_per_send .batch_send_deadline .min_backoff .max_backoff .retry_on_http_429 .sample_age_limit`)
+}
+
+// writers converts a list of entries of remote_write.
+func (c *converter) writers(list *yaml.Node, path string) {
+	for i, entry := range items(list) {
+		c.remoteWrite(entry, at(path, i))
+	}
+}
+
 // remoteWrite converts one entry.
 func (c *converter) remoteWrite(v *yaml.Node, path string) {
 	own := mapping()
 	pairs(v, func(key string, k, value *yaml.Node) {
-		switch key {
-		case "write_relabel_configs":
-			value = c.rules(value, path+"."+key)
-		default:
+		switch {
+		case key == "write_relabel_configs":
+			c.addRules(own, key, value, path)
+		case key == "queue_config":
 			rewrite(value, c.variables)
+			if queue := c.known(value, path+"."+key, "."); len(queue.Content) > 0 {
+				set(own, key, queue)
+			}
+		case slices.Contains(writeKeys(), key):
+			rewrite(value, c.variables)
+			set(own, key, value)
+		default:
+			c.note(k, path+"."+key, "%s", c.unknown(key))
 		}
-		set(own, key, value)
 	})
-	c.target(own)
+	c.target(own, v, path)
 }
 
-// target adds a remote_write entry, with a name if another entry has the same address.
-func (c *converter) target(own *yaml.Node) {
-	for _, other := range items(get(c.out, "remote_write")) {
-		if text(other, "url") == text(own, "url") && text(own, "name") == "" {
-			name := strings.TrimSuffix(at("target", len(items(get(c.out, "remote_write")))), "]")
-			set(own, "name", str(strings.ReplaceAll(name, "[", "-")))
+// known returns the keys of a mapping that are among writeKeys with that prefix, and notes the others.
+func (c *converter) known(v *yaml.Node, path, prefix string) *yaml.Node {
+	own := mapping()
+	own.Style = v.Style
+	pairs(v, func(key string, k, value *yaml.Node) {
+		if slices.Contains(writeKeys(), prefix+key) {
+			set(own, key, value)
+			return
+		}
+		c.note(k, path+"."+key, "%s", c.unknown(key))
+	})
+	return own
+}
+
+// target adds an entry of remote_write, made from the value at a path. An entry that is there already is not added; one with
+// the name of another gets a name of its own.
+func (c *converter) target(own, from *yaml.Node, path string) {
+	all := items(get(c.out, "remote_write"))
+	for _, other := range all {
+		if same(own, other) {
+			c.take(from)
+			c.remark(from, path, "is equal to another entry, and is there once: every target gets all samples")
+			return
 		}
 	}
+	name := text(own, "name")
+	taken := func(name string) bool {
+		return slices.ContainsFunc(all, func(other *yaml.Node) bool { return text(other, "name") == name })
+	}
+	if name != "" && taken(name) {
+		n := 2
+		for taken(name + "-" + strconv.Itoa(n)) {
+			n++
+		}
+		c.take(get(own, "name"))
+		set(own, "name", str(name+"-"+strconv.Itoa(n)))
+		c.remark(from, path, "another entry has the name %s: this one is %s-%d", name, name, n)
+	}
 	push(c.out, "remote_write", own)
+}
+
+// same reports whether two values are equal.
+func same(a, b *yaml.Node) bool {
+	if a.Kind != b.Kind || a.Value != b.Value || len(a.Content) != len(b.Content) {
+		return false
+	}
+	for i := range a.Content {
+		if !same(a.Content[i], b.Content[i]) {
+			return false
+		}
+	}
+	return true
 }

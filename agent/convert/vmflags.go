@@ -3,6 +3,7 @@ package convert
 import (
 	"fmt"
 	"slices"
+	"strconv"
 	"strings"
 
 	"go.yaml.in/yaml/v4"
@@ -17,7 +18,7 @@ type vmFlag struct {
 // Flags returns an agent.yaml made from the flags of a vmagent, such as -remoteWrite.url=…, and from the file of its
 // -promscrape.config, which it gets through read. Notes on flags have the flag's position as line.
 func Flags(args []string, read func(file string) ([]byte, error)) (Result, error) {
-	c := &converter{file: "flags", format: "vmagent", out: mapping()}
+	c := &converter{file: "flags", format: "vmagent", out: mapping(), account: newAccount(why)}
 	flags, err := vmFlags(args)
 	if err != nil {
 		return Result{}, err
@@ -41,6 +42,7 @@ func Flags(args []string, read func(file string) ([]byte, error)) (Result, error
 		c.file = scraped
 	}
 	c.prometheus(root)
+	c.noteRest(root)
 	c.file = "flags"
 	c.vmLabels(flags)
 	return c.result()
@@ -74,7 +76,9 @@ func vmKeys() map[string][]string {
 		"bearerToken": {"bearer_token"}, "bearerTokenFile": {"bearer_token_file"},
 		"tlsCAFile": {"tls_config", "ca_file"}, "tlsCertFile": {"tls_config", "cert_file"}, "tlsKeyFile": {"tls_config", "key_file"},
 		"tlsServerName": {"tls_config", "server_name"}, "tlsInsecureSkipVerify": {"tls_config", "insecure_skip_verify"},
-		"sendTimeout": {"remote_timeout"}, "proxyURL": {"proxy_url"}, "headers": {"headers"},
+		"sendTimeout": {"remote_timeout"}, "proxyURL": {"proxy_url"}, "headers": {"headers"}, "maxDiskUsagePerURL": {"hwsagent", "max_backlog"},
+		"oauth2.clientID": {"oauth2", "client_id"}, "oauth2.clientSecret": {"oauth2", "client_secret"}, "oauth2.clientSecretFile": {"oauth2", "client_secret_file"},
+		"oauth2.tokenUrl": {"oauth2", "token_url"}, "oauth2.scopes": {"oauth2", "scopes"},
 	}
 }
 
@@ -102,8 +106,8 @@ func (c *converter) vmTargets(flags []vmFlag) {
 			c.vmSet(entries, f, path, values[f.name])
 		}
 	}
-	for _, own := range entries {
-		c.target(own)
+	for i, own := range entries {
+		c.target(own, nil, at("remoteWrite.url", i))
 	}
 }
 
@@ -133,10 +137,30 @@ func (c *converter) vmSet(entries []*yaml.Node, f vmFlag, path, values []string)
 			}
 		case key == "insecure_skip_verify":
 			set(at, key, raw(value))
+		case key == "max_backlog":
+			if value != "0" {
+				set(at, key, str(binary(value)))
+			}
+		case key == "scopes":
+			scopes := list()
+			for _, scope := range strings.Split(value, ";") {
+				scopes.Content = append(scopes.Content, str(scope))
+			}
+			set(at, key, flow(scopes))
 		default:
 			set(at, key, str(literal(value)))
 		}
 	}
+}
+
+// binary returns a size of vmagent, for which 1GB has 1000 MB, in units of 1024. A size that it does not know stays as it is.
+func binary(size string) string {
+	for unit, power := range map[string]float64{"KB": 1e3, "MB": 1e6, "GB": 1e9, "TB": 1e12} {
+		if n, err := strconv.ParseFloat(strings.TrimSuffix(size, unit), 64); err == nil && strings.HasSuffix(size, unit) && n >= 0 && n < 1e6 {
+			return strconv.FormatInt(int64(n*power), 10)
+		}
+	}
+	return size
 }
 
 // vmLabels converts the labels of -remoteWrite.label=name=value.
@@ -181,12 +205,8 @@ func whyVM(name string) string {
 	switch {
 	case name == "remoteWrite.tmpDataPath":
 		return "use the flag --storage.path: data waits in that directory"
-	case name == "remoteWrite.maxDiskUsagePerURL":
-		return "use wal.max_bytes for all targets together, and hwsagent.max_backlog for one target"
 	case name == "remoteWrite.urlRelabelConfig", name == "remoteWrite.relabelConfig":
 		return "write the rules of the file under write_relabel_configs of the entries"
-	case strings.HasPrefix(name, "remoteWrite.oauth2."):
-		return "write oauth2: into the entry"
 	case name == "httpListenAddr", name == "httpListenAddr.useProxyProtocol":
 		return "web.listen has the address of the page, receivers those for data from other programs"
 	case strings.HasPrefix(name, "promscrape."):
@@ -195,4 +215,24 @@ func whyVM(name string) string {
 		return "has no counterpart in the entry; see queue_config"
 	}
 	return "has no counterpart here"
+}
+
+// vmJob converts a key of a scrape configuration that only vmagent has; it reports whether it did.
+func (c *converter) vmJob(own *yaml.Node, key string, value *yaml.Node) bool {
+	switch key {
+	case "headers":
+		headers := ensure(own, "http_headers", mapping)
+		for _, h := range items(value) {
+			name, content, _ := strings.Cut(h.Value, ":")
+			values := mapping()
+			set(values, "values", flow(list(str(c.variables(strings.TrimSpace(content))))))
+			set(headers, strings.TrimSpace(name), values)
+		}
+	case "disable_compression":
+		set(own, "enable_compression", raw(strconv.FormatBool(value.Value != "true")))
+	default:
+		return false
+	}
+	c.take(value)
+	return true
 }

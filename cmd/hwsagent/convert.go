@@ -62,6 +62,9 @@ func (c *cli) convert() *cobra.Command {
 		Example: "  hwsagent config convert prometheus.yml >agent.yaml\n" +
 			"  hwsagent config convert --from vmagent -- -remoteWrite.url=http://vm:8428/api/v1/write -promscrape.config=scrape.yml",
 		Args: func(cmd *cobra.Command, args []string) error {
+			if err := convert.Known(from); err != nil { // before the file is read
+				return err
+			}
 			if from == "vmagent" && cmd.ArgsLenAtDash() == 0 && len(args) > 0 {
 				return nil
 			}

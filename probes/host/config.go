@@ -51,6 +51,12 @@ type Config struct {
 	NetstatFields  string `yaml:"netstat_fields"`  // counters of protocols to include, as PROTOCOL_FIELD; default as in node_exporter
 }
 
+// The defaults of the keys mount_points_exclude and fs_types_exclude.
+const (
+	MountPointsExclude = `^/(dev|proc|run/credentials/.+|sys|var/lib/docker/.+|var/lib/containers/storage/.+)($|/)`
+	FSTypesExclude     = `^(autofs|binfmt_misc|bpf|cgroup2?|configfs|debugfs|devpts|devtmpfs|fusectl|hugetlbfs|iso9660|mqueue|nsfs|overlay|proc|procfs|pstore|rpc_pipefs|securityfs|selinuxfs|squashfs|erofs|sysfs|tracefs)$`
+)
+
 // collectorNames are all collectors, in the order in which they run: the most commonly used first.
 var collectorNames = []string{
 	"cpu", "meminfo", "loadavg", "stat", "filesystem", "diskstats", "netdev",
@@ -98,8 +104,8 @@ func newSettings(c Config) (*settings, error) {
 		{&s.RootFSPath, "rootfs_path", "/", false},
 		{&s.UdevPath, "udev_path", "/run/udev/data", false},
 		{&s.DBusSocket, "dbus_socket", "/run/dbus/system_bus_socket", false},
-		{&s.MountPointsExclude, "mount_points_exclude", `^/(dev|proc|run/credentials/.+|sys|var/lib/docker/.+|var/lib/containers/storage/.+)($|/)`, true},
-		{&s.FSTypesExclude, "fs_types_exclude", `^(autofs|binfmt_misc|bpf|cgroup2?|configfs|debugfs|devpts|devtmpfs|fusectl|hugetlbfs|iso9660|mqueue|nsfs|overlay|proc|procfs|pstore|rpc_pipefs|securityfs|selinuxfs|squashfs|erofs|sysfs|tracefs)$`, true},
+		{&s.MountPointsExclude, "mount_points_exclude", MountPointsExclude, true},
+		{&s.FSTypesExclude, "fs_types_exclude", FSTypesExclude, true},
 		{&s.DiskstatsExclude, "diskstats_exclude", `^(z?ram|loop|fd|(h|s|v|xv)d[a-z]|nvme\d+n\d+p)\d+$`, true},
 		{&s.NetdevExclude, "netdev_exclude", `^$`, true},
 		{&s.NetclassExclude, "netclass_exclude", `^$`, true},

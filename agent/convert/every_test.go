@@ -1,0 +1,230 @@
+package convert
+
+import (
+	"fmt"
+	"os"
+	"path/filepath"
+	"slices"
+	"strconv"
+	"strings"
+	"testing"
+
+	"go.yaml.in/yaml/v4"
+
+	"hwsagent/agent/config"
+)
+
+// TestEveryKeyIsConvertedOrNamed: the agent takes what each of the files in testdata/cases becomes, and nothing of such a file is lost in
+// silence: for each of its values, either a note names it as left out, or the result changes when the value changes.
+func TestEveryKeyIsConvertedOrNamed(t *testing.T) {
+	files, err := filepath.Glob("testdata/cases/*/*")
+	if err != nil {
+		t.Fatal(err)
+	}
+	seen := map[string]int{}
+	for _, file := range files {
+		format := filepath.Base(filepath.Dir(file))
+		seen[format]++
+		t.Run(format+"/"+filepath.Base(file), func(t *testing.T) {
+			text, err := os.ReadFile(file)
+			if err != nil {
+				t.Fatal(err)
+			}
+			everyValue(t, format, text)
+		})
+	}
+	for _, format := range Formats() {
+		if format != "hws" && seen[format] < 5 {
+			t.Errorf("%s has %d files", format, seen[format])
+		}
+	}
+}
+
+// input is a configuration whose values can be changed one by one.
+type input interface {
+	convert() (Result, error)
+	values() []value
+}
+
+// value is a value of an input: a scalar, or an empty mapping or list.
+type value struct {
+	path   string
+	change func() (restore func())
+}
+
+func everyValue(t *testing.T, format string, text []byte) {
+	var in input
+	switch format {
+	case "vmagent":
+		in = vmInput(t, text)
+	case "alloy", "telegraf":
+		in = textInput(t, format, text)
+	default:
+		in = yamlInput(t, format, text)
+	}
+	all := in.values()
+	whole, err := in.convert()
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, warns, err := config.LoadBytes("/etc/hwsagent/agent.yaml", []byte(whole.Config), environment); err != nil {
+		t.Errorf("the agent does not take it: %v\n%v\n%s", err, warns, whole.Config)
+	}
+	if len(all) < 10 {
+		t.Errorf("there are %d values", len(all))
+	}
+	for _, v := range all {
+		if named(whole, v.path) {
+			continue
+		}
+		restore := v.change()
+		other, err := in.convert()
+		restore()
+		if err == nil && body(other) == body(whole) && texts(other) == texts(whole) {
+			t.Errorf("%s is lost in silence", v.path)
+		}
+	}
+	if t.Failed() {
+		t.Log(whole.Config)
+	}
+}
+
+// environment has every variable but those with defaults in the files.
+func environment(name string) (string, bool) {
+	if name == "INTERVAL" || name == "REMOTE" {
+		return "", false
+	}
+	return "set", true
+}
+
+// texts returns the notes without their lines.
+func texts(r Result) string {
+	var b strings.Builder
+	for _, n := range r.Notes {
+		fmt.Fprintf(&b, "%s: %s\n", n.Key, n.Text)
+	}
+	return b.String()
+}
+
+// named reports whether a note speaks of the value at a path: it leaves it out, or the mapping around it, or says what differs.
+func named(r Result, path string) bool {
+	return slices.ContainsFunc(r.Notes, func(n Note) bool {
+		rest, below := strings.CutPrefix(path, n.Key)
+		return below && (rest == "" || n.LeftOut && (rest[0] == '.' || rest[0] == '['))
+	})
+}
+
+// body returns the result without the comments at its head.
+func body(r Result) string {
+	_, text, _ := strings.Cut(r.Config, "\n\n")
+	return text
+}
+
+// changed returns another value of the same kind.
+func changed(s string) string {
+	if n, err := strconv.Atoi(s); err == nil {
+		return strconv.Itoa(n + 1)
+	}
+	switch s {
+	case "true":
+		return "false"
+	case "false":
+		return "true"
+	}
+	return s + "x"
+}
+
+// tree is an input in YAML.
+type tree struct {
+	t      *testing.T
+	format string
+	root   *yaml.Node
+	flags  []string // before the file, of a vmagent
+}
+
+func yamlInput(t *testing.T, format string, text []byte) *tree {
+	root, err := parsed("f.yaml", text)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return &tree{t: t, format: format, root: root}
+}
+
+// vmInput reads flags, one in a line, and after a line of --- the file of -promscrape.config.
+func vmInput(t *testing.T, text []byte) *tree {
+	flags, file, _ := strings.Cut(string(text), "\n---\n")
+	in := yamlInput(t, "vmagent", []byte(file))
+	for line := range strings.Lines(flags) {
+		if line = strings.TrimSpace(line); line != "" && !strings.HasPrefix(line, "#") {
+			in.flags = append(in.flags, line)
+		}
+	}
+	return in
+}
+
+func (in *tree) convert() (Result, error) {
+	text, err := yaml.Dump(in.root)
+	if err != nil {
+		in.t.Fatal(err)
+	}
+	if in.flags != nil {
+		return Flags(append([]string{"-promscrape.config=f.yaml"}, in.flags...), func(string) ([]byte, error) { return text, nil })
+	}
+	return Convert(in.format, "f.yaml", text)
+}
+
+func (in *tree) values() (all []value) {
+	for i := range in.flags {
+		name, _, _ := strings.Cut(strings.TrimLeft(in.flags[i], "-"), "=")
+		all = append(all, value{name, func() func() {
+			before := in.flags[i]
+			name, text, _ := strings.Cut(before, "=")
+			in.flags[i] = name + "=" + changed(text)
+			return func() { in.flags[i] = before }
+		}})
+	}
+	var walk func(n *yaml.Node, path string)
+	walk = func(n *yaml.Node, path string) {
+		for i, inner := range n.Content {
+			switch {
+			case len(inner.Content) == 0 && (n.Kind == yaml.SequenceNode || i%2 == 1):
+				all = append(all, leaf(n, i, path))
+			case n.Kind == yaml.SequenceNode:
+				walk(inner, fmt.Sprintf("%s[%d]", path, i))
+			case i%2 == 1:
+				walk(inner, strings.TrimPrefix(path+"."+n.Content[i-1].Value, "."))
+			}
+		}
+	}
+	walk(in.root, "")
+	return all
+}
+
+// leaf returns the value without further ones below it at a place in a mapping or list. A scalar is changed; a key with an empty value is
+// removed.
+func leaf(n *yaml.Node, i int, path string) value {
+	inner := n.Content[i]
+	if n.Kind == yaml.SequenceNode {
+		path = fmt.Sprintf("%s[%d]", path, i)
+	} else {
+		path = strings.TrimPrefix(path+"."+n.Content[i-1].Value, ".")
+	}
+	scalar := inner.Kind == yaml.ScalarNode && inner.ShortTag() != "!!null"
+	return value{path, func() func() {
+		if scalar {
+			before := inner.Value
+			inner.Value = changed(before)
+			return func() { inner.Value = before }
+		}
+		before := n.Content
+		if n.Content = slices.Delete(slices.Clone(before), i, i+1); n.Kind == yaml.MappingNode {
+			n.Content = slices.Delete(n.Content, i-1, i)
+		}
+		return func() { n.Content = before }
+	}}
+}
+
+func textInput(t *testing.T, _ string, _ []byte) input {
+	t.Fatal("no such format")
+	return nil
+}
