@@ -8,6 +8,7 @@ import (
 	"log/slog"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"sync"
 	"time"
@@ -19,8 +20,8 @@ import (
 	"hwsagent/agent/snmptool"
 	"hwsagent/internal/panics"
 	"hwsagent/probes"
+	"hwsagent/probes/catalog"
 	"hwsagent/probes/devices"
-	"hwsagent/probes/host"
 	"hwsagent/probes/snmp"
 )
 
@@ -105,33 +106,10 @@ func closeProbe(p probes.Probe) error {
 // wholeProbe returns the probe of an entry with all its hardware selected, whatever the entry selects.
 func wholeProbe(p *config.Probe, o HardwareOptions, guard *panics.Guard) (probes.Probe, error) {
 	one := *p
-	switch s := p.Settings.(type) {
-	case *snmp.Config:
-		c := *s
-		c.Modules, c.Definitions = snmp.DefaultModules(), append(append([]string(nil), s.Definitions...), o.Definitions...)
-		one.Settings = &c
-	case *host.Config:
-		c := *s
-		c.HW, c.Collectors = new(true), nil
-		one.Settings = &c
+	if t, _ := catalog.Find(p.Type); t.Whole != nil {
+		one.Settings = t.Whole(p.Settings, o.Definitions)
 	}
 	return newProbe(&one, prometheus.NewRegistry(), o.Logger, guard, new(snmp.Plans), new(devices.Paces))
-}
-
-// hardwareTypes are the types of probes that read hardware.
-func hardwareTypes() []string {
-	return []string{"host", "ipmi", "nut", "nvidia", "redfish", "smart", "snmp"}
-}
-
-// bareEntry returns an entry of a type that needs no settings; "" for other types.
-func bareEntry(probeType string) string {
-	switch probeType {
-	case "host", "nut", "nvidia", "smart":
-		return "{type: " + probeType + "}"
-	case "ipmi":
-		return "{type: ipmi, target: /dev/ipmi0}"
-	}
-	return ""
 }
 
 // chosen returns the probes that o selects.
@@ -140,7 +118,8 @@ func (o *HardwareOptions) chosen() ([]config.Probe, error) {
 		return entryOf(o.Probe)
 	}
 	cfg, _, err := config.Load(o.ConfigFile, os.LookupEnv)
-	bare := bareEntry(o.Probe)
+	named, _ := catalog.Find(o.Probe)
+	bare := named.Bare
 	switch {
 	case errors.Is(err, fs.ErrNotExist) && bare != "":
 		return entryOf(bare)
@@ -157,26 +136,19 @@ func (o *HardwareOptions) chosen() ([]config.Probe, error) {
 	}
 	switch {
 	case len(all) == 0 && o.Probe == "":
-		return nil, fmt.Errorf("%w that reads hardware is in %s: its types are %s", config.ErrNoSuchProbe, cfg.File, strings.Join(hardwareTypes(), ", "))
+		return nil, fmt.Errorf("%w that reads hardware is in %s: its types are %s", config.ErrNoSuchProbe, cfg.File, strings.Join(catalog.HardwareNames(), ", "))
 	case len(all) == 0 && bare != "":
 		return entryOf(bare)
 	case len(all) == 0:
 		_, err := cfg.Probe(o.Probe)
 		return nil, fmt.Errorf("%w; an entry as under probes works as well: '{type: snmp, target: HOST}'", err)
 	case !isHardware(all[0].Type):
-		return nil, fmt.Errorf("%w: %q is of type %s, which reads no hardware; the types that do are %s", config.ErrUsage, o.Probe, all[0].Type, strings.Join(hardwareTypes(), ", "))
+		return nil, fmt.Errorf("%w: %q is of type %s, which reads no hardware; the types that do are %s", config.ErrUsage, o.Probe, all[0].Type, strings.Join(catalog.HardwareNames(), ", "))
 	}
 	return all, nil
 }
 
-func isHardware(probeType string) bool {
-	for _, t := range hardwareTypes() {
-		if t == probeType {
-			return true
-		}
-	}
-	return false
-}
+func isHardware(probeType string) bool { return slices.Contains(catalog.HardwareNames(), probeType) }
 
 // entryOf returns the probe of an entry given on the command line. Relative paths in it are relative to the current
 // directory.
@@ -196,7 +168,7 @@ func entryOf(text string) ([]config.Probe, error) {
 		}
 	}
 	if len(all) == 0 {
-		return nil, fmt.Errorf("%w: the type of the entry does not read hardware; types that do: %s", config.ErrUsage, strings.Join(hardwareTypes(), ", "))
+		return nil, fmt.Errorf("%w: the type of the entry does not read hardware; types that do: %s", config.ErrUsage, strings.Join(catalog.HardwareNames(), ", "))
 	}
 	return all, nil
 }

@@ -4,8 +4,8 @@ import (
 	"github.com/prometheus/client_golang/prometheus"
 
 	"hwsagent/agent/clock"
-	"hwsagent/agent/config"
 	"hwsagent/internal/meter"
+	"hwsagent/probes/self"
 	rwmetrics "hwsagent/remotewrite/metrics"
 	"hwsagent/wal"
 )
@@ -23,15 +23,15 @@ func describedMetrics() (all []meter.Metric) {
 	return all
 }
 
-// runtimeSent are the metrics of the Go runtime and the process that [config.SelfBrief] sends.
+// runtimeSent are the metrics of the Go runtime and the process that [self.Brief] sends.
 var runtimeSent = []string{
 	"go_goroutines", "go_memstats_alloc_bytes_total", "go_memstats_heap_inuse_bytes",
 	"process_cpu_seconds_total", "process_max_fds", "process_open_fds", "process_resident_memory_bytes", "process_start_time_seconds",
 }
 
 // ownSeries returns the metrics of the registry that the self probe sends at that level.
-func ownSeries(level config.SelfLevel, all prometheus.Gatherer) prometheus.Gatherer {
-	if level == config.SelfFull {
+func ownSeries(level self.Level, all prometheus.Gatherer) prometheus.Gatherer {
+	if level == self.Full {
 		return all
 	}
 	return meter.Brief(all, describedMetrics(), runtimeSent...)

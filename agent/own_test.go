@@ -8,13 +8,12 @@ import (
 	"github.com/prometheus/client_golang/prometheus"
 	dto "github.com/prometheus/client_model/go"
 
-	"hwsagent/agent/config"
 	"hwsagent/probes"
 	"hwsagent/probes/self"
 )
 
 // sentAt counts the series that the probe self sends of the registry at that level.
-func sentAt(t *testing.T, level config.SelfLevel, all prometheus.Gatherer) int {
+func sentAt(t *testing.T, level self.Level, all prometheus.Gatherer) int {
 	t.Helper()
 	round := probes.NewRound(0)
 	if err := self.New(ownSeries(level, all)).Collect(t.Context(), round); err != nil {
@@ -43,7 +42,7 @@ func TestOwnSeriesAreFew(t *testing.T) {
 			}
 			// One moment for all levels: a metric of a target may come between two.
 			now := prometheus.GathererFunc(func() ([]*dto.MetricFamily, error) { return families, nil })
-			brief, full := sentAt(t, config.SelfBrief, now), sentAt(t, config.SelfFull, now)
+			brief, full := sentAt(t, self.Brief, now), sentAt(t, self.Full, now)
 			t.Logf("%d targets: %d series are sent, %d with level: full", targets, brief, full)
 			if most := 60 + 35*targets; brief > most {
 				t.Errorf("%d series are sent, want at most %d", brief, most)

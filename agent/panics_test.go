@@ -35,6 +35,7 @@ import (
 	"hwsagent/probes/devices"
 	"hwsagent/probes/exec"
 	"hwsagent/probes/host"
+	"hwsagent/probes/self"
 	"hwsagent/probes/snmp"
 	"hwsagent/probes/textfile"
 	"hwsagent/receivers"
@@ -187,7 +188,7 @@ func minedInputs(t *testing.T, path *inputs.Path) map[string]minedInput {
 		"probe exec":     minedProbeOf(t, path, "exec", &exec.Config{Command: []string{"/bin/sh", "-c", "echo a 1"}}),
 		"probe textfile": minedProbeOf(t, path, "textfile", &textfile.Config{Directory: dir}),
 		"probe canary":   minedProbeOf(t, path, "canary", &canary.Config{Series: 1}),
-		"probe self":     minedProbeOf(t, path, "self", &config.Self{}),
+		"probe self":     minedProbeOf(t, path, "self", &self.Config{}),
 		"probe snmp":     minedProbeOf(t, path, "snmp", &snmp.Config{Target: "127.0.0.1:1", Auth: snmp.Auth{Version: 2, Community: "c"}, Modules: []string{"system"}}),
 		"remote_write": minedReceiver(t, path, "remote_write", remotewritein.New,
 			posted(remotewritein.Path, "application/x-protobuf", snappy.Encode(nil, written))),

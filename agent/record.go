@@ -18,12 +18,7 @@ import (
 	"hwsagent/internal/panics"
 	"hwsagent/internal/redact"
 	"hwsagent/probes"
-	"hwsagent/probes/host"
-	"hwsagent/probes/ipmi"
-	"hwsagent/probes/nut"
-	"hwsagent/probes/nvidia"
-	"hwsagent/probes/redfish"
-	"hwsagent/probes/smart"
+	"hwsagent/probes/catalog"
 	"hwsagent/probes/snmp"
 	"hwsagent/probes/tape"
 )
@@ -186,19 +181,8 @@ func readTape(file string) (t *tape.Tape, err error) {
 
 // replayOf returns the probe that reads a recording. For a machine's recording it writes files below dir.
 func replayOf(t *tape.Tape, dir string, logger *slog.Logger) (probes.Probe, error) {
-	switch t.Type {
-	case "host":
-		return host.Replay(t, dir, logger)
-	case "ipmi":
-		return ipmi.Replay(t, logger)
-	case "nut":
-		return nut.Replay(t)
-	case "nvidia":
-		return nvidia.Replay(t)
-	case "redfish":
-		return redfish.Replay(t)
-	case "smart":
-		return smart.Replay(t)
+	if found, ok := catalog.Find(t.Type); ok && found.Replay != nil {
+		return found.Replay(t, dir, logger)
 	}
 	return nil, fmt.Errorf("line 1: there is no recording of the type %.20q", t.Type)
 }

@@ -17,20 +17,11 @@ import (
 	"hwsagent/agent/config"
 	"hwsagent/internal/panics"
 	"hwsagent/probes"
-	"hwsagent/probes/canary"
+	"hwsagent/probes/catalog"
 	"hwsagent/probes/devices"
-	"hwsagent/probes/exec"
-	"hwsagent/probes/host"
 	"hwsagent/probes/hw"
-	"hwsagent/probes/ipmi"
-	"hwsagent/probes/nut"
-	"hwsagent/probes/nvidia"
-	"hwsagent/probes/redfish"
 	"hwsagent/probes/self"
-	"hwsagent/probes/site"
-	"hwsagent/probes/smart"
 	"hwsagent/probes/snmp"
-	"hwsagent/probes/textfile"
 )
 
 // maxSamples bounds a round without a configured max_samples: far above any real device, yet low enough that a broken
@@ -40,35 +31,10 @@ const maxSamples = 200_000
 // newProbe constructs the probe of an entry. The guard contains panics of the probe's goroutines; the probes of one
 // entry share plans and request limits.
 func newProbe(c *config.Probe, own prometheus.Gatherer, logger *slog.Logger, guard *panics.Guard, plans *snmp.Plans, paces *devices.Paces) (probes.Probe, error) {
-	logger = logger.With("probe", c.Name)
-	switch s := c.Settings.(type) {
-	case *exec.Config:
-		return exec.New(*s, logger, guard)
-	case *host.Config:
-		return host.New(*s, logger, guard)
-	case *ipmi.Config:
-		return ipmi.New(*s, paces.For(cmp.Or(c.Job, c.Name), &c.Devices), logger)
-	case *nut.Config:
-		return nut.New(*s, paces.For(cmp.Or(c.Job, c.Name), &c.Devices))
-	case *nvidia.Config:
-		return nvidia.New(*s, guard)
-	case *redfish.Config:
-		return redfish.New(*s, paces.For(cmp.Or(c.Job, c.Name), &c.Devices), guard)
-	case *site.Config:
-		return site.New(*s)
-	case *smart.Config:
-		return smart.New(*s, guard)
-	case *snmp.Config:
-		return plans.New(*s, paces.For(cmp.Or(c.Job, c.Name), &c.Devices), logger)
-	case *textfile.Config:
-		return textfile.New(*s)
-	case *canary.Config:
-		return canary.New(*s)
-	case *config.Self:
-		return self.New(ownSeries(s.Level, own)), nil
-	default:
-		return nil, fmt.Errorf("probe type %q has no constructor", c.Type)
-	}
+	return c.New(catalog.Env{
+		Logger: logger, Guard: guard, Plans: plans,
+		Own: func(level self.Level) prometheus.Gatherer { return ownSeries(level, own) },
+	}, paces)
 }
 
 // identities gives equivalent configurations the same string. A reload leaves a probe or target alone if its identity

@@ -147,32 +147,8 @@ type Probe struct {
 	MaxSamples int    `yaml:"max_samples,omitempty"` // a round with more samples fails as a whole; default 200000
 	MaxSeries  int    `yaml:"max_series,omitempty"`  // samples of further series are refused; 0: no limit
 
-	// Settings is the type's own configuration: *canary.Config, *exec.Config, *host.Config, *ipmi.Config, *nut.Config, *nvidia.Config, *redfish.Config, *site.Config, *smart.Config, *snmp.Config,
-	// *textfile.Config, or *Self.
+	// Settings is the configuration of the type, as its entry in [catalog.Types] returns it.
 	Settings any `yaml:"-"`
-}
-
-// Self is the configuration of the probe that reports the agent itself.
-type Self struct {
-	Level SelfLevel `yaml:"level,omitempty"` // `brief`: the metrics that dashboards and alerts read; `full`: all of /metrics; default brief
-}
-
-// SelfLevel says how many of the agent's own series are sent to targets. /metrics always has all of them.
-type SelfLevel string
-
-// The levels.
-const (
-	SelfBrief SelfLevel = "brief" // the series that dashboards and alerts use
-	SelfFull  SelfLevel = "full"
-)
-
-// Validate reports mistakes in c.
-func (c *Self) Validate() error {
-	switch c.Level {
-	case "", SelfBrief, SelfFull:
-		return nil
-	}
-	return fmt.Errorf("level: unknown level %q: write %s or %s", c.Level, SelfBrief, SelfFull)
 }
 
 // selfName is the default name of the self probe, and so the job of the agent's own series.

@@ -11,6 +11,8 @@ import (
 	"testing"
 	"time"
 
+	"hwsagent/probes/self"
+
 	"github.com/google/go-cmp/cmp"
 )
 
@@ -255,8 +257,8 @@ func FuzzLoad(f *testing.F) {
 
 // TestSelfLevel: the accepted values of level.
 func TestSelfLevel(t *testing.T) {
-	for level, good := range map[SelfLevel]bool{"": true, SelfBrief: true, SelfFull: true, "all": false, "Full": false} {
-		if err := (&Self{Level: level}).Validate(); (err == nil) != good {
+	for level, good := range map[self.Level]bool{"": true, self.Brief: true, self.Full: true, "all": false, "Full": false} {
+		if err := (&self.Config{Level: level}).Validate(); (err == nil) != good {
 			t.Errorf("level %q: %v", level, err)
 		}
 	}

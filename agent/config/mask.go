@@ -11,6 +11,7 @@ import (
 	"go.yaml.in/yaml/v4"
 
 	"hwsagent/internal/redact"
+	"hwsagent/probes/catalog"
 	"hwsagent/probes/snmp"
 	remoteconfig "hwsagent/remotewrite/config"
 )
@@ -334,7 +335,7 @@ func sensitiveKeys() map[string]bool {
 	for _, t := range append(scrapeTypes(), reflect.TypeFor[Config]()) {
 		walk(redact.ShapeOf(t), 0)
 	}
-	for _, kind := range probeTypes {
+	for _, kind := range catalog.Names() {
 		walk(redact.ShapeOf(reflect.TypeOf(newSettings(kind))), 0)
 	}
 	for _, key := range []string{"probes", "remote_write", "scrape_configs", "receivers", "global", "web", "pull", "wal"} {

@@ -1,59 +1,37 @@
 package config
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 	"slices"
 	"strings"
 
+	"hwsagent/probes"
+	"hwsagent/probes/catalog"
+	"hwsagent/probes/devices"
+
 	"github.com/prometheus/common/model"
 	"go.yaml.in/yaml/v4"
-
-	"hwsagent/probes/canary"
-	"hwsagent/probes/exec"
-	"hwsagent/probes/host"
-	"hwsagent/probes/ipmi"
-	"hwsagent/probes/nut"
-	"hwsagent/probes/nvidia"
-	"hwsagent/probes/redfish"
-	"hwsagent/probes/site"
-	"hwsagent/probes/smart"
-	"hwsagent/probes/snmp"
-	"hwsagent/probes/textfile"
 )
-
-// probeTypes are the types of probes, as they are written in agent.yaml.
-var probeTypes = []string{"canary", "exec", "host", "ipmi", "nut", "nvidia", "redfish", "self", "site", "smart", "snmp", "textfile"}
 
 // newSettings returns an empty configuration for a probe type, or nil if the type is unknown.
 func newSettings(probeType string) any {
-	switch probeType {
-	case "canary":
-		return new(canary.Config)
-	case "exec":
-		return new(exec.Config)
-	case "host":
-		return new(host.Config)
-	case "ipmi":
-		return new(ipmi.Config)
-	case "nut":
-		return new(nut.Config)
-	case "nvidia":
-		return new(nvidia.Config)
-	case "redfish":
-		return new(redfish.Config)
-	case "self":
-		return new(Self)
-	case "site":
-		return new(site.Config)
-	case "smart":
-		return new(smart.Config)
-	case "snmp":
-		return new(snmp.Config)
-	case "textfile":
-		return new(textfile.Config)
+	if t, ok := catalog.Find(probeType); ok {
+		return t.Settings()
 	}
 	return nil
+}
+
+// New constructs the probe of the entry. It sets the logger's name and the pace in e; paces are the request limits of all entries.
+func (p *Probe) New(e catalog.Env, paces *devices.Paces) (probes.Probe, error) {
+	t, ok := catalog.Find(p.Type)
+	if !ok {
+		return nil, fmt.Errorf("probe type %q has no constructor", p.Type)
+	}
+	e.Logger = e.Logger.With("probe", p.Name)
+	e.Pace = func() *devices.Pace { return paces.For(cmp.Or(p.Job, p.Name), &p.Devices) }
+	return t.New(p.Settings, e)
 }
 
 // UnmarshalYAML reads one entry of probes. Keys that every type has are stored in the entry, others in Settings; target
@@ -108,10 +86,10 @@ func (p *Probe) UnmarshalYAML(n *yaml.Node) error {
 func (p *Probe) validate(d *document, path string) {
 	switch {
 	case p.Type == "":
-		d.errorAt(path, "a probe needs a type", "one of "+strings.Join(probeTypes, ", "))
+		d.errorAt(path, "a probe needs a type", "one of "+strings.Join(catalog.Names(), ", "))
 	case p.Settings == nil:
-		hint := "known types: " + strings.Join(probeTypes, ", ")
-		if n := nearest(p.Type, probeTypes); n != "" {
+		hint := "known types: " + strings.Join(catalog.Names(), ", ")
+		if n := nearest(p.Type, catalog.Names()); n != "" {
 			hint = fmt.Sprintf("did you mean %q? %s", n, hint)
 		}
 		d.errorAt(path+".type", fmt.Sprintf("unknown type of probe %q", p.Type), hint)

@@ -12,6 +12,7 @@ import (
 	"go.yaml.in/yaml/v4"
 
 	"hwsagent/internal/redact"
+	"hwsagent/probes/catalog"
 	remoteconfig "hwsagent/remotewrite/config"
 )
 
@@ -67,7 +68,7 @@ func TestCanariesEverywhere(t *testing.T) {
 		t.Fatalf("found only %v", there)
 	}
 	var want []string
-	for _, kind := range probeTypes {
+	for _, kind := range catalog.Names() {
 		secretKeys(reflect.TypeOf(newSettings(kind)), "probes[]", &want)
 	}
 	secretKeys(reflect.TypeFor[Config](), "", &want)

@@ -13,6 +13,7 @@ import (
 
 	"hwsagent/internal/redact"
 	"hwsagent/internal/tools/reference"
+	"hwsagent/probes/catalog"
 	remoteconfig "hwsagent/remotewrite/config"
 )
 
@@ -96,7 +97,7 @@ func (p *page) probes(k redact.Key) {
 	p.WriteString("Keys of every probe:\n\n")
 	p.head()
 	p.rows(redact.ShapeOf(reflect.TypeFor[Probe]()), "", reflect.Value{})
-	for _, kind := range probeTypes {
+	for _, kind := range catalog.Names() {
 		fmt.Fprintf(p, "\n### probe %s\n\n", kind)
 		p.head()
 		p.rows(redact.ShapeOf(reflect.TypeOf(newSettings(kind))), "", reflect.Value{})

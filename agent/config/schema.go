@@ -12,6 +12,8 @@ import (
 	"github.com/prometheus/prometheus/model/relabel"
 
 	"hwsagent/internal/redact"
+	"hwsagent/probes/catalog"
+	"hwsagent/probes/self"
 	"hwsagent/probes/snmp"
 	remoteconfig "hwsagent/remotewrite/config"
 )
@@ -116,7 +118,7 @@ func (s *schemas) object(shape redact.Shape) schemaNode {
 func (s *schemas) probe(shape redact.Shape) any {
 	common := s.object(shape)["properties"].(schemaNode)
 	var cases []any
-	for _, kind := range probeTypes {
+	for _, kind := range catalog.Names() {
 		properties := schemaNode{}
 		theirs := s.object(redact.ShapeOf(reflect.TypeOf(newSettings(kind))))["properties"].(schemaNode)
 		for _, some := range []schemaNode{theirs, common} {
@@ -130,14 +132,14 @@ func (s *schemas) probe(shape redact.Shape) any {
 			"then": schemaNode{"properties": properties, "additionalProperties": false},
 		})
 	}
-	return schemaNode{"type": "object", "required": []string{"type"}, "properties": schemaNode{"type": schemaNode{"enum": probeTypes}}, "allOf": cases}
+	return schemaNode{"type": "object", "required": []string{"type"}, "properties": schemaNode{"type": schemaNode{"enum": catalog.Names()}}, "allOf": cases}
 }
 
 // fixedWords returns the words that a value of type t may have; nil if t is no such type.
 func fixedWords(t reflect.Type) []string {
 	switch t {
-	case reflect.TypeFor[SelfLevel]():
-		return []string{string(SelfBrief), string(SelfFull)}
+	case reflect.TypeFor[self.Level]():
+		return []string{string(self.Brief), string(self.Full)}
 	case reflect.TypeFor[remoteconfig.Refusal]():
 		return []string{string(remoteconfig.RefusalHold), string(remoteconfig.RefusalDrop)}
 	case reflect.TypeFor[remoteconfig.CatchUp]():

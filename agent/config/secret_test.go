@@ -11,6 +11,7 @@ import (
 	"testing"
 
 	"hwsagent/internal/redact"
+	"hwsagent/probes/catalog"
 )
 
 // place of a configuration that can hold a secret: the steps to it, as shown by name.
@@ -87,7 +88,7 @@ func eachShape(t *testing.T, visit func(secretPlace) (deeper bool)) {
 		}
 	}
 	walk(nil, "", redact.ShapeOf(reflect.TypeFor[Config]()))
-	for _, kind := range probeTypes {
+	for _, kind := range catalog.Names() {
 		walk([]string{"probes", "-"}, kind, redact.ShapeOf(reflect.TypeOf(newSettings(kind))))
 	}
 	for _, s := range scrapeTypes() {

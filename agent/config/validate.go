@@ -15,6 +15,7 @@ import (
 	"github.com/prometheus/common/model"
 
 	"hwsagent/probes/hw"
+	"hwsagent/probes/self"
 	"hwsagent/probes/snmp"
 	remoteconfig "hwsagent/remotewrite/config"
 )
@@ -59,9 +60,9 @@ func (c *Config) fill(d *document) {
 		p.Interval = c.Global.ScrapeInterval
 	}
 	if !hasSelf {
-		self := Probe{Name: selfName, Type: "self", Enabled: true, Settings: &Self{}}
-		c.fillTimes(&self)
-		c.Probes = append(c.Probes, self)
+		own := Probe{Name: selfName, Type: "self", Enabled: true, Settings: &self.Config{}}
+		c.fillTimes(&own)
+		c.Probes = append(c.Probes, own)
 	}
 }
 
