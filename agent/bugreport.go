@@ -15,6 +15,7 @@ import (
 	"strings"
 	"time"
 
+	"hwsagent/agent/check"
 	"hwsagent/agent/config"
 	"hwsagent/agent/control"
 	"hwsagent/agent/queues"
@@ -68,7 +69,7 @@ func BugReport(ctx context.Context, o BugReportOptions) []ReportFile {
 	add("version.json", "the program", asJSON(version.Build()), nil)
 	add("system.txt", "the operating system", []byte(systemFacts()), nil)
 	add("config.yaml", "the configuration with defaults, without secrets; or its mistakes", config.Describe(o.ConfigFile, o.Env), nil)
-	report, err := Check(ctx, CheckOptions{ConfigFile: o.ConfigFile, StoragePath: o.StoragePath, Level: NoNetwork, Env: o.Env})
+	report, err := Check(ctx, check.Options{ConfigFile: o.ConfigFile, StoragePath: o.StoragePath, Level: check.NoNetwork, Env: o.Env})
 	var text bytes.Buffer
 	err = errors.Join(err, report.WriteText(&text))
 	add("check.txt", "hwsagent check --no-network", text.Bytes(), err)

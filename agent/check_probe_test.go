@@ -4,17 +4,32 @@ import (
 	"bufio"
 	"crypto/tls"
 	"fmt"
-	"log/slog"
 	"net"
 	"net/http"
 	"net/http/httptest"
+	"os"
 	"path/filepath"
 	"runtime"
 	"strings"
 	"testing"
 
-	"hwsagent/agent/config"
+	"hwsagent/agent/check"
 )
+
+// noEnv is an environment without variables.
+func noEnv(string) (string, bool) { return "", false }
+
+// write puts a file into the test's directory.
+func write(t *testing.T, path, text string, mode os.FileMode) string {
+	t.Helper()
+	if err := os.WriteFile(path, []byte(text), mode); err != nil {
+		t.Fatal(err)
+	}
+	if err := os.Chmod(path, mode); err != nil { // umask
+		t.Fatal(err)
+	}
+	return path
+}
 
 // service returns a server of HTTPS that speaks no TLS later than most, and answers every request alike.
 func service(t *testing.T, most uint16, code int, body string) string {
@@ -130,17 +145,36 @@ func TestCheckExplainsRefusals(t *testing.T) {
 			if runtime.GOOS == "windows" && c.step == "read" {
 				t.Skip("needs /bin/sh")
 			}
-			cfg, _, err := config.LoadBytes(filepath.Join(dir, "agent.yaml"), []byte("probes:\n- "+c.entry+"\n"), func(string) (string, bool) { return "", false })
+			file := write(t, filepath.Join(t.TempDir(), "agent.yaml"), "probes:\n- "+c.entry+"\n", 0o600)
+			r, err := Check(t.Context(), check.Options{ConfigFile: file, Level: check.Live, Env: noEnv})
 			if err != nil {
 				t.Fatal(err)
 			}
-			steps := checkProbe(t.Context(), &cfg.Probes[0], slog.New(slog.DiscardHandler))
-			if len(steps) != 1 || steps[0].Result != Fail || steps[0].Name != c.step || !strings.Contains(steps[0].Text, c.text) || !strings.Contains(steps[0].Try, c.try) {
+			steps := r.Groups[len(r.Groups)-1].Steps
+			if len(steps) != 1 || steps[0].Result != check.Fail || steps[0].Name != c.step || !strings.Contains(steps[0].Text, c.text) || !strings.Contains(steps[0].Try, c.try) {
 				t.Errorf("%+v, want the step %s with %q, and to try %q", steps, c.step, c.text, c.try)
 			}
 			if all := fmt.Sprint(steps); strings.Contains(all, "s3cr3tword") {
 				t.Errorf("a secret is shown: %s", all)
 			}
 		})
+	}
+}
+
+func TestCheckProbe(t *testing.T) {
+	file := write(t, filepath.Join(t.TempDir(), "agent.yaml"), "probes:\n  - {name: c, type: canary, series: 3}\n  - {name: off, type: canary, enabled: false}\n"+
+		"  - {name: dead, type: snmp, target: \"127.0.0.1:1\", modules: [system], interval: 2s, timeout: 200ms, retries: 0, packet_timeout: 100ms}\n", 0o600)
+	r, err := Check(t.Context(), check.Options{ConfigFile: file, Level: check.Live, Env: noEnv})
+	if err != nil {
+		t.Fatal(err)
+	}
+	results := map[string]check.Result{}
+	for _, g := range r.Groups {
+		if g.Kind == check.GroupProbe {
+			results[g.Name] = g.Result
+		}
+	}
+	if len(results) != 2 || results["c"] != check.OK || results["dead"] != check.Fail {
+		t.Errorf("probes %v, want c ok and dead fail", results)
 	}
 }

@@ -14,6 +14,7 @@ import (
 
 	dto "github.com/prometheus/client_model/go"
 
+	"hwsagent/agent/check"
 	"hwsagent/agent/demo"
 	"hwsagent/agent/inspect"
 	"hwsagent/agent/queues"
@@ -186,7 +187,7 @@ func TestJSONIsDocumented(t *testing.T) {
 	inDocs := documented(t, "status.md", `^[a-z]`)
 	seen := map[reflect.Type]bool{}
 	keys := map[string]string{} // to the type that has it
-	for _, v := range []any{status.Status{}, Report{}, ProbeResult{}, inspect.Inspection{}, version.Info{}, demo.Result{}, remotewrite.Letter{}, queues.Change{}, TargetTest{}, EventList{}, Reloaded{}, tap.Item{}, EventsAck{}, queues.Rejections{}, queues.ReplayResult{}} {
+	for _, v := range []any{status.Status{}, check.Report{}, ProbeResult{}, inspect.Inspection{}, version.Info{}, demo.Result{}, remotewrite.Letter{}, queues.Change{}, check.TargetTest{}, EventList{}, Reloaded{}, tap.Item{}, EventsAck{}, queues.Rejections{}, queues.ReplayResult{}} {
 		jsonKeys(reflect.TypeOf(v), seen, keys)
 	}
 	if len(keys) < 60 {

@@ -14,6 +14,7 @@ import (
 	"testing"
 	"time"
 
+	"hwsagent/agent/check"
 	"hwsagent/agent/config"
 	"hwsagent/agent/queues"
 
@@ -290,7 +291,7 @@ func TestManageTenant(t *testing.T) {
 		t.Error("a tenant that is served was dropped")
 	}
 	for name, want := range map[string]error{"mimir/a": nil, "mimir": nil, "mimir/nobody/x": config.ErrNoSuchTarget} {
-		if test, err := TestTarget(t.Context(), storage, r.file, name); !errors.Is(err, want) || err == nil && test.Result != OK {
+		if test, err := TestTarget(t.Context(), storage, r.file, name); !errors.Is(err, want) || err == nil && test.Result != check.OK {
 			t.Errorf("test of %s: %+v, %v", name, test, err)
 		}
 	}

@@ -41,6 +41,9 @@ type HardwareOptions struct {
 // inventoryWithin bounds the reading of one probe for a person, who can wait longer than a scheduled round.
 const inventoryWithin = 5 * time.Minute
 
+// parallel bounds how many probes are read at the same time.
+const parallel = 8
+
 // TakeInventory reads the hardware of one probe, or of an entry's devices; without a name, of all enabled probes that
 // read hardware. It reports a probe that cannot be read in its Problem; if none can be read, the error is [ErrProbe].
 func TakeInventory(ctx context.Context, o HardwareOptions) ([]inventory.Inventory, error) {

@@ -10,6 +10,7 @@ import (
 	"testing"
 	"time"
 
+	"hwsagent/agent/check"
 	"hwsagent/agent/config"
 	"hwsagent/agent/control"
 	"hwsagent/agent/queues"
@@ -373,13 +374,13 @@ func TestTargetTest(t *testing.T) {
 	until(t, "it is held", func() bool { st, ok := r.target("a"); return ok && st.State == status.StateHeld })
 	got, err := TestTarget(t.Context(), storage, "none", "a")
 	var text strings.Builder
-	if err != nil || got.Result != Fail || !got.Running || got.WriteText(&text) != nil || !strings.Contains(text.String(), "no key, no entry") {
+	if err != nil || got.Result != check.Fail || !got.Running || got.WriteText(&text) != nil || !strings.Contains(text.String(), "no key, no entry") {
 		t.Errorf("%+v, %v\n%s", got, err, text.String())
 	}
 	s.mu.Lock()
 	locked = false
 	s.mu.Unlock()
-	if got, err = TestTarget(t.Context(), storage, "none", "a"); err != nil || got.Result != OK {
+	if got, err = TestTarget(t.Context(), storage, "none", "a"); err != nil || got.Result != check.OK {
 		t.Errorf("%+v, %v", got, err)
 	}
 	until(t, "it receives", func() bool { return s.last() > 3 })
@@ -387,7 +388,7 @@ func TestTargetTest(t *testing.T) {
 		t.Errorf("of nobody: %v", err)
 	}
 	r.end()
-	if got, err = TestTarget(t.Context(), storage, r.file, "a"); err != nil || got.Result != OK || got.Running {
+	if got, err = TestTarget(t.Context(), storage, r.file, "a"); err != nil || got.Result != check.OK || got.Running {
 		t.Errorf("without the agent: %+v, %v", got, err)
 	}
 }

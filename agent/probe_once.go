@@ -10,6 +10,7 @@ import (
 
 	"github.com/prometheus/client_golang/prometheus"
 
+	"hwsagent/agent/check"
 	"hwsagent/agent/config"
 	"hwsagent/internal/panics"
 	"hwsagent/probes"
@@ -65,6 +66,24 @@ func ProbeOnce(ctx context.Context, configFile, name string, w io.Writer, logger
 		return r, fmt.Errorf("%w: %s", ErrProbe, st.LastError)
 	}
 	return r, nil
+}
+
+// deviceDown is the series in which a probe of a remote device reports why it cannot reach the device.
+const deviceDown = "hwsagent_device_down"
+
+// runRound runs one round of a probe and keeps none of its samples.
+func runRound(ctx context.Context, p *config.Probe, logger *slog.Logger) (check.Round, error) {
+	c, st, err := runOnce(ctx, p, logger)
+	if err != nil {
+		return check.Round{}, err
+	}
+	round := check.Round{Status: st}
+	for _, s := range c.samples {
+		if s.family == deviceDown {
+			round.Why = devices.Reason(s.labels.Get("reason"))
+		}
+	}
+	return round, nil
 }
 
 // runOnce constructs the probe and runs one round into memory.

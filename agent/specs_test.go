@@ -3,6 +3,8 @@ package agent
 import (
 	"fmt"
 	"log/slog"
+	"os"
+	"path/filepath"
 	"strings"
 	"testing"
 
@@ -91,5 +93,30 @@ func TestHWLabels(t *testing.T) {
 		if err == nil || strings.Count(err.Error(), `unknown value "otel"`) != 1 {
 			t.Errorf("%s: %v", text, err)
 		}
+	}
+}
+
+// A reload makes a probe anew when the modules that it reads have changed, and only then.
+func TestVersionOfModules(t *testing.T) {
+	path := filepath.Join(t.TempDir(), "snmp.yml")
+	c := &config.Probe{Name: "p", Type: "snmp", Settings: &snmp.Config{Target: "h", ConfigFiles: []string{path}, Modules: []string{"m"}}}
+	var ids identities
+	identity := func(text string) string {
+		t.Helper()
+		if err := os.WriteFile(path, []byte(text), 0o600); err != nil {
+			t.Fatal(err)
+		}
+		p, err := newProbe(c, nil, slog.New(slog.DiscardHandler), nil, new(snmp.Plans), new(devices.Paces))
+		if err != nil {
+			t.Fatal(err)
+		}
+		return probeSpec(c, p, "host", &ids).Identity
+	}
+	first := identity("modules:\n  m:\n    walk: [1.3.6]\n  n:\n    walk: [1.3.7]\n")
+	if again := identity("modules:\n  m:\n    walk: [1.3.6]\n  n:\n    walk: [1.3.8]\n"); again != first {
+		t.Errorf("%s, then %s, though only another module changed", first, again)
+	}
+	if other := identity("modules:\n  m:\n    walk: [1.3.9]\n"); other == first {
+		t.Error("the module changed, and the probe is kept")
 	}
 }

@@ -18,6 +18,7 @@ import (
 
 	"github.com/prometheus/prometheus/storage"
 
+	"hwsagent/agent/check"
 	"hwsagent/agent/queues"
 	"hwsagent/probes"
 	"hwsagent/receivers"
@@ -318,7 +319,7 @@ func TestTestOfATargetThatHangs(t *testing.T) {
 	if took := time.Since(began); took > busy {
 		t.Errorf("an answer after %s", took)
 	}
-	if err != nil || got.Result != Fail || !strings.Contains(got.Steps[len(got.Steps)-1].Text, "the test took longer than its limit of 200ms") {
+	if err != nil || got.Result != check.Fail || !strings.Contains(got.Steps[len(got.Steps)-1].Text, "the test took longer than its limit of 200ms") {
 		t.Errorf("%+v, %v", got, err)
 	}
 }

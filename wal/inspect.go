@@ -80,15 +80,8 @@ func Glance(dir string) (Inspection, error) {
 	return inspect(dir, (*Inspection).scanEnd)
 }
 
-// FreeBytes returns how much an unprivileged process may still write to the file system of a log's directory.
-func FreeBytes(dir string) (int64, error) {
-	segments, err := disk.OpenExisting(filepath.Join(dir, segmentDir))
-	if err != nil {
-		return 0, err
-	}
-	defer segments.Close()
-	return segments.Free()
-}
+// FreeBytes returns how much an unprivileged process may still write to the file system of path.
+func FreeBytes(path string) (int64, error) { return disk.FreeSpace(path) }
 
 // inspect implements Inspect and Glance; scan reads the segments.
 func inspect(dir string, scan func(*Inspection, *fileTail)) (Inspection, error) {

@@ -13,6 +13,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"hwsagent/agent"
+	"hwsagent/agent/check"
 	"hwsagent/agent/demo"
 	"hwsagent/agent/queues"
 	"hwsagent/agent/status"
@@ -89,7 +90,7 @@ func (c *cli) logger(w io.Writer) (*slog.Logger, error) {
 
 func (c *cli) check() *cobra.Command {
 	var syntaxOnly, noNetwork bool
-	o := agent.CheckOptions{Level: agent.Live}
+	o := check.Options{Level: check.Live}
 	cmd := &cobra.Command{
 		Use:   "check",
 		Short: "Check configuration, files, storage, every target and every probe, and print a remedy for each failure",
@@ -102,9 +103,9 @@ func (c *cli) check() *cobra.Command {
 		RunE: c.command(func(cmd *cobra.Command, _ []string) error {
 			switch {
 			case syntaxOnly:
-				o.Level = agent.SyntaxOnly
+				o.Level = check.SyntaxOnly
 			case noNetwork:
-				o.Level = agent.NoNetwork
+				o.Level = check.NoNetwork
 			}
 			o.ConfigFile, o.StoragePath = c.config, c.storage
 			r, err := agent.Check(cmd.Context(), o)
@@ -117,13 +118,13 @@ func (c *cli) check() *cobra.Command {
 				return err
 			}
 			switch {
-			case r.Failed(agent.GroupConfig) || r.Failed(agent.GroupFiles):
+			case r.Failed(check.GroupConfig) || r.Failed(check.GroupFiles):
 				return exited{status.ExitConfig}
-			case r.Failed(agent.GroupStorage):
+			case r.Failed(check.GroupStorage):
 				return exited{status.ExitFailed}
-			case r.Failed(agent.GroupTarget):
+			case r.Failed(check.GroupTarget):
 				return exited{status.ExitTarget}
-			case r.Failed(agent.GroupProbe) || r.Failed(agent.GroupScrape):
+			case r.Failed(check.GroupProbe) || r.Failed(check.GroupScrape):
 				return exited{status.ExitAttention}
 			}
 			return nil

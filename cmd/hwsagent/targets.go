@@ -11,6 +11,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"hwsagent/agent"
+	"hwsagent/agent/check"
 	"hwsagent/agent/control"
 	"hwsagent/agent/queues"
 	"hwsagent/agent/status"
@@ -109,7 +110,7 @@ func (c *cli) testTarget() *cobra.Command {
 		Example: "  hwsagent targets test mimir",
 		Args:    named(1, "test NAME"), ValidArgsFunction: c.completeTarget,
 		RunE: c.command(func(cmd *cobra.Command, args []string) error {
-			var t agent.TargetTest
+			var t check.TargetTest
 			var err error
 			c.slowly("waiting for an answer …", func() { t, err = agent.TestTarget(cmd.Context(), c.storage, c.config, args[0]) })
 			if err != nil {
@@ -120,7 +121,7 @@ func (c *cli) testTarget() *cobra.Command {
 			} else if err := t.WriteText(c.stdout); err != nil {
 				return err
 			}
-			if t.Result == agent.Fail {
+			if t.Result == check.Fail {
 				return exited{status.ExitTarget}
 			}
 			return nil

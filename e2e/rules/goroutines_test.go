@@ -35,7 +35,7 @@ func unguarded() map[string]string {
 		"agent/beat/beat.go Every":                     "it puts ticks into channels, and runs nothing of those who listen",
 		"agent/control/ask.go Ask":                     command,
 		"agent/queues/skip.go askSkip":                 command,
-		"agent/check.go checkLive":                     command,
+		"agent/check/check.go checkLive":               command,
 		"agent/targets/family.go":                      targets,
 		"agent/queues/replay.go":                       command,
 		"agent/targets/target.go":                      targets,

@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"io/fs"
+	"math"
 	"os"
 	"syscall"
 
@@ -36,13 +37,13 @@ func syncAndClose(d *os.File, err error) error {
 	return errors.Join(d.Sync(), d.Close())
 }
 
-// freeSpace is the number of bytes that an unprivileged process may still write to path's file system.
-func freeSpace(path string) (int64, error) {
+// FreeSpace is the number of bytes that an unprivileged process may still write to path's file system.
+func FreeSpace(path string) (int64, error) {
 	var st unix.Statfs_t
 	if err := unix.Statfs(path, &st); err != nil {
 		return 0, fmt.Errorf("statfs %s: %w", path, err)
 	}
-	return int64(st.Bavail) * int64(st.Bsize), nil
+	return int64(min(float64(st.Bavail)*float64(st.Bsize), math.MaxInt64/2)), nil // some network file systems report absurd sizes
 }
 
 // tryLock takes the lock on f, or returns false if another process has it. It ends

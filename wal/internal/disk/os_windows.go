@@ -19,8 +19,8 @@ func syncDirectory(*os.Root) error { return nil }
 // SyncPath does nothing, for the same reason.
 func SyncPath(string) error { return nil }
 
-// freeSpace is the number of bytes that this user may still write to path's volume.
-func freeSpace(path string) (int64, error) {
+// FreeSpace is the number of bytes that this user may still write to path's volume.
+func FreeSpace(path string) (int64, error) {
 	p, err := windows.UTF16PtrFromString(path)
 	if err != nil {
 		return 0, fmt.Errorf("free space of %s: %w", path, err)

@@ -186,7 +186,7 @@ func (d *Root) Close() error { return d.root.Close() }
 func (d *Root) Sync() error { return syncDirectory(d.root) }
 
 // Free is the number of bytes that this process may still write on the file system.
-func (d *Root) Free() (int64, error) { return freeSpace(d.path) }
+func (d *Root) Free() (int64, error) { return FreeSpace(d.path) }
 
 // List lists the regular files.
 func (d *Root) List() ([]Info, error) {

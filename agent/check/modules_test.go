@@ -1,18 +1,13 @@
-package agent
+package check
 
 import (
 	"fmt"
-	"log/slog"
 	"os"
 	"path/filepath"
 	"strings"
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
-
-	"hwsagent/agent/config"
-	"hwsagent/probes/devices"
-	"hwsagent/probes/snmp"
 )
 
 // The module files that a probe names are read; broken, unknown or deviating parts are reported with their place,
@@ -37,7 +32,7 @@ func TestCheckModules(t *testing.T) {
 		t.Fatal(err)
 	}
 	write("own/a.yaml", "definition: a\nfoo: 1\n")
-	r, err := Check(t.Context(), CheckOptions{ConfigFile: filepath.Join(dir, "agent.yaml"), Level: NoNetwork})
+	r, err := Run(t.Context(), Options{ConfigFile: filepath.Join(dir, "agent.yaml"), Level: NoNetwork})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -64,30 +59,5 @@ func TestCheckModules(t *testing.T) {
 	}
 	if strings.Contains(fmt.Sprint(r), "CANARY") {
 		t.Error("the report has a secret")
-	}
-}
-
-// A reload makes a probe anew when the modules that it reads have changed, and only then.
-func TestVersionOfModules(t *testing.T) {
-	path := filepath.Join(t.TempDir(), "snmp.yml")
-	c := &config.Probe{Name: "p", Type: "snmp", Settings: &snmp.Config{Target: "h", ConfigFiles: []string{path}, Modules: []string{"m"}}}
-	var ids identities
-	identity := func(text string) string {
-		t.Helper()
-		if err := os.WriteFile(path, []byte(text), 0o600); err != nil {
-			t.Fatal(err)
-		}
-		p, err := newProbe(c, nil, slog.New(slog.DiscardHandler), nil, new(snmp.Plans), new(devices.Paces))
-		if err != nil {
-			t.Fatal(err)
-		}
-		return probeSpec(c, p, "host", &ids).Identity
-	}
-	first := identity("modules:\n  m:\n    walk: [1.3.6]\n  n:\n    walk: [1.3.7]\n")
-	if again := identity("modules:\n  m:\n    walk: [1.3.6]\n  n:\n    walk: [1.3.8]\n"); again != first {
-		t.Errorf("%s, then %s, though only another module changed", first, again)
-	}
-	if other := identity("modules:\n  m:\n    walk: [1.3.9]\n"); other == first {
-		t.Error("the module changed, and the probe is kept")
 	}
 }

@@ -1,46 +1,28 @@
-package agent
+package check
 
 import (
+	"cmp"
 	"context"
-	"log/slog"
 	"strings"
 
 	"hwsagent/agent/config"
 	"hwsagent/internal/text"
-	"hwsagent/probes"
 	"hwsagent/probes/devices"
 )
 
-// deviceDown is the series in which a probe of a remote device reports why it cannot reach the device.
-const deviceDown = "hwsagent_device_down"
-
 // checkProbe runs a probe once. If the device cannot be reached, the reason becomes the name of the step.
-func checkProbe(ctx context.Context, p *config.Probe, logger *slog.Logger) []Step {
-	c, st, err := runOnce(ctx, p, logger)
+func checkProbe(ctx context.Context, p *config.Probe, o Options) []Step {
+	st, err := o.RunProbe(ctx, p, o.Logger)
 	switch {
 	case err != nil:
 		return []Step{{Name: "make", Result: Fail, Text: err.Error()}}
 	case st.State != "ok":
-		why := c.reason()
-		name := string(why)
-		if name == "" {
-			name = "read"
-		}
-		return []Step{{Name: name, Result: Fail, Text: st.LastError, Took: st.Took, Try: tryProbe(p, st, why)}}
+		name := cmp.Or(string(st.Why), "read")
+		return []Step{{Name: name, Result: Fail, Text: st.LastError, Took: st.Took, Try: tryProbe(p, st)}}
 	case st.LastError != "":
 		return []Step{{Name: "read", Result: Warn, Took: st.Took, Text: text.Counted(st.Samples, "sample") + "; the probe could not read everything: " + st.LastError}}
 	}
 	return []Step{{Name: "read", Result: OK, Took: st.Took, Text: text.Counted(st.Samples, "sample") + " in " + took(st.Took)}}
-}
-
-// reason returns why a device could not be reached; "" if the round does not say.
-func (c *capture) reason() devices.Reason {
-	for _, s := range c.samples {
-		if s.family == deviceDown {
-			return devices.Reason(s.labels.Get("reason"))
-		}
-	}
-	return ""
 }
 
 // portOf returns the port that a firewall must open to a device which a probe of that type reads.
@@ -59,9 +41,9 @@ func portOf(probeType string) string {
 }
 
 // tryProbe returns what to do about a failed round. The error itself already names the known cause.
-func tryProbe(p *config.Probe, st probes.Status, why devices.Reason) string {
+func tryProbe(p *config.Probe, st Round) string {
 	alone := "then try it alone: hwsagent probe " + p.Name
-	low := strings.ToLower(st.LastError)
+	why, low := st.Why, strings.ToLower(st.LastError)
 	switch {
 	case st.State == "hung":
 		return "look at the device or file system that it reads"

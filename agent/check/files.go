@@ -1,4 +1,4 @@
-package agent
+package check
 
 import (
 	"bytes"
@@ -16,7 +16,6 @@ import (
 
 	"hwsagent/agent/config"
 	"hwsagent/agent/control"
-	"hwsagent/agent/queues"
 	"hwsagent/internal/version"
 	"hwsagent/receivers"
 	"hwsagent/remotewrite/client"
@@ -172,8 +171,8 @@ func days(d time.Duration) string {
 	return fmt.Sprintf("%d days", int(d.Hours()/24))
 }
 
-// checkStorage proves that the log can be written in its directory.
-func checkStorage(ctx context.Context, c *config.Config, dir string) Group {
+// checkStorage proves that the log can be written in its directory. beside are the other directories there.
+func checkStorage(ctx context.Context, c *config.Config, dir string, beside []string) Group {
 	g := Group{Kind: GroupStorage, About: dir}
 	add := func(s Step) { g.Steps = append(g.Steps, s) }
 	if dir == "" {
@@ -182,7 +181,7 @@ func checkStorage(ctx context.Context, c *config.Config, dir string) Group {
 	}
 	at := dir
 	info, err := os.Stat(dir)
-	refused := wal.CheckDirectory(dir, queues.BesideLog())
+	refused := wal.CheckDirectory(dir, beside)
 	switch {
 	case errors.Is(err, fs.ErrNotExist):
 		// The agent would create the directory in the nearest parent that exists.
@@ -204,7 +203,7 @@ func checkStorage(ctx context.Context, c *config.Config, dir string) Group {
 		add(Step{Name: "path", Result: Warn, Text: fmt.Sprintf("other users of this host have access (%#o)", info.Mode().Perm()), Try: "chmod 700 " + dir})
 	}
 	add(tryWrite(at))
-	if free, err := freeBytes(at); err == nil {
+	if free, err := wal.FreeBytes(at); err == nil {
 		s := Step{Name: "space", Result: OK, Text: remoteconfig.Bytes(free).Roughly() + " free"}
 		if least := int64(c.WAL.MinFreeBytes); free < least {
 			s.Result, s.Text = Fail, s.Text+", less than wal.min_free_bytes, "+c.WAL.MinFreeBytes.String()

@@ -1,6 +1,6 @@
 //go:build !minimal
 
-package agent
+package check
 
 import (
 	"path/filepath"
@@ -45,13 +45,13 @@ func TestCheckLooksUpTargets(t *testing.T) {
 
 // TestDeployedConfigurations: the configurations of deploy are right.
 func TestDeployedConfigurations(t *testing.T) {
-	files, err := filepath.Glob("../deploy/*/agent.yaml")
+	files, err := filepath.Glob("../../deploy/*/agent.yaml")
 	if err != nil || len(files) < 2 {
 		t.Fatalf("%q, %v", files, err)
 	}
 	env := func(name string) (string, bool) { return "node-1", name == "NODE_NAME" }
 	for _, file := range files {
-		if r := checked(t, CheckOptions{ConfigFile: file, StoragePath: t.TempDir(), Level: SyntaxOnly, Env: env}); r.Result == Fail {
+		if r := checked(t, Options{ConfigFile: file, StoragePath: t.TempDir(), Level: SyntaxOnly, Env: env}); r.Result == Fail {
 			t.Errorf("%s: %+v", file, r.Errors)
 		}
 	}

@@ -1,6 +1,6 @@
 //go:build unix
 
-package agent
+package check
 
 import (
 	"os"
@@ -9,8 +9,10 @@ import (
 	"testing"
 
 	"hwsagent/agent/config"
-	"hwsagent/remotewrite/deadletter"
 )
+
+// inside is a directory of the storage path that is not part of the log.
+const inside = "dead-letters"
 
 // TestCheckUnsafeStorage: the check fails for each storage directory with which the agent does not start, and says why. Root
 // may check for the owner of a directory.
@@ -28,7 +30,7 @@ func TestCheckUnsafeStorage(t *testing.T) {
 		"safe":                 {func(string) error { return nil }, OK, ""},
 		"writable by others":   {func(dir string) error { return os.Chmod(dir, 0o777) }, Fail, "mode 0777"},
 		"a link":               {func(dir string) error { return os.Symlink(t.TempDir(), filepath.Join(dir, "link")) }, Fail, "symbolic link"},
-		"one inside is unsafe": {func(dir string) error { return os.Chmod(filepath.Join(dir, deadletter.Folder), 0o777) }, Fail, deadletter.Folder},
+		"one inside is unsafe": {func(dir string) error { return os.Chmod(filepath.Join(dir, inside), 0o777) }, Fail, inside},
 		"of another user":      {func(dir string) error { return os.Chown(dir, 65534, -1) }, Warn, "belongs to uid 65534"},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -36,7 +38,7 @@ func TestCheckUnsafeStorage(t *testing.T) {
 			if err := os.Chmod(dir, 0o700); err != nil {
 				t.Fatal(err)
 			}
-			if err := os.Mkdir(filepath.Join(dir, deadletter.Folder), 0o700); err != nil {
+			if err := os.Mkdir(filepath.Join(dir, inside), 0o700); err != nil {
 				t.Fatal(err)
 			}
 			if c.want == Warn && os.Geteuid() != 0 {
@@ -48,7 +50,7 @@ func TestCheckUnsafeStorage(t *testing.T) {
 			if name == "a link" {
 				dir = filepath.Join(dir, "link")
 			}
-			r := Report{Groups: []Group{checkStorage(t.Context(), cfg, dir)}}
+			r := Report{Groups: []Group{checkStorage(t.Context(), cfg, dir, []string{inside})}}
 			r.finish()
 			if r.Result != c.want || !strings.Contains(worst(r.Groups[0]).Text, c.says) {
 				t.Errorf("%s, want %s with %q: %+v", r.Result, c.want, c.says, r.Groups[0].Steps)

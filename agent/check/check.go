@@ -1,4 +1,4 @@
-package agent
+package check
 
 import (
 	"cmp"
@@ -14,6 +14,8 @@ import (
 
 	"hwsagent/agent/config"
 	"hwsagent/internal/version"
+	"hwsagent/probes"
+	"hwsagent/probes/devices"
 )
 
 // Level says how much a check covers.
@@ -82,26 +84,36 @@ type Report struct {
 	part  bool // only some targets and probes were checked
 }
 
-// CheckOptions select what to check.
-type CheckOptions struct {
+// Options select what to check.
+type Options struct {
 	ConfigFile  string
 	StoragePath string
+	Beside      []string // the directories of the storage path that are not part of the log
 	Level       Level
 	Env         func(string) (string, bool) // nil: os.LookupEnv
 	Logger      *slog.Logger                // of probes and clients; nil: none
 	// Targets and Probes are names. If there are any, the check covers only these targets and probes, and only their
 	// files.
 	Targets, Probes []string
+	// RunProbe runs one round of a probe, as the agent does; it must be safe for concurrent use. Only [Live] needs it. An error
+	// means that there is no such probe.
+	RunProbe func(context.Context, *config.Probe, *slog.Logger) (Round, error)
+}
+
+// Round is the outcome of one round of a probe.
+type Round struct {
+	probes.Status
+	Why devices.Reason // why the device could not be reached; "" if it could, or is unknown
 }
 
 // parallel bounds how many targets and probes are checked at the same time.
 const parallel = 8
 
-// Check tests everything that the agent needs for its work, with the same constructors as the agent itself. It changes
+// Run tests everything that the agent needs for its work, with the same constructors as the agent itself. It changes
 // nothing except for a temporary file, which proves that the storage is writable, and sends no sample to any target.
 //
 // The error is ErrNoSuchTarget or ErrNoSuchProbe if the configuration lacks one of the names.
-func Check(ctx context.Context, o CheckOptions) (Report, error) {
+func Run(ctx context.Context, o Options) (Report, error) {
 	r := Report{Schema: 1, Version: version.Version, File: o.ConfigFile, Groups: []Group{}, Errors: []config.Error{}, Warnings: []config.Warning{}, level: o.Level}
 	if o.Env == nil {
 		o.Env = os.LookupEnv
@@ -123,7 +135,7 @@ func Check(ctx context.Context, o CheckOptions) (Report, error) {
 		r.Groups = append(r.Groups, checkFiles(chosen, time.Now()))
 	}
 	if o.Level > SyntaxOnly && !r.part {
-		r.Groups = append(r.Groups, checkStorage(ctx, cfg, o.StoragePath))
+		r.Groups = append(r.Groups, checkStorage(ctx, cfg, o.StoragePath, o.Beside))
 	}
 	if o.Level == Live {
 		r.Groups = append(r.Groups, checkLive(ctx, chosen, o)...)
@@ -188,7 +200,7 @@ func (r *Report) Failed(kind string) bool {
 	return slices.ContainsFunc(r.Groups, func(g Group) bool { return g.Kind == kind && g.Result == Fail })
 }
 
-func (r *Report) checkConfig(o CheckOptions) *config.Config {
+func (r *Report) checkConfig(o Options) *config.Config {
 	load := config.Load
 	if o.Level == SyntaxOnly {
 		load = config.LoadWithoutFiles // the machine that has the configuration need not have the secrets
@@ -227,7 +239,7 @@ func (r *Report) checkConfig(o CheckOptions) *config.Config {
 
 // checkLive checks targets and probes, and resolves the targets of scrape jobs, several at a time. The groups have the
 // order of the configuration.
-func checkLive(ctx context.Context, cfg *config.Config, o CheckOptions) []Group {
+func checkLive(ctx context.Context, cfg *config.Config, o Options) []Group {
 	var tasks []func() Group
 	for _, t := range cfg.RemoteWrite {
 		tasks = append(tasks, func() Group {
@@ -237,7 +249,7 @@ func checkLive(ctx context.Context, cfg *config.Config, o CheckOptions) []Group 
 	for i := range cfg.Probes {
 		if p := &cfg.Probes[i]; p.Enabled && p.Type != "self" {
 			tasks = append(tasks, func() Group {
-				return Group{Kind: GroupProbe, Name: p.Name, About: strings.TrimSpace(p.Type + " " + p.Target), Steps: checkProbe(ctx, p, o.Logger)}
+				return Group{Kind: GroupProbe, Name: p.Name, About: strings.TrimSpace(p.Type + " " + p.Target), Steps: checkProbe(ctx, p, o)}
 			})
 		}
 	}

@@ -1,19 +1,22 @@
 //go:build unix && !minimal
 
-package agent
+package check
 
 import (
 	"fmt"
+	"net/http"
 	"os"
 	"path/filepath"
 	"strings"
 	"testing"
 	"time"
+
+	"golang.org/x/sys/unix"
 )
 
 // TestCheckMeetsPipes: check reports a pipe in place of a file as a mistake. Reading it would block forever.
 func TestCheckMeetsPipes(t *testing.T) {
-	target := newSink(t).URL
+	target := receiver(t, false, func(w http.ResponseWriter, _ *http.Request) { w.WriteHeader(http.StatusNoContent) }).URL
 	for name, text := range map[string]string{
 		"token":                 "remote_write: [{name: x, url: %[2]q, bearer_token_file: %[1]q}]",
 		"key of a target":       "remote_write: [{name: x, url: %[2]q, tls_config: {cert_file: %[1]q, key_file: %[1]q}}]",
@@ -36,13 +39,13 @@ func TestCheckMeetsPipes(t *testing.T) {
 			} else if err := os.Mkdir(filepath.Dir(pipe), 0o700); err != nil {
 				t.Fatal(err)
 			}
-			if err := spoilFile(pipe); err != nil {
+			if err := unix.Mkfifo(pipe, 0o600); err != nil {
 				t.Fatal(err)
 			}
 			file := write(t, filepath.Join(dir, "agent.yaml"), fmt.Sprintf(text, pipe, target)+"\n", 0o600)
 			done := make(chan Report, 1)
 			go func() {
-				r, err := Check(t.Context(), CheckOptions{ConfigFile: file, StoragePath: filepath.Join(dir, "data"), Level: Live, Env: noEnv})
+				r, err := Run(t.Context(), Options{ConfigFile: file, StoragePath: filepath.Join(dir, "data"), Level: Live, Env: noEnv, RunProbe: runProbe})
 				if err != nil {
 					t.Error(err)
 				}

@@ -1,7 +1,8 @@
-package agent
+package check
 
 import (
 	"bytes"
+	"context"
 	"crypto/ecdsa"
 	"crypto/elliptic"
 	"crypto/rand"
@@ -13,6 +14,8 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"log"
+	"log/slog"
 	"math/big"
 	"net/http"
 	"net/http/httptest"
@@ -24,10 +27,12 @@ import (
 	"testing"
 	"time"
 
-	"hwsagent/agent/config"
-
 	"github.com/golang/snappy"
 	"github.com/prometheus/prometheus/prompb"
+
+	"hwsagent/agent/config"
+	"hwsagent/probes"
+	"hwsagent/probes/devices"
 )
 
 // receiver answers writes as told, and counts the samples that it was sent.
@@ -47,7 +52,7 @@ func receiver(t *testing.T, secure bool, answer func(w http.ResponseWriter, r *h
 		}
 		answer(w, r)
 	}))
-	srv.Config.ErrorLog = discardLog()
+	srv.Config.ErrorLog = log.New(io.Discard, "", 0)
 	if secure {
 		srv.TLS = &tls.Config{MinVersion: tls.VersionTLS12}
 		srv.StartTLS()
@@ -78,12 +83,21 @@ func check(t *testing.T, level Level, config string) Report {
 	t.Helper()
 	dir := t.TempDir()
 	file := write(t, filepath.Join(dir, "agent.yaml"), config, 0o600)
-	return checked(t, CheckOptions{ConfigFile: file, StoragePath: filepath.Join(dir, "data"), Level: level, Env: noEnv})
+	return checked(t, Options{ConfigFile: file, StoragePath: filepath.Join(dir, "data"), Level: level, Env: noEnv})
 }
 
-func checked(t *testing.T, o CheckOptions) Report {
+// runProbe plays a round: that of a remote device fails.
+func runProbe(_ context.Context, p *config.Probe, _ *slog.Logger) (Round, error) {
+	if p.Target != "" {
+		return Round{Status: probes.Status{State: "failing", LastError: "no answer"}, Why: devices.NoAnswer}, nil
+	}
+	return Round{Status: probes.Status{State: "ok", Samples: 3}}, nil
+}
+
+func checked(t *testing.T, o Options) Report {
 	t.Helper()
-	r, err := Check(t.Context(), o)
+	o.RunProbe = runProbe
+	r, err := Run(t.Context(), o)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -288,7 +302,7 @@ func TestCheckLevels(t *testing.T) {
 	if !r.Failed(GroupConfig) || len(r.Errors) != 1 || r.Errors[0].Hint != `did you mean "probes"?` {
 		t.Errorf("mistake: %+v", r)
 	}
-	if r := checked(t, CheckOptions{ConfigFile: filepath.Join(dir, "none.yaml")}); !r.Failed(GroupConfig) {
+	if r := checked(t, Options{ConfigFile: filepath.Join(dir, "none.yaml")}); !r.Failed(GroupConfig) {
 		t.Errorf("no file: %+v", r.Groups)
 	}
 }
@@ -310,7 +324,7 @@ func TestCheckStorage(t *testing.T) {
 	for path, want := range map[string]Result{
 		filepath.Join(dir, "new", "deeper"): OK, filepath.Join(dir, "open"): Warn, file: Fail, filepath.Join(file, "below"): Fail,
 	} {
-		r := Report{Groups: []Group{checkStorage(t.Context(), cfg, path)}}
+		r := Report{Groups: []Group{checkStorage(t.Context(), cfg, path, nil)}}
 		r.finish()
 		if r.Result != want {
 			t.Errorf("%s: %s, want %s: %+v", path, r.Result, want, r.Groups[0].Steps)
@@ -320,22 +334,8 @@ func TestCheckStorage(t *testing.T) {
 		t.Error("the check made the directory")
 	}
 	cfg.WAL.MinFreeBytes = 1 << 60
-	if g := checkStorage(t.Context(), cfg, dir); !strings.Contains(fmt.Sprint(g.Steps), "min_free_bytes") {
+	if g := checkStorage(t.Context(), cfg, dir, nil); !strings.Contains(fmt.Sprint(g.Steps), "min_free_bytes") {
 		t.Errorf("a full disk: %+v", g.Steps)
-	}
-}
-
-func TestCheckProbe(t *testing.T) {
-	r := check(t, Live, "probes:\n  - {name: c, type: canary, series: 3}\n  - {name: off, type: canary, enabled: false}\n"+
-		"  - {name: dead, type: snmp, target: \"127.0.0.1:1\", modules: [system], interval: 2s, timeout: 200ms, retries: 0, packet_timeout: 100ms}\n")
-	results := map[string]Result{}
-	for _, g := range r.Groups {
-		if g.Kind == GroupProbe {
-			results[g.Name] = g.Result
-		}
-	}
-	if len(results) != 2 || results["c"] != OK || results["dead"] != Fail {
-		t.Errorf("probes %v, want c ok and dead fail", results)
 	}
 }
 
@@ -368,7 +368,7 @@ func TestCheckOnly(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			clear(asked)
-			r := checked(t, CheckOptions{ConfigFile: file, StoragePath: filepath.Join(dir, "data"), Level: Live, Env: noEnv, Targets: c.targets, Probes: c.probes})
+			r := checked(t, Options{ConfigFile: file, StoragePath: filepath.Join(dir, "data"), Level: Live, Env: noEnv, Targets: c.targets, Probes: c.probes})
 			var got []string
 			for _, g := range r.Groups {
 				if g.Kind == GroupTarget || g.Kind == GroupProbe {
@@ -388,9 +388,9 @@ func TestCheckOnly(t *testing.T) {
 			}
 		})
 	}
-	for want, o := range map[error]CheckOptions{config.ErrNoSuchTarget: {Targets: []string{"x"}}, config.ErrNoSuchProbe: {Probes: []string{"hwsagent"}}} {
+	for want, o := range map[error]Options{config.ErrNoSuchTarget: {Targets: []string{"x"}}, config.ErrNoSuchProbe: {Probes: []string{"hwsagent"}}} {
 		o.ConfigFile, o.Level, o.Env = file, Live, noEnv
-		if _, err := Check(t.Context(), o); !errors.Is(err, want) {
+		if _, err := Run(t.Context(), o); !errors.Is(err, want) {
 			t.Errorf("%+v: %v, want %v", o, err, want)
 		}
 	}
