@@ -6,6 +6,7 @@ import (
 	"testing/synctest"
 	"time"
 
+	"hwsagent/internal/tools/tier"
 	"hwsagent/remotewrite/client"
 	"hwsagent/remotewrite/config"
 	"hwsagent/wal/queue"
@@ -33,7 +34,7 @@ func TestBacklogOfRefusedSeries(t *testing.T) {
 				if known {
 					c.words = limitWords
 				}
-				if testing.Short() && percent != 10 { // the race detector sees the same goroutines
+				if !tier.Nightly() && percent != 10 {
 					continue
 				}
 				t.Run(fmt.Sprintf("%d percent/known words=%t/keeps=%t", percent, known, keeps), func(t *testing.T) { synctest.Test(t, c.run) })

@@ -9,6 +9,7 @@ import (
 	"testing/synctest"
 	"time"
 
+	"hwsagent/internal/tools/tier"
 	"hwsagent/remotewrite/client"
 	"hwsagent/remotewrite/config"
 	"hwsagent/wal"
@@ -17,7 +18,7 @@ import (
 
 var (
 	chaosSeed  = flag.Uint64("chaos.seed", 0, "replay this seed of TestChaos only")
-	chaosSeeds = flag.Int("chaos.seeds", 800, "how many seeds TestChaos runs")
+	chaosSeeds = flag.Int("chaos.seeds", tier.Of(200, 800), "how many seeds TestChaos runs")
 	chaosFrom  = flag.Uint64("chaos.from", 1, "the first of them")
 )
 

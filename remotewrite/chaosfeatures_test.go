@@ -18,6 +18,7 @@ import (
 	"github.com/prometheus/common/model"
 	"github.com/prometheus/prometheus/model/metadata"
 
+	"hwsagent/internal/tools/tier"
 	"hwsagent/remotewrite/client"
 	"hwsagent/remotewrite/config"
 	"hwsagent/remotewrite/metrics"
@@ -26,7 +27,7 @@ import (
 
 var (
 	featuresSeed  = flag.Uint64("features.seed", 0, "replay this seed of TestChaosOfFeatures only")
-	featuresSeeds = flag.Int("features.seeds", 200, "how many seeds TestChaosOfFeatures runs")
+	featuresSeeds = flag.Int("features.seeds", tier.Of(100, 200), "how many seeds TestChaosOfFeatures runs")
 	featuresFrom  = flag.Uint64("features.from", 1, "the first of them")
 )
 

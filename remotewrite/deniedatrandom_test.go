@@ -13,13 +13,9 @@ import (
 // TestDeniedAtRandom: for half an hour, one of two backends answers 403 to everything, so a part of the requests is denied. A denied sample that is
 // alone proves nothing, even if others are accepted: nothing is lost.
 func TestDeniedAtRandom(t *testing.T) {
-	seeds := uint64(40)
-	if testing.Short() {
-		seeds = 4
-	}
 	for _, share := range []float64{0, 0.3, 0.5, 0.7} { // 0: every second request
 		for _, empties := range []bool{true, false} {
-			for seed := range seeds {
+			for seed := range seedsOf(40) {
 				t.Run(fmt.Sprintf("share %v, empty writes %t, seed %d", share, empties, seed), func(t *testing.T) {
 					synctest.Test(t, func(t *testing.T) { deniedAtRandom(t, share, empties, seed) })
 				})

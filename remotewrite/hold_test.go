@@ -9,6 +9,7 @@ import (
 
 	"github.com/prometheus/prometheus/model/labels"
 
+	"hwsagent/internal/tools/tier"
 	"hwsagent/remotewrite/client"
 	"hwsagent/wal/queue"
 )
@@ -199,9 +200,12 @@ func TestLongOutageHoldsNothing(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
 				begin := time.Now()
-				down := 72 * time.Hour
-				if testing.Short() {
+				down := 12 * time.Hour
+				switch {
+				case testing.Short():
 					down = 2 * time.Hour
+				case tier.Nightly():
+					down = 72 * time.Hour
 				}
 				r := newRig(t, &fakeReceiver{script: func(fakeRequest) (client.Answer, bool) { return a, time.Since(begin) < down }})
 				r.start()

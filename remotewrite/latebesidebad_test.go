@@ -5,6 +5,8 @@ import (
 	"testing"
 	"testing/synctest"
 	"time"
+
+	"hwsagent/internal/tools/tier"
 )
 
 // TestLateBesideBad: a backlog is partly older than the receiver's window, and the receiver also refuses one series for
@@ -13,7 +15,7 @@ func TestLateBesideBad(t *testing.T) {
 	for _, bad := range []string{"", "m00", "m03"} {
 		for _, from := range []bool{false, true} { // bad since the outage, or since the beginning
 			for _, keeps := range []bool{false, true} {
-				if testing.Short() && (bad != "m00" || from) {
+				if !tier.Nightly() && (bad == "m03" || from != (bad == "")) {
 					continue
 				}
 				t.Run(fmt.Sprintf("bad=%q since the beginning=%t keeps=%t", bad, from, keeps), func(t *testing.T) {

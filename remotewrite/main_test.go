@@ -7,6 +7,8 @@ import (
 	"testing"
 
 	"go.uber.org/goleak"
+
+	"hwsagent/internal/tools/tier"
 )
 
 // TestMain makes garbage collection rare while tests run, but not in benchmarks: otherwise it takes a fifth of the time
@@ -18,16 +20,21 @@ func TestMain(m *testing.M) {
 	goleak.VerifyTestMain(m)
 }
 
-// sparse reports whether a test of a cross product leaves out its nth cell. Under the race detector, which sees the same
-// goroutines in each cell, one of seven runs: no dimension has seven values, so each value is among these cells.
-func sparse(n int) bool { return testing.Short() && n%7 != 0 }
+// sparse reports whether a test of a cross product leaves out its nth cell. make nightly runs all cells, otherwise one of
+// seven runs: no dimension has seven values, so each value is among these cells.
+func sparse(n int) bool { return !tier.Nightly() && n%7 != 0 }
 
-// seedsOf returns how many seeds of n a test runs: under the race detector one.
+// seedsOf returns how many seeds of n a test runs: all in make nightly, otherwise a quarter, under the race detector, which
+// sees the same goroutines with each, one.
 func seedsOf(n uint64) uint64 {
-	if testing.Short() {
+	switch {
+	case testing.Short():
 		return 1
+	case tier.Nightly():
+		return n
+	default:
+		return (n + 3) / 4
 	}
-	return n
 }
 
 // memoryDir returns an empty directory, in memory where the system has such a file system: only the disk's time is not

@@ -63,7 +63,7 @@ func TestOneBadSampleOf2000(t *testing.T) {
 // seconds, without a repeated sample, and gets all samples within a minute after it accepts data again.
 func TestEndpointRefusesEverything(t *testing.T) {
 	for code := 400; code < 500; code++ {
-		if slices.Contains([]int{408, 413, 425, 429}, code) || sparse(code) {
+		if slices.Contains([]int{408, 413, 425, 429}, code) || testing.Short() && code%7 != 0 {
 			continue
 		}
 		t.Run(fmt.Sprint(code), func(t *testing.T) {

@@ -138,12 +138,8 @@ func TestOneOfTwoBackendsRefusesAllData(t *testing.T) {
 		for _, when := range []string{"from the start", "running", "after a restart"} {
 			for _, balancer := range []string{"round robin", "random"} {
 				t.Run(fmt.Sprintf("%d %s/%s", status, when, balancer), func(t *testing.T) {
-					seeds := uint64(20)
-					if testing.Short() {
-						seeds = 1
-					}
 					refused := 0
-					for seed := range seeds {
+					for seed := range seedsOf(20) {
 						synctest.Test(t, func(t *testing.T) { refused += oneOfTwo(t, seed, status, when, balancer == "random") })
 						if t.Failed() {
 							t.Fatalf("seed %d", seed)

@@ -19,6 +19,7 @@ import (
 	"time"
 
 	"hwsagent/internal/tools/results"
+	"hwsagent/internal/tools/tier"
 )
 
 // crashFlags registers the flags of the crash test.
@@ -51,9 +52,9 @@ func crashSeeds(t *testing.T) (first, n uint64) {
 	case testing.Short():
 		// The life's goroutines share values without a mutex, since no two of them ever wake
 		// together; the race detector, which make race runs with -short, cannot know that.
-		t.Skip("left out with -short; make test lives two thousand lives")
+		t.Skip("left out with -short; make test lives five hundred lives")
 	default:
-		n = 2000
+		n = tier.Of[uint64](500, 2000)
 	}
 	if asked := crashFlag("crash.seeds"); asked > 0 {
 		n = asked
@@ -122,7 +123,7 @@ func TestCrashes(t *testing.T) {
 		t.Fatal(err)
 	}
 	t.Logf("in %v %s%s", time.Since(began).Round(time.Millisecond), tallyMark, text)
-	if !t.Failed() && n >= 2000 {
+	if !t.Failed() && n >= 500 {
 		sum.fired(t)
 	}
 	if os.Getenv("HWSAGENT_TORTURE") != "" && n > manyLives {
@@ -210,9 +211,7 @@ func liveCrashes(t *testing.T, seed uint64, dir string) (c *crashLife) {
 // Go's scheduler interrupts a goroutine for taking longer than 10 ms, two that wake at one moment can change places: then most of the
 // further lives must be the same, and two of the forty seeds may be judged again.
 func TestCrashesRepeat(t *testing.T) {
-	if testing.Short() {
-		t.Skip("left out with -short, see crashSeeds")
-	}
+	tier.OnlyNightly(t, "a busy machine decides how many lives are the same")
 	defer runtime.GOMAXPROCS(runtime.GOMAXPROCS(1))
 	dir := memTempDir(t)
 	var doubted []uint64

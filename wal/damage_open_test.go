@@ -22,6 +22,7 @@ import (
 	"github.com/prometheus/prometheus/storage"
 	"github.com/prometheus/prometheus/tsdb/tsdbutil"
 
+	"hwsagent/internal/tools/tier"
 	"hwsagent/wal/internal/disk"
 	"hwsagent/wal/internal/segment"
 	"hwsagent/wal/queue"
@@ -426,6 +427,8 @@ func sampled(t *testing.T, all, some int, try func(i int)) {
 		seed, some = testSeed(t), 20*some
 	} else if testing.Short() {
 		some /= 16 // the race detector sees the same goroutines each time
+	} else if !tier.Nightly() {
+		some /= 4
 	}
 	t.Logf("seed %d, %d of %d", seed, min(some, all), all)
 	rng := rand.New(rand.NewPCG(seed, 0))
