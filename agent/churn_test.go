@@ -222,7 +222,7 @@ func (k kept) String() string {
 func TestChurn(t *testing.T) {
 	distinct, _ := strconv.Atoi(os.Getenv("HWSAGENT_CHURN"))
 	if distinct == 0 {
-		t.Skip("takes minutes: run by make churn (HWSAGENT_CHURN=10000000)")
+		t.Skip("takes minutes: run by hand, see internal/tools/README.md (HWSAGENT_CHURN)")
 	}
 	rounds := distinct / churnTurn
 	hour := int(time.Hour / churnInterval)

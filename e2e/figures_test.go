@@ -22,7 +22,7 @@ import (
 func TestProcessFigures(t *testing.T) {
 	steady := durationOf(t, "HWSAGENT_BENCH", 0)
 	if steady == 0 {
-		t.Skip("a measurement of three minutes: run by make bench-process (HWSAGENT_BENCH=60s)")
+		t.Skip("a measurement of three minutes: run by hand, see internal/tools/README.md (HWSAGENT_BENCH)")
 	}
 	outage := durationOf(t, "HWSAGENT_BENCH_OUTAGE", 90*time.Second)
 	if _, err := os.Stat("/proc/self/stat"); err != nil {

@@ -128,7 +128,7 @@ func observe(t *testing.T, a *agent, well []*bmcsim.BMC, interval time.Duration,
 
 // TestIPMIFleet: one agent reads many simulated BMCs of 60 sensors; then ten more hang, in two ways. The
 // well ones are read as before, each in its time, and sockets and goroutines do not pile up. HWSAGENT_BMCS says how many BMCs
-// (20), HWSAGENT_BMCS_INTERVAL how often each is read (2s); make bmcs measures 200 each 60s.
+// (20), HWSAGENT_BMCS_INTERVAL how often each is read (2s); internal/tools/README.md measures 200 each 60s.
 func TestIPMIFleet(t *testing.T) {
 	endToEnd(t)
 	n, err := strconv.Atoi(cmp.Or(os.Getenv("HWSAGENT_BMCS"), "20"))

@@ -100,7 +100,7 @@ func TestMillion(t *testing.T) {
 	endToEnd(t)
 	n, _ := strconv.Atoi(os.Getenv("HWSAGENT_MILLION"))
 	if n == 0 {
-		t.Skip("takes minutes: run by make million (HWSAGENT_MILLION=100)")
+		t.Skip("takes minutes: run by hand, see internal/tools/README.md (HWSAGENT_MILLION)")
 	}
 	interval := durationOf(t, "HWSAGENT_MILLION_INTERVAL", time.Minute)
 	var door sync.RWMutex

@@ -18,7 +18,7 @@ import (
 func TestScrapeFigures(t *testing.T) {
 	steady := durationOf(t, "HWSAGENT_BENCH", 0)
 	if steady == 0 {
-		t.Skip("a measurement of a minute: run by make bench-process (HWSAGENT_BENCH=60s)")
+		t.Skip("a measurement of a minute: run by hand, see internal/tools/README.md (HWSAGENT_BENCH)")
 	}
 	var config strings.Builder
 	config.WriteString("global: {scrape_interval: 5s, scrape_timeout: 5s, external_labels: {site: fra1}}\nweb: {pprof: true}\nprobes:\n  - {name: hwsagent, type: self, enabled: false}\n" +

@@ -174,7 +174,7 @@ func TestSNMPFleet(t *testing.T) {
 	endToEnd(t)
 	n, _ := strconv.Atoi(os.Getenv("HWSAGENT_SNMP_FLEET"))
 	if n == 0 {
-		t.Skip("takes minutes: run by make fleet (HWSAGENT_SNMP_FLEET=1000)")
+		t.Skip("takes minutes: run by hand, see internal/tools/README.md (HWSAGENT_SNMP_FLEET)")
 	}
 	interval := durationOf(t, "HWSAGENT_SNMP_INTERVAL", time.Minute)
 	fleet, targets := startFleet(t, n)

@@ -17,7 +17,7 @@ type herds struct {
 
 // The marks in docs/herd.md between which the figures stand.
 const (
-	figuresBegin = "<!-- figures: make herd -->\n"
+	figuresBegin = "<!-- figures: TestHerd -->\n"
 	figuresEnd   = "<!-- end of figures -->"
 )
 

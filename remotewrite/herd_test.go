@@ -291,7 +291,7 @@ func (f fleet) simulate(t *testing.T, run func(*herdling, context.Context) error
 }
 
 // TestHerd: the load of a fleet that comes back to its receiver, or starts within one second, is little more than the
-// receiver can serve, and few requests are wasted. make herd writes the results of ten times as many agents into the
+// receiver can serve, and few requests are wasted. -herd.docs writes the results of ten times as many agents into the
 // documentation.
 func TestHerd(t *testing.T) {
 	f := small

@@ -24,7 +24,7 @@ import (
 	"hwsagent/agent/status"
 )
 
-var picturesDir = flag.String("pictures", "", "write pictures of the page for the documentation to this directory: make pictures")
+var picturesDir = flag.String("pictures", "", "write pictures of the page for the documentation to this directory")
 
 // pictured is a picture of the page in a state.
 type pictured struct {
@@ -53,7 +53,7 @@ const framed = `<!DOCTYPE html><style>html, body {margin: 0; overflow: hidden} i
 // TestPictures writes the pictures, if -pictures says where. They are looked at by people.
 func TestPictures(t *testing.T) {
 	if *picturesDir == "" {
-		t.Skip("writes pictures for the documentation: run by make pictures")
+		t.Skip("writes pictures for the documentation: run by hand, see internal/tools/README.md")
 	}
 	browser := chromium(t)
 	srv := httptest.NewServer(picturePages(t))

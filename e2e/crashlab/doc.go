@@ -10,7 +10,7 @@
 // lives of the agent: loss, duplicates, order, ghosts and an account that does not add up
 // fail the test. Every test proves that its fault took place.
 //
-// `make faults` runs a short tier, `make torture` (HWSAGENT_TORTURE=1) the full
+// `make faults` runs a short tier, `go run ./internal/tools/torture` (HWSAGENT_TORTURE=1) the full
 // one. HWSAGENT_SEED replays a run. Tests that mount file systems or break networks do so in
 // namespaces of their own, which end with them.
 package crashlab

@@ -49,7 +49,7 @@ func TestMain(m *testing.M) {
 func endToEnd(t *testing.T) {
 	t.Helper()
 	if os.Getenv("HWSAGENT_E2E") == "" {
-		t.Skip("runs the built binary: run by make faults and make torture (HWSAGENT_E2E=1)")
+		t.Skip("runs the built binary: run by make faults (HWSAGENT_E2E=1)")
 	}
 }
 

@@ -2,7 +2,7 @@
 // the built agent in it, and compares its series with the output of node_exporter, smartctl, nvme and ipmitool in the same
 // machine. Then it unplugs, hangs and breaks devices, and shows that all other series keep their samples in each round.
 //
-// `make lab` runs it, and `make torture` as the part "machine". It is skipped by name where QEMU, the kernel or a program is
+// `go run ./internal/tools/torture -parts machine` runs it. It is skipped by name where QEMU, the kernel or a program is
 // missing. docs/lab.md describes the machine.
 //
 // The machine is QEMU's q35 with an initial file system that the test builds from this host's programs; [hwsagent/e2e/lab/guest]

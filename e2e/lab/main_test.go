@@ -28,7 +28,7 @@ func TestMain(m *testing.M) {
 func laboratory(t *testing.T) {
 	t.Helper()
 	if os.Getenv("HWSAGENT_E2E") == "" {
-		t.Skip("boots a machine: run by make lab and make torture (HWSAGENT_E2E=1)")
+		t.Skip("boots a machine: run by make nightly (HWSAGENT_E2E=1)")
 	}
 }
 

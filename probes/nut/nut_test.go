@@ -268,11 +268,11 @@ func TestConfig(t *testing.T) {
 }
 
 // TestOracle reads public dumps of devices: each number under its own name, and in hw_* in its unit. They are in
-// directories of vendors outside of the repository: make oracle CORPUS=DIR.
+// directories of vendors outside of the repository, CORPUS.
 func TestOracle(t *testing.T) {
 	root := os.Getenv("CORPUS")
 	if root == "" {
-		t.Skip("needs dumps of devices: make oracle CORPUS=DIR")
+		t.Skip("needs dumps of devices in CORPUS: run by hand, see internal/tools/README.md")
 	}
 	var files []string
 	for _, pattern := range []string{"*/*.dev", "*/*/*.dev"} {

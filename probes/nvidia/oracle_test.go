@@ -130,7 +130,7 @@ func inBaseUnits(t *testing.T, text string) float64 {
 func TestOracle(t *testing.T) {
 	root := os.Getenv("CORPUS")
 	if root == "" {
-		t.Skip("needs captures of nvidia-smi: make oracle CORPUS=DIR")
+		t.Skip("needs captures of nvidia-smi in CORPUS: run by hand, see internal/tools/README.md")
 	}
 	files, err := filepath.Glob(filepath.Join(root, "telegraf/plugins/inputs/nvidia_smi/testdata/*.xml"))
 	if err != nil || len(files) == 0 {

@@ -44,7 +44,7 @@ func walkFolder(t testing.TB, dir string) *tree {
 func mockups(t *testing.T) []string {
 	corpus := os.Getenv("CORPUS")
 	if corpus == "" {
-		t.Skip("needs mockups of Redfish: make oracle CORPUS=DIR")
+		t.Skip("needs mockups of Redfish in CORPUS: run by hand, see internal/tools/README.md")
 	}
 	var dirs []string
 	for _, pattern := range []string{"mockups/public-*", "*/mockups/public-*", "internal/collector/testdata/*/redfish/v1", "*/internal/collector/testdata/*/redfish/v1"} {

@@ -49,12 +49,12 @@ func at(v any, path string) any {
 	return v
 }
 
-// TestOracle reads captures of smartctl from a directory that is not in the repository: make oracle CORPUS=DIR. Each reading that a
+// TestOracle reads captures of smartctl from a directory that is not in the repository, CORPUS. Each reading that a
 // simple search of the JSON finds must be there once, and there must be no other hw_* samples.
 func TestOracle(t *testing.T) {
 	root := os.Getenv("CORPUS")
 	if root == "" {
-		t.Skip("needs captures of smartctl: make oracle CORPUS=DIR")
+		t.Skip("needs captures of smartctl in CORPUS: run by hand, see internal/tools/README.md")
 	}
 	var files []string
 	for _, pattern := range []string{"testdata/*.json", "smartctl_exporter/testdata/*.json", "telegraf/plugins/inputs/smartctl/testcases_device/*/response.json"} {

@@ -26,7 +26,7 @@ import (
 // TestOracleExporter reads each recorded device of CORPUS (see TestOracle) with every module of SNMP_YML that the device answers, and compares
 // the samples with the output of the snmp_exporter SNMP_EXPORTER for the same device, without snmp_scrape_*. Then it does so with a
 // made-up device for each module, as a module may be on no recorded device. The three are not in the
-// repository: make oracle CORPUS=DIR SNMP_EXPORTER=PROGRAM SNMP_YML=FILE.
+// repository, CORPUS, by the program SNMP_EXPORTER with the file SNMP_YML.
 func TestOracleExporter(t *testing.T) {
 	recordings, program, file, text := exporterOracle(t)
 	whole, broken := parseYML(file, text, func(string) bool { return true })
@@ -61,7 +61,7 @@ func exporterOracle(t *testing.T) (recordings []string, program, file string, te
 	t.Helper()
 	corpus, program, file := os.Getenv("CORPUS"), os.Getenv("SNMP_EXPORTER"), os.Getenv("SNMP_YML")
 	if corpus == "" || program == "" || file == "" {
-		t.Skip("needs recordings, a snmp_exporter and its modules: make oracle CORPUS=DIR SNMP_EXPORTER=PROGRAM SNMP_YML=FILE")
+		t.Skip("needs recordings in CORPUS, SNMP_EXPORTER and its modules in SNMP_YML: run by hand, see internal/tools/README.md")
 	}
 	text, err := os.ReadFile(file)
 	if err != nil {

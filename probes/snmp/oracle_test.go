@@ -29,13 +29,13 @@ import (
 
 // TestOracle reads recorded devices with the module hardware, over the network, and compares the samples with the results
 // in the same directory: NAME.snmprec below tests/snmpsim and NAME.json below tests/data. The directory is not in the
-// repository: make oracle CORPUS=DIR. It prints recall, wrong values and missing detections by vendor, and fails on an
+// repository, CORPUS. It prints recall, wrong values and missing detections by vendor, and fails on an
 // error of a probe, a critical state reported as ok, and a violated bound. ORACLE_LIBRENMS and ORACLE_PROFILES (with
 // ORACLE_MIBS) name directories that are imported first, as by hwsagent snmp import.
 func TestOracle(t *testing.T) {
 	corpus := os.Getenv("CORPUS")
 	if corpus == "" {
-		t.Skip("needs recordings and results: make oracle CORPUS=DIR")
+		t.Skip("needs recordings and results in CORPUS: run by hand, see internal/tools/README.md")
 	}
 	files := evenRecordings(t, corpus)
 	dirs := importedDefinitions(t)

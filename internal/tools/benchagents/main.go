@@ -1,6 +1,5 @@
 // Command benchagents compares hwsagent with Prometheus' agent mode and vmagent: the same load, the same receiver, one
-// agent after the other on the same machine. It prints each figure with its ratio and its aim. make bench-agents runs
-// it:
+// agent after the other on the same machine. It prints each figure with its ratio and its aim:
 //
 //	go run ./internal/tools/benchagents -hwsagent bin/hwsagent [-prometheus PROGRAM] [-vmagent PROGRAM] [-quick] [-json FILE]
 //

@@ -100,7 +100,7 @@ func (r report) markdown() string {
 
 // Markers of the table in a page.
 const (
-	tableBegins = "<!-- the agents: written by make bench-agents -->\n"
+	tableBegins = "<!-- the agents: written by internal/tools/benchagents -->\n"
 	tableEnds   = "<!-- end of the agents -->\n"
 )
 

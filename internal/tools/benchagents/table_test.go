@@ -143,7 +143,7 @@ func TestDocumentedAims(t *testing.T) {
 			found = found || strings.HasPrefix(line, "| "+r.what+" |") && (r.aim == aim{} || strings.Contains(line, "| "+r.aim.String()+" |"))
 		}
 		if !found {
-			t.Errorf("docs/performance.md has no row %q with the aim %q: make bench-agents DOCS=1 writes the table", r.what, r.aim)
+			t.Errorf("docs/performance.md has no row %q with the aim %q: internal/tools/benchagents -docs writes the table", r.what, r.aim)
 		}
 	}
 }

@@ -14,7 +14,7 @@ import (
 )
 
 func main() {
-	file := flag.String("results", "", "what make torture wrote")
+	file := flag.String("results", "", "what internal/tools/torture wrote")
 	flag.Parse()
 	if *file == "" || flag.NArg() != 1 {
 		fmt.Fprintln(os.Stderr, "usage: guarantees -results FILE PAGE")

@@ -12,7 +12,7 @@ import (
 )
 
 const (
-	sectionBegins = "<!-- the last full run: written by make guarantees -->\n"
+	sectionBegins = "<!-- the last full run: written by internal/tools/guarantees -->\n"
 	sectionEnds   = "<!-- end of the last full run -->\n"
 )
 

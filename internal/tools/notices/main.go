@@ -26,9 +26,9 @@ import (
 // program is the package whose build is described.
 const program = "./cmd/hwsagent"
 
-// platforms returns those that are released: GOOS, GOARCH. The Makefile's target cross builds them.
+// platforms returns those that are released: GOOS, GOARCH. The Makefile's PLATFORMS are the same.
 func platforms() [][2]string {
-	return [][2]string{{"linux", "amd64"}, {"linux", "arm64"}, {"windows", "amd64"}, {"darwin", "arm64"}}
+	return [][2]string{{"linux", "amd64"}, {"linux", "arm64"}, {"linux", "arm"}, {"windows", "amd64"}, {"darwin", "arm64"}}
 }
 
 func main() {
@@ -61,7 +61,7 @@ func run(out, check string) error {
 		return fmt.Errorf("read the notices: %w", err)
 	}
 	if where := firstDifference(old, text.Bytes()); where != "" {
-		return fmt.Errorf("%s is out of date: %s. Run make notice, look at what changed, and commit it", check, where)
+		return fmt.Errorf("%s is out of date: %s. Run go run ./internal/tools/notices -o NOTICE, look at what changed, and commit it", check, where)
 	}
 	return nil
 }

@@ -65,7 +65,7 @@ func (m *module) ids() ([]string, error) {
 const heading = `Notices for hwsagent
 
 hwsagent itself is licensed under the Apache License 2.0: see LICENSE. Its binaries contain the
-modules below, each under its own licence. This file is written by "make notice" from the
+modules below, each under its own licence. This file is written by internal/tools/notices from the
 modules that are linked on any platform that is released, and checked by continuous
 integration. What is marked with * is not in an agent that was built with -tags minimal.
 `

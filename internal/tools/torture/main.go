@@ -1,7 +1,7 @@
 // Command torture runs the full tier of the fault tests, part after part, and stores the results in one file. A failing
-// part does not stop the others; each failing test is printed with the command that repeats it. make torture runs it:
+// part does not stop the others; each failing test is printed with the command that repeats it:
 //
-//	go run ./internal/tools/torture -results FILE [-parts kills,disk] [-run REGEXP]
+//	go run ./internal/tools/torture [-results FILE] [-parts kills,disk] [-run REGEXP]
 //
 // HWSAGENT_TORTURE is a percentage of the full tier, 1 or nothing is all of it; HWSAGENT_SEED repeats a run.
 package main
@@ -39,12 +39,12 @@ func main() {
 }
 
 func torture(ctx context.Context) (ok bool, err error) {
-	file := flag.String("results", "", "the file that results are appended to")
+	file := flag.String("results", filepath.Join(".cache", "torture", time.Now().UTC().Format("20060102-150405")+".jsonl"), "the file that results are appended to")
 	only := flag.String("parts", "", "which parts run, separated by commas; all of them by default")
 	run := flag.String("run", "", "which tests of the crash lab run, instead of parts: a regular expression, as go test's")
 	flag.Parse()
 	if *file == "" || flag.NArg() > 0 {
-		return false, fmt.Errorf("usage: torture -results FILE [-parts a,b] [-run REGEXP]")
+		return false, fmt.Errorf("usage: torture [-results FILE] [-parts a,b] [-run REGEXP]")
 	}
 	r := runner{load: os.Getenv("HWSAGENT_TORTURE")}
 	if r.load == "" {

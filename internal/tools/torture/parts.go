@@ -70,10 +70,10 @@ func (p part) arguments() []string {
 	return append(args, "-skip", strings.Join(others, "|"), p.pkg)
 }
 
-// chosenBy returns the arguments of make torture for this part alone.
+// chosenBy returns the arguments that choose this part alone.
 func (p part) chosenBy() string {
 	if p.name == "chosen" {
-		return "RUN='" + p.run + "'"
+		return "-run '" + p.run + "'"
 	}
-	return "PARTS=" + p.name
+	return "-parts " + p.name
 }

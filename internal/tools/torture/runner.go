@@ -193,7 +193,7 @@ func (r *runner) environment(p part) []string {
 func (r *runner) replay(p part, test string) string {
 	command := strings.Join(r.environment(p), " ")
 	if test == "" {
-		return fmt.Sprintf("HWSAGENT_TORTURE=%s HWSAGENT_SEED=%d make torture %s", r.load, r.seed, p.chosenBy())
+		return fmt.Sprintf("HWSAGENT_TORTURE=%s HWSAGENT_SEED=%d go run ./internal/tools/torture %s", r.load, r.seed, p.chosenBy())
 	}
 	names := strings.Split(test, "/")
 	for i := range names {
