@@ -12,8 +12,7 @@ import (
 	"hwsagent/agent/status"
 	"hwsagent/probes"
 	"hwsagent/receivers"
-	"hwsagent/receivers/promtext"
-	remotewritein "hwsagent/receivers/remotewrite"
+	"hwsagent/receivers/catalog"
 	"hwsagent/wal"
 )
 
@@ -27,13 +26,11 @@ func keepReceivers(path *inputs.Path, p *receivers.Plan) { path.Keep(receiverKin
 // receiverSpecs constructs every receiver of cfg, and the probe that appends pushed metrics if the push gateway is
 // configured.
 func (a *Agent) receiverSpecs(cfg *config.Config) (specs []receivers.Spec, probe *probes.Spec, err error) {
-	if c := cfg.Receivers.RemoteWrite; c != nil {
-		g := a.gate("remote_write", &c.Intake)
-		specs = append(specs, a.receiverSpec(c, "remote_write", &c.Listener, g, remotewritein.New(g)))
-	}
-	if c := cfg.Receivers.Import; c != nil {
-		g := a.gate("import", &c.Intake)
-		specs = append(specs, a.receiverSpec(c, "import", &c.Listener, g, promtext.New(g)))
+	for _, t := range catalog.Types() {
+		if c := cfg.Receivers.Simple[t.Name]; c != nil {
+			g := a.gate(t.Name, &c.Intake)
+			specs = append(specs, a.receiverSpec(c, t.Name, &c.Listener, g, t.New(g)))
+		}
 	}
 	if c := cfg.Receivers.Pushgateway; c != nil {
 		spec, err := a.pushgateway(c)

@@ -46,6 +46,27 @@ func (d *document) decode(cfg *Config) {
 	}
 }
 
+// loadFailures collects the mistakes of parts that are decoded by themselves.
+type loadFailures struct{ all yaml.LoadErrors }
+
+func (f *loadFailures) add(err error) {
+	var many *yaml.LoadErrors
+	var one *yaml.LoadError
+	switch {
+	case errors.As(err, &many):
+		f.all.Errors = append(f.all.Errors, many.Errors...)
+	case errors.As(err, &one):
+		f.all.Errors = append(f.all.Errors, one)
+	}
+}
+
+func (f *loadFailures) err() error {
+	if len(f.all.Errors) == 0 {
+		return nil
+	}
+	return &f.all
+}
+
 // entry records the outcome of decoding one list entry.
 func (d *document) entry(path string, err error) {
 	if err != nil {
@@ -312,6 +333,11 @@ func yamlFields(t reflect.Type) []yamlField {
 		return nil
 	}
 	var out []yamlField
+	if t == reflect.TypeFor[Receivers]() {
+		for _, name := range simpleReceivers() {
+			out = append(out, yamlField{name, reflect.TypeFor[*Receiver](), -1})
+		}
+	}
 	for i := range t.NumField() {
 		f := t.Field(i)
 		tag, ok := f.Tag.Lookup("yaml")

@@ -2,7 +2,6 @@ package config
 
 import (
 	"cmp"
-	"errors"
 	"fmt"
 	"slices"
 	"strings"
@@ -61,25 +60,12 @@ func (p *Probe) UnmarshalYAML(n *yaml.Node) error {
 			rest.Content = append(rest.Content, n.Content[i:i+2]...)
 		}
 	}
-	var failures yaml.LoadErrors
-	keep := func(err error) {
-		var many *yaml.LoadErrors
-		var one *yaml.LoadError
-		switch {
-		case errors.As(err, &many):
-			failures.Errors = append(failures.Errors, many.Errors...)
-		case errors.As(err, &one):
-			failures.Errors = append(failures.Errors, one)
-		}
-	}
-	keep(common.Load((*plain)(p), yaml.WithKnownFields()))
+	var failures loadFailures
+	failures.add(common.Load((*plain)(p), yaml.WithKnownFields()))
 	if p.Settings != nil {
-		keep(rest.Load(p.Settings, yaml.WithKnownFields()))
+		failures.add(rest.Load(p.Settings, yaml.WithKnownFields()))
 	}
-	if len(failures.Errors) > 0 {
-		return &failures
-	}
-	return nil
+	return failures.err()
 }
 
 // validate checks the keys that every probe has. p must be complete.

@@ -9,7 +9,10 @@ import (
 	"github.com/prometheus/common/model"
 	"github.com/prometheus/prometheus/model/relabel"
 
+	"go.yaml.in/yaml/v4"
+
 	"hwsagent/receivers"
+	"hwsagent/receivers/catalog"
 	remoteconfig "hwsagent/remotewrite/config"
 )
 
@@ -19,10 +22,48 @@ const PushgatewayName = "pushgateway"
 
 // Receivers lists the receivers through which other programs send data to the agent. A nil receiver is off.
 type Receivers struct {
-	RemoteWrite *Receiver    `yaml:"remote_write,omitempty"`
 	Pushgateway *Pushgateway `yaml:"pushgateway,omitempty"`
-	Import      *Receiver    `yaml:"import,omitempty"` // Prometheus text
 	OTLP        *OTLP        `yaml:"otlp,omitempty"`
+	// Simple holds the receivers of [catalog.Types], by name.
+	Simple map[string]*Receiver `yaml:",inline"`
+}
+
+// simpleReceivers are the keys of [Receivers.Simple].
+func simpleReceivers() (names []string) {
+	for _, t := range catalog.Types() {
+		names = append(names, t.Name)
+	}
+	return names
+}
+
+// UnmarshalYAML reads the section; a key that no receiver has is a mistake.
+func (c *Receivers) UnmarshalYAML(n *yaml.Node) error {
+	var own struct {
+		Pushgateway *Pushgateway `yaml:"pushgateway"`
+		OTLP        *OTLP        `yaml:"otlp"`
+	}
+	if n.Kind != yaml.MappingNode {
+		return n.Load(&own)
+	}
+	var failures loadFailures
+	rest := *n
+	rest.Content = nil
+	c.Simple = map[string]*Receiver{}
+	for i := 0; i+1 < len(n.Content); i += 2 {
+		name := n.Content[i].Value
+		if !slices.Contains(simpleReceivers(), name) || c.Simple[name] != nil { // a key that appears twice is a mistake
+			rest.Content = append(rest.Content, n.Content[i:i+2]...)
+			continue
+		}
+		var r *Receiver
+		failures.add(n.Content[i+1].Load(&r, yaml.WithKnownFields()))
+		if r != nil {
+			c.Simple[name] = r
+		}
+	}
+	failures.add(rest.Load(&own, yaml.WithKnownFields()))
+	c.Pushgateway, c.OTLP = own.Pushgateway, own.OTLP
+	return failures.err()
 }
 
 // Listener says where a receiver listens and who may reach it.
@@ -148,26 +189,26 @@ func (c Limits) WithDefaults() receivers.Limits {
 // NamedListener is one listener of the receivers, with its place in the file.
 type NamedListener struct {
 	Name, Path string // as in logs, and below receivers
+	usualPort  string // that senders of the protocol use by default
 	*Listener
 }
 
 // Listeners returns the configured listeners in display order.
 func (c *Receivers) Listeners() []NamedListener {
 	var all []NamedListener
-	if c.RemoteWrite != nil {
-		all = append(all, NamedListener{"remote_write", "remote_write", &c.RemoteWrite.Listener})
+	for _, t := range catalog.Types() {
+		if r := c.Simple[t.Name]; r != nil {
+			all = append(all, NamedListener{t.Name, t.Name, t.Port, &r.Listener})
+		}
 	}
 	if c.Pushgateway != nil {
-		all = append(all, NamedListener{PushgatewayName, PushgatewayName, &c.Pushgateway.Listener})
-	}
-	if c.Import != nil {
-		all = append(all, NamedListener{"import", "import", &c.Import.Listener})
+		all = append(all, NamedListener{PushgatewayName, PushgatewayName, "9091", &c.Pushgateway.Listener})
 	}
 	if c.OTLP != nil && c.OTLP.HTTP != nil {
-		all = append(all, NamedListener{"otlp_http", "otlp.http", c.OTLP.HTTP})
+		all = append(all, NamedListener{"otlp_http", "otlp.http", "4318", c.OTLP.HTTP})
 	}
 	if c.OTLP != nil && c.OTLP.GRPC != nil {
-		all = append(all, NamedListener{"otlp_grpc", "otlp.grpc", c.OTLP.GRPC})
+		all = append(all, NamedListener{"otlp_grpc", "otlp.grpc", "4317", c.OTLP.GRPC})
 	}
 	return all
 }
@@ -175,14 +216,11 @@ func (c *Receivers) Listeners() []NamedListener {
 // intakes returns the intake settings by their path below receivers.
 func (c *Receivers) intakes() map[string]*Intake {
 	all := map[string]*Intake{}
-	if c.RemoteWrite != nil {
-		all["remote_write"] = &c.RemoteWrite.Intake
+	for name, r := range c.Simple {
+		all[name] = &r.Intake
 	}
 	if c.Pushgateway != nil {
 		all[PushgatewayName] = &c.Pushgateway.Intake
-	}
-	if c.Import != nil {
-		all["import"] = &c.Import.Intake
 	}
 	if c.OTLP != nil {
 		all["otlp"] = &c.OTLP.Intake
@@ -214,12 +252,12 @@ func (c *Receivers) validate(d *document, taken map[string]string) {
 func (l NamedListener) validate(d *document, taken map[string]string) {
 	at := "receivers." + l.Path
 	if l.Listen == "" {
-		d.errorAt(at, "the receiver has no address to listen on", `write listen: "127.0.0.1:`+l.usualPort()+`"`)
+		d.errorAt(at, "the receiver has no address to listen on", `write listen: "127.0.0.1:`+l.usualPort+`"`)
 		return
 	}
 	host, port, err := net.SplitHostPort(l.Listen)
 	if err != nil {
-		d.errorAt(at+".listen", fmt.Sprintf("%q is not host:port", l.Listen), `as in "127.0.0.1:`+l.usualPort()+`"`)
+		d.errorAt(at+".listen", fmt.Sprintf("%q is not host:port", l.Listen), `as in "127.0.0.1:`+l.usualPort+`"`)
 		return
 	}
 	if other := taken[l.Listen]; other != "" && port != "0" {
@@ -234,21 +272,6 @@ func (l NamedListener) validate(d *document, taken map[string]string) {
 		d.errorAt(at+".listen", fmt.Sprintf("%q can be reached from other hosts, and there is no web_config_file with TLS and users", l.Listen),
 			"listen on 127.0.0.1, give web_config_file, or write insecure_listen: true")
 	}
-}
-
-// usualPort returns the port that senders of the protocol use by default.
-func (l NamedListener) usualPort() string {
-	switch l.Name {
-	case "otlp_http":
-		return "4318"
-	case "otlp_grpc":
-		return "4317"
-	case PushgatewayName:
-		return "9091"
-	case "import":
-		return "9466"
-	}
-	return "9465"
 }
 
 func (c *Intake) validate(d *document, path string) {

@@ -55,6 +55,8 @@ func (s *schemas) of(shape redact.Shape) any {
 			return schemaNode{"type": "object"}
 		}
 		return s.of(redact.ShapeOf(types[0]))
+	case t == reflect.TypeFor[Receivers]():
+		return s.refer(t, func() any { return s.receivers(shape) })
 	case t == reflect.TypeFor[snmp.Auth](): // or the name of one
 		return schemaNode{"anyOf": []any{s.refer(t, func() any { return s.object(shape) }), schemaNode{"type": "string"}}}
 	case textForm(t):
@@ -112,6 +114,16 @@ func (s *schemas) object(shape redact.Shape) schemaNode {
 		more = s.of(open)
 	}
 	return schemaNode{"type": []string{"object", "null"}, "properties": properties, "additionalProperties": more}
+}
+
+// receivers returns the schema of the section receivers.
+func (s *schemas) receivers(shape redact.Shape) any {
+	whole := s.object(shape)
+	for _, name := range simpleReceivers() {
+		whole["properties"].(schemaNode)[name] = s.of(redact.ShapeOf(reflect.TypeFor[Receiver]()))
+	}
+	whole["additionalProperties"] = false
+	return whole
 }
 
 // probe returns the schema of an entry of probes, whose type decides which keys it has beside the common ones.

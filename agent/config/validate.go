@@ -136,7 +136,7 @@ func (c *Config) validate(d *document) {
 // only if the file itself has it.
 func (c *Config) hasInput(d *document) bool {
 	probe := len(c.Probes) > 1 || d.values["probes[0]"] != nil
-	return probe || c.Receivers != Receivers{} || c.scrape != nil && len(c.scrape.Names()) > 0
+	return probe || len(c.Receivers.Listeners()) > 0 || c.Receivers.OTLP != nil || c.scrape != nil && len(c.scrape.Names()) > 0
 }
 
 func nameOrEntry(d *document, path string) string {
