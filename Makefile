@@ -26,7 +26,7 @@ build: ## the program, at bin/hwsagent
 	$(GO) build -trimpath -ldflags '$(LDFLAGS)' -o $(BIN)/hwsagent ./cmd/hwsagent
 
 reference: ## docs/reference from the code; each page's test fails while it is out of date
-	$(GO) test -count=1 -run '^TestReference' ./agent/config ./cmd/hwsagent -update
+	$(GO) test -count=1 -run '^TestReference' ./agent ./agent/config ./cmd/hwsagent ./probes/hw ./probes/ipmi ./probes/nvidia ./probes/smart ./probes/snmp/library -update
 
 run: build ## the demo: mutual TLS, a bearer token, an outage, nothing lost
 	$(BIN)/hwsagent demo

@@ -3,10 +3,8 @@ package agent
 import (
 	"flag"
 	"fmt"
-	"maps"
 	"os"
 	"path/filepath"
-	"reflect"
 	"regexp"
 	"slices"
 	"strings"
@@ -14,19 +12,12 @@ import (
 
 	dto "github.com/prometheus/client_model/go"
 
-	"hwsagent/agent/check"
-	"hwsagent/agent/demo"
-	"hwsagent/agent/inspect"
-	"hwsagent/agent/queues"
-	"hwsagent/agent/status"
-	"hwsagent/agent/tap"
 	"hwsagent/internal/meter"
-	"hwsagent/internal/version"
-	"hwsagent/remotewrite"
+	"hwsagent/internal/tools/reference"
 	"hwsagent/wal/queue"
 )
 
-var update = flag.Bool("update", false, "write the page of metrics anew")
+var update = flag.Bool("update", false, "write the pages of docs/reference anew")
 
 // documented returns every word in code style on a page of docs that matches pattern.
 func documented(t *testing.T, page, pattern string) map[string]bool {
@@ -46,39 +37,21 @@ func documented(t *testing.T, page, pattern string) map[string]bool {
 	return words
 }
 
-// TestMetricsPage: the tables of docs/metrics.md are those that the code gives. With -update it
-// writes them.
-func TestMetricsPage(t *testing.T) {
+// TestReferenceMetrics holds the tables of docs/reference/metrics.md to the metrics that the code describes.
+func TestReferenceMetrics(t *testing.T) {
 	if len(scrapeMetrics()) == 0 {
 		t.Skip("this build cannot scrape, the page is that of one that can")
 	}
-	file := filepath.Join("..", "docs", "metrics.md")
-	page, err := os.ReadFile(file)
-	if err != nil {
-		t.Fatal(err)
-	}
+	file := filepath.Join("..", "docs", "reference", "metrics.md")
 	metrics, shown := describedMetrics(), 0
-	made := regexp.MustCompile(`(?s)(<!-- metrics(: | of )([a-z_ ]+) -->\n).*?(<!-- end of metrics -->)`).ReplaceAllStringFunc(string(page), func(block string) string {
-		head, _, _ := strings.Cut(block, "\n")
-		body := "`" + strings.Join(runtimeSent, "`, `") + "`.\n"
-		if list, ok := strings.CutPrefix(strings.TrimSuffix(head, " -->"), "<!-- metrics: "); ok {
-			var n int
-			body, n = metricsTable(metrics, strings.Fields(list))
-			shown += n
-		}
-		return head + "\n" + body + "<!-- end of metrics -->"
-	})
+	reference.Section(t, file, "metrics of the runtime", "`"+strings.Join(runtimeSent, "`, `")+"`.\n", *update)
+	for _, prefixes := range []string{"hwsagent_", "prometheus_remote_storage_ prometheus_tsdb_ prometheus_wal_", "prometheus_target_", "prometheus_sd_"} {
+		table, n := metricsTable(metrics, strings.Fields(prefixes))
+		reference.Section(t, file, prefixes, table, *update)
+		shown += n
+	}
 	if shown != len(metrics) {
 		t.Errorf("the tables have %d metrics of %d", shown, len(metrics))
-	}
-	if made == string(page) {
-		return
-	}
-	if !*update {
-		t.Fatal("docs/metrics.md is not what the code gives: go test ./agent -run TestMetricsPage -update")
-	}
-	if err := os.WriteFile(file, []byte(made), 0o600); err != nil {
-		t.Fatal(err)
 	}
 }
 
@@ -102,7 +75,7 @@ func metricsTable(metrics []meter.Metric, prefixes []string) (table string, n in
 }
 
 // TestMetricsAreDescribed: every metric of ours that a working agent exports is described as it is, so it
-// has a level and stands in docs/metrics.md; and what is described is exported, but for what needs
+// has a level and stands in docs/reference/metrics.md; and what is described is exported, but for what needs
 // an event to appear. Each target's account adds up in the metrics, too.
 func TestMetricsAreDescribed(t *testing.T) {
 	const ours = `^(hwsagent|prometheus_remote_storage|prometheus_tsdb|prometheus_wal)_`
@@ -182,46 +155,12 @@ func metricsOf(families []*dto.MetricFamily, name, target string) (found []*dto.
 	return found
 }
 
-// TestJSONIsDocumented: every key of what the commands print stands in docs/status.md.
-func TestJSONIsDocumented(t *testing.T) {
-	inDocs := documented(t, "status.md", `^[a-z]`)
-	seen := map[reflect.Type]bool{}
-	keys := map[string]string{} // to the type that has it
-	for _, v := range []any{status.Status{}, check.Report{}, ProbeResult{}, inspect.Inspection{}, version.Info{}, demo.Result{}, remotewrite.Letter{}, queues.Change{}, check.TargetTest{}, EventList{}, Reloaded{}, tap.Item{}, EventsAck{}, queues.Rejections{}, queues.ReplayResult{}} {
-		jsonKeys(reflect.TypeOf(v), seen, keys)
-	}
-	if len(keys) < 60 {
-		t.Fatalf("found only %d keys: the search is broken", len(keys))
-	}
-	for _, key := range slices.Sorted(maps.Keys(keys)) {
-		if !inDocs[key] {
-			t.Errorf("docs/status.md lacks the key %q of %s", key, keys[key])
-		}
-	}
+// TestReasonsAreDocumented: every reason for a dropped sample stands in docs/operate.md.
+func TestReasonsAreDocumented(t *testing.T) {
+	inDocs := documented(t, "operate.md", `^[a-z]`)
 	for r := range queue.NumReasons {
 		if !inDocs[r.String()] {
-			t.Errorf("docs/status.md lacks the reason %q", r)
+			t.Errorf("docs/operate.md lacks the reason %q", r)
 		}
-	}
-}
-
-// jsonKeys collects the keys of t and of the types in it that are ours.
-func jsonKeys(t reflect.Type, seen map[reflect.Type]bool, keys map[string]string) {
-	for t.Kind() == reflect.Pointer || t.Kind() == reflect.Slice {
-		t = t.Elem()
-	}
-	if t.Kind() != reflect.Struct || seen[t] || !strings.HasPrefix(t.PkgPath(), "hwsagent/") {
-		return
-	}
-	seen[t] = true
-	for f := range t.Fields() {
-		key, _, _ := strings.Cut(f.Tag.Get("json"), ",")
-		if key == "-" || !f.IsExported() {
-			continue
-		}
-		if key != "" {
-			keys[key] = t.String()
-		}
-		jsonKeys(f.Type, seen, keys)
 	}
 }

@@ -19,7 +19,7 @@ import (
 	"hwsagent/wal"
 )
 
-// TestScrapeMetricsAreDocumented: the metrics of scraping stand in docs/metrics.md, and those that
+// TestScrapeMetricsAreDocumented: the metrics of scraping stand in docs/reference/metrics.md, and those that
 // stand there are exported.
 func TestScrapeMetricsAreDocumented(t *testing.T) {
 	const theirs = `^prometheus_target_`
@@ -51,18 +51,18 @@ func TestScrapeMetricsAreDocumented(t *testing.T) {
 	if err := errors.Join(err, <-done); err != nil {
 		t.Fatal(err)
 	}
-	inDocs, exported := documented(t, "metrics.md", theirs), map[string]bool{}
+	inDocs, exported := documented(t, "reference/metrics.md", theirs), map[string]bool{}
 	for _, f := range families {
 		if name := f.GetName(); regexp.MustCompile(theirs).MatchString(name) {
 			exported[name] = true
 			if !inDocs[name] {
-				t.Errorf("docs/metrics.md lacks %s: %s", name, f.GetHelp())
+				t.Errorf("docs/reference/metrics.md lacks %s: %s", name, f.GetHelp())
 			}
 		}
 	}
 	for name := range inDocs {
 		if name != "prometheus_target_" && !exported[name] {
-			t.Errorf("docs/metrics.md has %s, which is not exported", name)
+			t.Errorf("docs/reference/metrics.md has %s, which is not exported", name)
 		}
 	}
 }

@@ -17,7 +17,7 @@ const message2 = "io.prometheus.write.v2.Request"
 // backend is a real receiver that the agent writes to, and that lets everything be read
 // back as it was stored.
 type backend struct {
-	// name is the column of it in docs/receivers.md.
+	// name is the column of it in docs/reference/receivers.md.
 	name string
 	// entry is the mark of its entry there.
 	entry string

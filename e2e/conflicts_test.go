@@ -144,7 +144,7 @@ func (r *trip) checkLost(stored contents, missing int, tg target, away time.Time
 	}
 }
 
-// checkConflicts checks that the missing samples are those that the receiver refuses according to docs/receivers.md.
+// checkConflicts checks that the missing samples are those that the receiver refuses according to docs/reference/receivers.md.
 func (r *trip) checkConflicts(missing []string) {
 	r.t.Helper()
 	late, repeated, contradicting := 0, 0, 0

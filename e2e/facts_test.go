@@ -20,7 +20,7 @@ import (
 // fact is one kind of data that receivers differ about. It is sent in the middle of a
 // request, between two good samples of other series.
 type fact struct {
-	row string // of the table in docs/receivers.md
+	row string // of the table in docs/reference/receivers.md
 	// before are requests of their own that come first.
 	before []prompb.TimeSeries
 	bad    prompb.TimeSeries
@@ -195,7 +195,7 @@ func deliver(t *testing.T, url string, v2 bool, series ...prompb.TimeSeries) (in
 	return resp.StatusCode, string(text)
 }
 
-// TestReceiverFacts measures what the table of docs/receivers.md says.
+// TestReceiverFacts measures what the table of docs/reference/receivers.md says.
 func TestReceiverFacts(t *testing.T) {
 	endToEnd(t)
 	table := factsTable(t)
@@ -206,24 +206,24 @@ func TestReceiverFacts(t *testing.T) {
 			now := time.Now().Truncate(time.Second)
 			for _, f := range facts(now) {
 				if got, want := f.try(t, b, e, now), table[f.row][b.name]; got != want {
-					t.Errorf("%s, %s: got %q, docs/receivers.md has %q", b.name, f.row, got, want)
+					t.Errorf("%s, %s: got %q, docs/reference/receivers.md has %q", b.name, f.row, got, want)
 				}
 			}
 		})
 	}
 }
 
-// factsTable reads the table that follows <!-- facts --> in docs/receivers.md, by row and
+// factsTable reads the table that follows <!-- facts --> in docs/reference/receivers.md, by row and
 // column.
 func factsTable(t *testing.T) map[string]map[string]string {
 	t.Helper()
-	text, err := os.ReadFile("../docs/receivers.md")
+	text, err := os.ReadFile("../docs/reference/receivers.md")
 	if err != nil {
 		t.Fatal(err)
 	}
 	_, after, ok := strings.Cut(string(text), "<!-- facts -->\n")
 	if !ok {
-		t.Fatal("docs/receivers.md has no table of facts")
+		t.Fatal("docs/reference/receivers.md has no table of facts")
 	}
 	table := make(map[string]map[string]string)
 	var columns []string
@@ -240,7 +240,7 @@ func factsTable(t *testing.T) map[string]map[string]string {
 			columns = cells
 		case strings.HasPrefix(cells[0], "--"):
 		case len(cells) != len(columns):
-			t.Fatalf("docs/receivers.md: %d cells, want %d: %s", len(cells), len(columns), line)
+			t.Fatalf("docs/reference/receivers.md: %d cells, want %d: %s", len(cells), len(columns), line)
 		default:
 			row := make(map[string]string)
 			for i := 1; i < len(cells); i++ {

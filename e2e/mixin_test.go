@@ -69,11 +69,11 @@ remote_write:
 
 	shown := getText(t, "http://"+a.web+"/metrics")
 	unlessZero := map[string]bool{}
-	for _, m := range regexp.MustCompile("(?m)^\\| `([a-z_]+)` \\|.*\\| not 0 \\|").FindAllStringSubmatch(readText(t, "../docs/metrics.md"), -1) {
+	for _, m := range regexp.MustCompile("(?m)^\\| `([a-z_]+)` \\|.*\\| not 0 \\|").FindAllStringSubmatch(readText(t, "../docs/reference/metrics.md"), -1) {
 		unlessZero[m[1]] = true
 	}
 	if len(unlessZero) < 10 {
-		t.Fatalf("docs/metrics.md has %d metrics that are sent unless they are 0: the search is broken", len(unlessZero))
+		t.Fatalf("docs/reference/metrics.md has %d metrics that are sent unless they are 0: the search is broken", len(unlessZero))
 	}
 	read := mixinExpressions(t)
 	if len(read) < 50 {
@@ -99,7 +99,7 @@ remote_write:
 	}
 }
 
-// TestHeldTargetIsSeenByAnother: a target that is held cannot say so itself. The second target of docs/monitoring.md,
+// TestHeldTargetIsSeenByAnother: a target that is held cannot say so itself. The second target of docs/operate.md,
 // which gets the agent's own series only, does.
 func TestHeldTargetIsSeenByAnother(t *testing.T) {
 	p := startPrometheus(t, "")

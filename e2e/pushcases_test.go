@@ -30,7 +30,7 @@ type pushRequest struct {
 // pushCase is requests one after the other, under names that no other case has.
 type pushCase struct {
 	name     string
-	differs  string // the row of docs/receiving.md that says how the answers differ; "" if they do not
+	differs  string // the row of docs/reference/receivers.md that says how the answers differ; "" if they do not
 	requests []pushRequest
 }
 

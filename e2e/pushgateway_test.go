@@ -199,7 +199,7 @@ func (s side) settled(t *testing.T, n int) {
 
 // TestPushgatewayReplay sends the documented cases of the Pushgateway's API to a Pushgateway and
 // to the agent, and compares each status, and what both show after each step. Where they differ
-// docs/receiving.md must say so, and nowhere else.
+// docs/reference/receivers.md must say so, and nowhere else.
 func TestPushgatewayReplay(t *testing.T) {
 	t.Parallel()
 	theirs, version := startPushgateway(t)
@@ -227,7 +227,7 @@ func TestPushgatewayReplay(t *testing.T) {
 				found[i] = append(found[i], said)
 				row := documented[c.differs]
 				if c.differs != "" && (!strings.Contains(row.theirs, strconv.Itoa(there)) || !strings.Contains(row.ours, strconv.Itoa(here))) {
-					t.Errorf("%s: docs/receiving.md lacks the status in the row %q: %s", c.name, c.differs, said)
+					t.Errorf("%s: docs/reference/receivers.md lacks the status in the row %q: %s", c.name, c.differs, said)
 				}
 			}
 		}
@@ -247,7 +247,7 @@ func TestPushgatewayReplay(t *testing.T) {
 		aged := row.since != "" && !olderThan(version, row.since)
 		switch {
 		case c.differs != "" && !ok:
-			t.Errorf("%s: docs/receiving.md has no row %q", c.name, c.differs)
+			t.Errorf("%s: docs/reference/receivers.md has no row %q", c.name, c.differs)
 		case (c.differs == "" || aged) && len(found[i]) > 0:
 			t.Errorf("%s (%s): not documented as different:\n%s", c.name, nameOfCase(i), strings.Join(found[i], "\n"))
 		case c.differs != "" && !aged && len(found[i]) == 0:
@@ -260,13 +260,13 @@ func TestPushgatewayReplay(t *testing.T) {
 	}
 	for _, key := range slices.Sorted(maps.Keys(documented)) {
 		if !differ[key] {
-			t.Errorf("docs/receiving.md has the row %q, and no case differs so", key)
+			t.Errorf("docs/reference/receivers.md has the row %q, and no case differs so", key)
 		}
 	}
 	t.Logf("%d requests in %d cases; %d cases are the same as of Pushgateway %s", requests, len(cases), same, version)
 }
 
-// replayRow is a row of the table of differences in docs/receiving.md.
+// replayRow is a row of the table of differences in docs/reference/receivers.md.
 type replayRow struct {
 	theirs, ours string
 	since        string // the version of the Pushgateway that does as the agent; "" if none
@@ -275,21 +275,21 @@ type replayRow struct {
 // replayDoc reads the table, by the first cell of each row.
 func replayDoc(t *testing.T) map[string]replayRow {
 	t.Helper()
-	text, err := os.ReadFile(filepath.Join("..", "docs", "receiving.md"))
+	text, err := os.ReadFile(filepath.Join("..", "docs", "reference", "receivers.md"))
 	if err != nil {
 		t.Fatal(err)
 	}
 	_, rest, ok := strings.Cut(string(text), "<!-- differences from the Pushgateway -->\n")
 	table, _, end := strings.Cut(rest, "\n\n")
 	if !ok || !end {
-		t.Fatal("docs/receiving.md has no table of differences from the Pushgateway")
+		t.Fatal("docs/reference/receivers.md has no table of differences from the Pushgateway")
 	}
 	rows := map[string]replayRow{}
 	since := regexp.MustCompile(`^([0-9]+\.[0-9]+) `)
 	for i, line := range strings.Split(table, "\n") {
 		cells := strings.Split(strings.Trim(line, "|"), "|")
 		if len(cells) != 4 {
-			t.Fatalf("docs/receiving.md: not four cells: %s", line)
+			t.Fatalf("docs/reference/receivers.md: not four cells: %s", line)
 		}
 		for j := range cells {
 			cells[j] = strings.TrimSpace(cells[j])

@@ -17,7 +17,7 @@ import (
 )
 
 // trip is an agent that writes to a real receiver through a gate, by the entry that
-// docs/receivers.md recommends, and to a recorder.
+// docs/compatibility.md recommends, and to a recorder.
 type trip struct {
 	*load
 	b        backend

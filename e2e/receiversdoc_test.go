@@ -10,7 +10,7 @@ import (
 	"go.yaml.in/yaml/v4"
 )
 
-// docEntry is one remote_write entry of docs/receivers.md. The comment before it says
+// docEntry is one remote_write entry of docs/compatibility.md. The comment before it says
 // whether the end-to-end tests use it (<!-- run: NAME -->) or where it comes from
 // (<!-- untested: SOURCE -->).
 type docEntry struct {
@@ -20,7 +20,7 @@ type docEntry struct {
 
 func docEntries(t *testing.T) []docEntry {
 	t.Helper()
-	text, err := os.ReadFile("../docs/receivers.md")
+	text, err := os.ReadFile("../docs/compatibility.md")
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -37,7 +37,7 @@ func docEntries(t *testing.T) []docEntry {
 		}
 		m := regexp.MustCompile(`<!-- (run|untested): (.+) -->\n$`).FindStringSubmatch(before)
 		if m == nil {
-			t.Errorf("docs/receivers.md: no comment says whether this entry is run or untested:\n%s", block)
+			t.Errorf("docs/compatibility.md: no comment says whether this entry is run or untested:\n%s", block)
 			continue
 		}
 		e := docEntry{text: block}
@@ -51,7 +51,7 @@ func docEntries(t *testing.T) []docEntry {
 	return entries
 }
 
-// recommendedEntry returns the entry of docs/receivers.md that is marked by a name.
+// recommendedEntry returns the entry of docs/compatibility.md that is marked by a name.
 func recommendedEntry(t *testing.T, name string) map[string]any {
 	t.Helper()
 	for _, e := range docEntries(t) {
@@ -62,11 +62,11 @@ func recommendedEntry(t *testing.T, name string) map[string]any {
 			RemoteWrite []map[string]any `yaml:"remote_write"`
 		}
 		if err := yaml.Unmarshal([]byte(e.text), &file); err != nil || len(file.RemoteWrite) != 1 {
-			t.Fatalf("docs/receivers.md: entry %q: %v", name, err)
+			t.Fatalf("docs/compatibility.md: entry %q: %v", name, err)
 		}
 		return file.RemoteWrite[0]
 	}
-	t.Fatalf("docs/receivers.md has no entry %q", name)
+	t.Fatalf("docs/compatibility.md has no entry %q", name)
 	return nil
 }
 
@@ -87,7 +87,7 @@ func quickEntry(t *testing.T, entry map[string]any, url string) string {
 	return "  " + strings.TrimSuffix(strings.ReplaceAll(string(b), "\n", "\n  "), "  ")
 }
 
-// TestReceiversDoc: each entry of docs/receivers.md is one that the agent takes; each that is
+// TestReceiversDoc: each entry of docs/compatibility.md is one that the agent takes; each that is
 // said to be run is run, and the others name where they come from.
 func TestReceiversDoc(t *testing.T) {
 	t.Parallel()
@@ -97,7 +97,7 @@ func TestReceiversDoc(t *testing.T) {
 	}
 	for i, e := range docEntries(t) {
 		if has, ok := run[e.run]; e.run != "" && (!ok || has) {
-			t.Errorf("docs/receivers.md: the entry %q is not run, or stands there twice", e.run)
+			t.Errorf("docs/compatibility.md: the entry %q is not run, or stands there twice", e.run)
 		}
 		if e.run != "" {
 			run[e.run] = true
@@ -105,12 +105,12 @@ func TestReceiversDoc(t *testing.T) {
 		file := writeFile(t, filepath.Join(t.TempDir(), "agent.yaml"), e.text)
 		stdout, stderr, code := hwsagent(t, "check", "--syntax-only", "--config.file", file)
 		if code != exitOK || strings.Contains(stdout+stderr, "no effect") {
-			t.Errorf("docs/receivers.md: entry %d: exit code %d\n%s%s\n%s", i, code, stdout, stderr, e.text)
+			t.Errorf("docs/compatibility.md: entry %d: exit code %d\n%s%s\n%s", i, code, stdout, stderr, e.text)
 		}
 	}
 	for mark, has := range run {
 		if !has {
-			t.Errorf("docs/receivers.md lacks the entry %q", mark)
+			t.Errorf("docs/compatibility.md lacks the entry %q", mark)
 		}
 	}
 }

@@ -13,7 +13,7 @@ import (
 	"hwsagent/internal/tools/results"
 )
 
-// TestScrapeFigures measures the built agent scraping 50,000 series each 5 s on one core, for docs/scraping.md. It
+// TestScrapeFigures measures the built agent scraping 50,000 series each 5 s on one core. It
 // needs HWSAGENT_BENCH (60s, say).
 func TestScrapeFigures(t *testing.T) {
 	steady := durationOf(t, "HWSAGENT_BENCH", 0)

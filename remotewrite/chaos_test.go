@@ -25,7 +25,7 @@ var (
 // TestChaos runs random faults against random receivers. In every run the account adds up, the order of each series is
 // kept, and a sample that the receiver does not have counts as lost. Without bad samples, no sample is lost. Series
 // that are always refused cost good samples in few lives: the search among many of them can use up its requests
-// (docs/remote-write.md, Proof).
+// (docs/remote-write.md, "Refused samples").
 func TestChaos(t *testing.T) {
 	seeds := *chaosSeeds
 	if testing.Short() {
@@ -255,7 +255,7 @@ func chaos(t *testing.T, seed uint64, fired map[string]int) {
 					t.Errorf("receiver does not have %+v", x)
 				}
 			} else if !lettered[s.Series.Labels.String()+strconv.FormatInt(s.T, 10)] && (to.keepsGood || to.keepsGood2 || bad(i-1) || bad(i+1)) {
-				// docs/remote-write.md, "resent": after an answer was lost, a bad sample among stored ones cannot be
+				// docs/remote-write.md, "Samples that are late, or sent twice": after an answer was lost, a bad sample among stored ones cannot be
 				// told from them if the receiver keeps the good part, or if another bad sample is beside it.
 				excused++
 			}

@@ -3,13 +3,11 @@ package hw
 import (
 	"fmt"
 	"maps"
-	"os"
 	"slices"
 	"strings"
 	"testing"
 
-	"github.com/google/go-cmp/cmp"
-
+	"hwsagent/internal/tools/reference"
 	"hwsagent/probes"
 )
 
@@ -112,7 +110,7 @@ func TestConventionsNeedNoDialect(t *testing.T) {
 	}
 }
 
-// hubPage is MetricsHub's dialect as docs/hardware.md has it.
+// hubPage is MetricsHub's dialect as docs/reference/hardware.md has it.
 func hubPage() string {
 	var b strings.Builder
 	b.WriteString("| here | with `hw_labels: metricshub` |\n|---|---|\n")
@@ -132,27 +130,9 @@ func hubPage() string {
 	return b.String()
 }
 
-// TestDialectDocumentation holds the table of MetricsHub's names in docs/hardware.md to the one in table.go.
-func TestDialectDocumentation(t *testing.T) {
-	const name, begin, end = "../../docs/hardware.md", "<!-- dialect, written by go test ./probes/hw -run Documentation -update -->\n", "<!-- end of dialect -->\n"
-	text, err := os.ReadFile(name)
-	if err != nil {
-		t.Fatal(err)
-	}
-	before, rest, ok := strings.Cut(string(text), begin)
-	has, after, found := strings.Cut(rest, end)
-	if !ok || !found {
-		t.Fatalf("%s lacks the two lines around the table", name)
-	}
-	if *update {
-		if err := os.WriteFile(name, []byte(before+begin+hubPage()+end+after), 0o644); err != nil {
-			t.Fatal(err)
-		}
-		return
-	}
-	if d := cmp.Diff(hubPage(), has); d != "" {
-		t.Errorf("the table is old; go test ./probes/hw -run Documentation -update writes it (-want +got):\n%s", d)
-	}
+// TestReferenceDialect holds the table of MetricsHub's names to the one in table.go.
+func TestReferenceDialect(t *testing.T) {
+	reference.Section(t, "../../docs/reference/hardware.md", "dialect", hubPage(), *update)
 }
 
 func TestTranslateAllocatesNothing(t *testing.T) {

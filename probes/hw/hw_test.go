@@ -14,10 +14,11 @@ import (
 	"github.com/prometheus/otlptranslator"
 	"go.uber.org/goleak"
 
+	"hwsagent/internal/tools/reference"
 	"hwsagent/probes"
 )
 
-var update = flag.Bool("update", false, "write the table in docs/hardware.md anew")
+var update = flag.Bool("update", false, "write docs/reference/hardware.md anew")
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 
@@ -253,7 +254,7 @@ func FuzzDiskID(f *testing.F) {
 	})
 }
 
-// page returns the vocabulary as docs/hardware.md has it.
+// page returns the vocabulary as docs/reference/hardware.md has it.
 func page() string {
 	var b strings.Builder
 	b.WriteString("| metric | type | labels beside `hw_id`, `hw_name`, `hw_parent` | of | meaning | convention |\n|---|---|---|---|---|---|\n")
@@ -282,38 +283,24 @@ func page() string {
 	return b.String()
 }
 
-// TestDocumentation holds the table in docs/hardware.md to the one in table.go.
-func TestDocumentation(t *testing.T) {
-	const name, begin, end = "../../docs/hardware.md", "<!-- vocabulary, written by go test ./probes/hw -run Documentation -update -->\n", "<!-- end of vocabulary -->\n"
-	text, err := os.ReadFile(name)
+// TestReference holds the table of docs/reference/hardware.md to the one in table.go, and docs/hardware.md to the words.
+func TestReference(t *testing.T) {
+	reference.Section(t, "../../docs/reference/hardware.md", "vocabulary", page(), *update)
+	text, err := os.ReadFile("../../docs/hardware.md")
 	if err != nil {
 		t.Fatal(err)
 	}
-	before, rest, ok := strings.Cut(string(text), begin)
-	has, after, found := strings.Cut(rest, end)
-	if !ok || !found {
-		t.Fatalf("%s lacks the two lines around the table", name)
-	}
-	if *update {
-		if err := os.WriteFile(name, []byte(before+begin+page()+end+after), 0o644); err != nil {
-			t.Fatal(err)
-		}
-		return
-	}
-	if d := cmp.Diff(page(), has); d != "" {
-		t.Errorf("the table is old; go test ./probes/hw -run Documentation -update writes it (-want +got):\n%s", d)
-	}
 	for _, k := range kinds {
-		if k != "host" && k != "site" && !strings.Contains(before+after, "`"+k+"`") {
+		if k != "host" && k != "site" && !strings.Contains(string(text), "`"+k+"`") {
 			t.Errorf("the kind %s is not explained", k)
 		}
 	}
 	for _, s := range states {
-		if !strings.Contains(before+after, "`"+s+"`") {
+		if !strings.Contains(string(text), "`"+s+"`") {
 			t.Errorf("the state %s is not explained", s)
 		}
 	}
-	if !strings.Contains(before+after, Conventions) || !strings.Contains(before+after, ConventionsSource) {
+	if !strings.Contains(string(text), Conventions) || !strings.Contains(string(text), ConventionsSource) {
 		t.Error("the version of the conventions is not named with its source")
 	}
 }

@@ -4,9 +4,8 @@ import (
 	"context"
 	"encoding/binary"
 	"errors"
+	"flag"
 	"math"
-	"os"
-	"regexp"
 	"slices"
 	"strings"
 	"testing"
@@ -14,9 +13,12 @@ import (
 	"github.com/prometheus/common/config"
 	"github.com/prometheus/common/model"
 
+	"hwsagent/internal/tools/reference"
 	"hwsagent/probes"
 	"hwsagent/probes/hw"
 )
+
+var update = flag.Bool("update", false, "write the table in docs/reference/probes.md anew")
 
 // fake is a BMC's other side that the tests wrote: commands and their answers, behind a link.
 type fake struct {
@@ -310,15 +312,11 @@ func TestConfig(t *testing.T) {
 	}
 }
 
-// TestDocumentation holds docs/probes/ipmi.md and the code together.
-func TestDocumentation(t *testing.T) {
-	page, err := os.ReadFile("../../docs/probes/ipmi.md")
-	if err != nil {
-		t.Fatal(err)
+// TestReference holds the table of the families in docs/reference/probes.md to the code.
+func TestReference(t *testing.T) {
+	rows := map[string][2]string{}
+	for _, f := range newFamilies() {
+		rows[f.Name] = [2]string{string(f.Type), f.Help}
 	}
-	for name := range newFamilies() {
-		if !regexp.MustCompile("`ipmi_" + name + "[`{]").Match(page) {
-			t.Errorf("ipmi_%s is not in the table", name)
-		}
-	}
+	reference.Section(t, "../../docs/reference/probes.md", "ipmi", reference.Families(rows), *update)
 }

@@ -331,11 +331,15 @@ func FuzzClient(f *testing.F) {
 	})
 }
 
-// TestDocumentation holds docs/probes/nut.md and the code together.
+// TestDocumentation holds docs/probes/nut.md, the variables in docs/reference/probes.md, and the code together.
 func TestDocumentation(t *testing.T) {
-	page, err := os.ReadFile("../../docs/probes/nut.md")
-	if err != nil {
-		t.Fatal(err)
+	var page []byte
+	for _, name := range []string{"probes/nut.md", "reference/probes.md"} {
+		text, err := os.ReadFile("../../docs/" + name)
+		if err != nil {
+			t.Fatal(err)
+		}
+		page = append(page, text...)
 	}
 	for _, q := range quantities {
 		if !strings.Contains(string(page), "`"+q.metric.Family().Name+"`") {

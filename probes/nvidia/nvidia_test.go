@@ -9,7 +9,6 @@ import (
 	"math"
 	"os"
 	"path/filepath"
-	"regexp"
 	"slices"
 	"strings"
 	"testing"
@@ -19,6 +18,7 @@ import (
 	"github.com/prometheus/common/model"
 	"go.uber.org/goleak"
 
+	"hwsagent/internal/tools/reference"
 	"hwsagent/probes"
 	"hwsagent/probes/hw"
 )
@@ -269,14 +269,13 @@ func FuzzParse(f *testing.F) {
 	})
 }
 
-// TestDocumentation holds docs/probes/nvidia.md and the code together.
-func TestDocumentation(t *testing.T) {
-	page := read(t, "../../docs/probes/nvidia.md")
-	for name := range newFamilies() {
-		if !regexp.MustCompile("`nvidia_" + name + "[`{]").MatchString(page) {
-			t.Errorf("nvidia_%s is not in the table", name)
-		}
+// TestReference holds the table of the families in docs/reference/probes.md to the code.
+func TestReference(t *testing.T) {
+	rows := map[string][2]string{}
+	for _, f := range newFamilies() {
+		rows[f.Name] = [2]string{string(f.Type), f.Help}
 	}
+	reference.Section(t, "../../docs/reference/probes.md", "nvidia", reference.Families(rows), *update)
 }
 
 // FuzzLinks has any text for what nvidia-smi nvlink prints.

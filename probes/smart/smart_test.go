@@ -10,7 +10,6 @@ import (
 	"math"
 	"os"
 	"path/filepath"
-	"regexp"
 	"slices"
 	"strings"
 	"sync/atomic"
@@ -23,6 +22,7 @@ import (
 	"go.uber.org/goleak"
 	"go.yaml.in/yaml/v4"
 
+	"hwsagent/internal/tools/reference"
 	"hwsagent/probes"
 	"hwsagent/probes/hw"
 )
@@ -377,16 +377,16 @@ func FuzzCapture(f *testing.F) {
 	})
 }
 
-// TestDocumentation holds docs/probes/smart.md and the code together.
-func TestDocumentation(t *testing.T) {
-	text, err := os.ReadFile("../../docs/probes/smart.md")
+// TestReference holds the table of the families in docs/reference/probes.md to the code.
+func TestReference(t *testing.T) {
+	rows := map[string][2]string{}
+	for _, f := range newFamilies() {
+		rows[f.Name] = [2]string{string(f.Type), f.Help}
+	}
+	reference.Section(t, "../../docs/reference/probes.md", "smart", reference.Families(rows), *update)
+	text, err := os.ReadFile("../../docs/reference/probes.md")
 	if err != nil {
 		t.Fatal(err)
-	}
-	for name := range newFamilies() {
-		if !regexp.MustCompile("`smartctl_" + name + "[`{]").Match(text) {
-			t.Errorf("smartctl_%s is not in the table", name)
-		}
 	}
 	for _, name := range watched {
 		if !strings.Contains(string(text), "`"+name+"`") {

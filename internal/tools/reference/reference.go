@@ -8,10 +8,12 @@ import (
 	"go/parser"
 	"go/token"
 	"io/fs"
+	"maps"
 	"os"
 	"path/filepath"
 	"reflect"
 	"regexp"
+	"slices"
 	"strings"
 	"testing"
 )
@@ -66,6 +68,16 @@ func firstDifference(has, want string) string {
 		}
 	}
 	return fmt.Sprintf("%d lines, want %d", len(a), len(b))
+}
+
+// Families returns the table of metric families, whose type and help are given by name.
+func Families(families map[string][2]string) string {
+	var b strings.Builder
+	b.WriteString("| metric | type | meaning |\n|---|---|---|\n")
+	for _, name := range slices.Sorted(maps.Keys(families)) {
+		fmt.Fprintf(&b, "| `%s` | %s | %s |\n", name, families[name][0], strings.TrimSuffix(Code(families[name][1]), "."))
+	}
+	return b.String()
 }
 
 // Comments finds the comments of struct fields in the source of this module.
@@ -152,8 +164,9 @@ func collect(found map[string]string, name string, s *ast.StructType) {
 }
 
 var (
-	link = regexp.MustCompile(`\[([A-Za-z][\w.]*)\]([^(]|$)`)  // of Go, not of Markdown
-	word = regexp.MustCompile(`\$?[\w./]*[_*]([\w.*]*[\w*])?`) // a key or a name
+	pointer = regexp.MustCompile(`[;,:]? see \[[\w.]+\]`)         // for readers of the code
+	link    = regexp.MustCompile(`\[([A-Za-z][\w.]*)\]([^(]|$)`)  // of Go, not of Markdown
+	word    = regexp.MustCompile(`\$?[\w./]*[_*]([\w.*]*[\w*])?`) // a key or a name
 )
 
 // Code marks words that look like names as code, outside of what is code already: Markdown gives * and _ a meaning.
@@ -175,7 +188,7 @@ func sentence(text, field string) string {
 			text = strings.TrimPrefix(text, verb)
 		}
 	}
-	text = link.ReplaceAllString(text, "`$1`$2")
+	text = link.ReplaceAllString(pointer.ReplaceAllString(text, ""), "`$1`$2")
 	text = strings.TrimSuffix(text, ".")
 	return strings.ReplaceAll(Code(text), "|", `\|`)
 }

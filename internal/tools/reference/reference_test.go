@@ -32,7 +32,7 @@ func TestField(t *testing.T) {
 	if c.packages[reflect.TypeFor[Sample]().PkgPath()], err = c.read(dir); err != nil {
 		t.Fatal(err)
 	}
-	for field, want := range map[string]string{"Listen": "where it listens, see `Sample`; default x", "Size": `of all a\|b`, "None": ""} {
+	for field, want := range map[string]string{"Listen": "where it listens; default x", "Size": `of all a\|b`, "None": ""} {
 		if got, err := c.Field(reflect.TypeFor[Sample](), field); err != nil || got != want {
 			t.Errorf("%s: got %q, %v, want %q", field, got, err, want)
 		}

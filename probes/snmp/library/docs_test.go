@@ -9,10 +9,10 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/google/go-cmp/cmp"
+	"hwsagent/internal/tools/reference"
 )
 
-var update = flag.Bool("update", false, "write the table in docs/snmp-library.md anew")
+var update = flag.Bool("update", false, "write docs/reference/snmp-library.md anew")
 
 // page is the table of definitions as the documentation has it.
 func page(t *testing.T) string {
@@ -57,33 +57,19 @@ func page(t *testing.T) string {
 	return b.String()
 }
 
-// TestDocumentation holds docs/snmp-library.md to the definitions and to the words.
-func TestDocumentation(t *testing.T) {
-	const name, begin, end = "../../../docs/snmp-library.md", "<!-- definitions, written by go test ./probes/snmp/library -run Documentation -update -->\n", "<!-- end of definitions -->\n"
-	text, err := os.ReadFile(name)
+// TestReference holds docs/reference/snmp-library.md to the definitions, and docs/snmp-library.md to the words.
+func TestReference(t *testing.T) {
+	reference.Section(t, "../../../docs/reference/snmp-library.md", "definitions", page(t), *update)
+	text, err := os.ReadFile("../../../docs/snmp-library.md")
 	if err != nil {
 		t.Fatal(err)
 	}
-	before, rest, ok := strings.Cut(string(text), begin)
-	has, after, found := strings.Cut(rest, end)
-	if !ok || !found {
-		t.Fatalf("%s lacks the two lines around the table", name)
-	}
-	if *update {
-		if err := os.WriteFile(name, []byte(before+begin+page(t)+end+after), 0o644); err != nil {
-			t.Fatal(err)
-		}
-		return
-	}
-	if d := cmp.Diff(page(t), has); d != "" {
-		t.Errorf("the table is old; go test ./probes/snmp/library -run Documentation -update writes it (-want +got):\n%s", d)
-	}
 	for _, w := range append(append(words(quantities), words(statuses)...), append(words(conversions), limits...)...) {
-		if !strings.Contains(after, "`"+w+"`") {
+		if !strings.Contains(string(text), "`"+w+"`") {
 			t.Errorf("the word %s is not explained", w)
 		}
 	}
-	_, example, _ := strings.Cut(after, "<!-- definition -->\n```yaml\n")
+	_, example, _ := strings.Cut(string(text), "<!-- definition -->\n```yaml\n")
 	example, _, _ = strings.Cut(example, "```")
 	if _, err := Parse("example", []byte(example)); err != nil || example == "" {
 		t.Errorf("the example is wrong: %v", err)

@@ -169,7 +169,7 @@ func (r *reader) allowed(n *yaml.Node, t *table, v *value) {
 			attributes = append(attributes, "hw_sensor_location", v.at)
 		}
 		if k := v.kindFor(t, q); m == hw.Info || !m.Allows(k, attributes) {
-			r.fail(n, "%s: a component of the kind %s has no such metric with such labels; docs/hardware.md has the table", v.object, k)
+			r.fail(n, "%s: a component of the kind %s has no such metric with such labels; docs/reference/hardware.md has the table", v.object, k)
 		}
 	}
 }
