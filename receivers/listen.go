@@ -4,22 +4,10 @@ import (
 	"errors"
 	"fmt"
 	"net"
-	"net/netip"
-	"strings"
 	"sync"
 	"sync/atomic"
 	"time"
 )
-
-// LoopbackHost reports whether host certainly means this host. It does not resolve names.
-func LoopbackHost(host string) bool {
-	host = strings.ToLower(strings.Trim(host, "[]"))
-	if host == "localhost" || strings.HasSuffix(host, ".localhost") {
-		return true
-	}
-	ip, err := netip.ParseAddr(host)
-	return err == nil && ip.Unmap().IsLoopback()
-}
 
 // socket is a listening socket that one server can pass to the next.
 type socket struct {

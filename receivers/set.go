@@ -14,6 +14,7 @@ import (
 
 	toolkit "github.com/prometheus/exporter-toolkit/web"
 
+	"hwsagent/internal/loopback"
 	"hwsagent/internal/panics"
 	"hwsagent/internal/watchdog"
 )
@@ -91,7 +92,7 @@ func (s *Set) prepare(p *Plan, spec *Spec) error {
 	if err != nil {
 		return fmt.Errorf("%q is not host:port: %w", spec.Listen, err)
 	}
-	if !LoopbackHost(host) && spec.WebConfigFile == "" && !spec.Insecure {
+	if !loopback.Host(host) && spec.WebConfigFile == "" && !spec.Insecure {
 		return fmt.Errorf("%s can be reached from other hosts without TLS or users: listen on 127.0.0.1 or give web_config_file", spec.Listen)
 	}
 	if spec.WebConfigFile != "" {
@@ -327,8 +328,8 @@ func (v *server) serveOnce(ctx context.Context) error {
 // http returns the server without its listener.
 func (v *server) http() *http.Server {
 	handler := http.NewCrossOriginProtection().Handler(v.spec.Handler)
-	if host, _, err := net.SplitHostPort(v.spec.Listen); err == nil && LoopbackHost(host) {
-		handler = loopbackOnly(handler)
+	if loopback.Address(v.spec.Listen) {
+		handler = loopback.Only(handler)
 	}
 	handler = contained(v.guard(), handler)
 	srv := &http.Server{
@@ -363,20 +364,4 @@ func (d debugOnly) Handle(ctx context.Context, r slog.Record) error {
 		}
 	}
 	return d.Handler.Handle(ctx, r)
-}
-
-// loopbackOnly refuses requests whose Host is not this host: a page on another site can make its own name resolve to
-// 127.0.0.1, and so make a browser write here.
-func loopbackOnly(next http.Handler) http.Handler {
-	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		host := r.Host
-		if h, _, err := net.SplitHostPort(host); err == nil {
-			host = h
-		}
-		if !LoopbackHost(host) {
-			http.Error(w, fmt.Sprintf("this listener answers to localhost and loopback addresses only, not to the host %q", cut(host)), http.StatusMisdirectedRequest)
-			return
-		}
-		next.ServeHTTP(w, r)
-	})
 }

@@ -3,11 +3,12 @@ package receivers
 import (
 	"errors"
 	"fmt"
-	"net"
 	"os"
 
 	toolkit "github.com/prometheus/exporter-toolkit/web"
 	"go.yaml.in/yaml/v4"
+
+	"hwsagent/internal/loopback"
 )
 
 // errOpen means that a file does not restrict access to an address.
@@ -23,7 +24,7 @@ func CheckWebConfig(file, listen string) error {
 	if err := toolkit.Validate(file); err != nil {
 		return fmt.Errorf("read web_config_file %s: %w", file, err)
 	}
-	if host, _, err := net.SplitHostPort(listen); err == nil && LoopbackHost(host) {
+	if loopback.Address(listen) {
 		return nil
 	}
 	p, err := ReadProtection(file)

@@ -78,7 +78,7 @@ func newDocument(name string, lines []string) *document {
 	}
 }
 
-// parse reads text into a document. The error is a *ConfigErrors.
+// parse reads text into a document. The error is an [*Errors].
 func parse(name string, text []byte) (*document, error) {
 	d := newDocument(name, strings.Split(string(text), "\n"))
 	if len(text) > maxBytes {

@@ -4,7 +4,7 @@ import (
 	"fmt"
 	"net"
 
-	"hwsagent/receivers"
+	"hwsagent/internal/loopback"
 )
 
 // defaultPull is the default address of the pull endpoint.
@@ -19,7 +19,7 @@ type Pull struct {
 // Reachable reports whether other hosts can reach the endpoint.
 func (c *Pull) Reachable() bool {
 	host, _, err := net.SplitHostPort(c.Listen)
-	return err == nil && !receivers.LoopbackHost(host)
+	return err == nil && !loopback.Host(host)
 }
 
 // validatePull checks the pull endpoint. An address that other hosts can reach is allowed with a warning, because the

@@ -11,6 +11,7 @@ import (
 
 	"go.yaml.in/yaml/v4"
 
+	"hwsagent/internal/loopback"
 	"hwsagent/receivers"
 	"hwsagent/receivers/catalog"
 	remoteconfig "hwsagent/remotewrite/config"
@@ -265,7 +266,7 @@ func (l NamedListener) validate(d *document, taken map[string]string) {
 	}
 	taken[l.Listen] = at
 	switch {
-	case receivers.LoopbackHost(host) || l.WebConfigFile != "":
+	case loopback.Host(host) || l.WebConfigFile != "":
 	case l.InsecureListen:
 		d.warnAt(at+".insecure_listen", fmt.Sprintf("whoever reaches %s can write any series", l.Listen), "give web_config_file, with TLS and users")
 	default:

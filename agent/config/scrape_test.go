@@ -27,7 +27,7 @@ func TestBadScrapeConfigs(t *testing.T) {
 			}
 			var all *Errors
 			if !errors.As(err, &all) {
-				t.Fatalf("%T is not a *ConfigErrors: %v", err, err)
+				t.Fatalf("%T is not an *Errors: %v", err, err)
 			}
 			if strings.Contains(err.Error(), secretCanary) {
 				t.Errorf("a secret shows:\n%v", err)

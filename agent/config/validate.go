@@ -14,6 +14,7 @@ import (
 
 	"github.com/prometheus/common/model"
 
+	"hwsagent/internal/loopback"
 	"hwsagent/probes/hw"
 	"hwsagent/probes/self"
 	"hwsagent/probes/snmp"
@@ -238,7 +239,7 @@ func (w *Web) validate(d *document) {
 		d.errorAt("web.listen", fmt.Sprintf("%q is not host:port", w.Listen), `as in "127.0.0.1:9464"`)
 		return
 	}
-	if !loopback(host) && w.ConfigFile == "" && !w.InsecureListen {
+	if !loopback.Host(host) && w.ConfigFile == "" && !w.InsecureListen {
 		d.errorAt("web.listen", fmt.Sprintf("%q can be reached from other hosts, and there is no config_file with TLS and users", w.Listen),
 			"listen on 127.0.0.1, give config_file, or write insecure_listen: true")
 	}
@@ -247,17 +248,7 @@ func (w *Web) validate(d *document) {
 // Reachable reports whether other hosts can reach the page.
 func (w *Web) Reachable() bool {
 	host, _, err := net.SplitHostPort(w.Listen)
-	return err == nil && !loopback(host)
-}
-
-// loopback reports whether host is reachable from this host only. It does not resolve names other than localhost,
-// because their addresses can change.
-func loopback(host string) bool {
-	if host == "localhost" {
-		return true
-	}
-	ip := net.ParseIP(host)
-	return ip != nil && ip.IsLoopback()
+	return err == nil && !loopback.Host(host)
 }
 
 // checkName reports names that are unusable in logs, labels and file names.

@@ -8,6 +8,8 @@ import (
 	"strings"
 
 	"go.yaml.in/yaml/v4"
+
+	"hwsagent/internal/loopback"
 )
 
 // otelVariable matches the Collector's variables: ${env:VAR}, ${env:VAR:-default}, ${VAR}.
@@ -268,8 +270,7 @@ func (o *collector) listen(own, v *yaml.Node, where, usual string) {
 		address = usual
 	}
 	set(own, "listen", str(address))
-	host, _, err := net.SplitHostPort(address)
-	if ip := net.ParseIP(host); err == nil && (ip == nil || !ip.IsLoopback()) {
+	if _, _, err := net.SplitHostPort(address); err == nil && !loopback.Address(address) {
 		set(own, "insecure_listen", raw("true"))
 		o.remark(keyOf(v, "endpoint"), where+".endpoint", "other hosts can reach it; replace insecure_listen with web_config_file, which has TLS and users, or listen on 127.0.0.1")
 	}

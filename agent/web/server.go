@@ -9,7 +9,6 @@ import (
 	"net"
 	"net/http"
 	"net/http/pprof"
-	"net/netip"
 	"os"
 	"strings"
 	"time"
@@ -17,6 +16,7 @@ import (
 	toolkit "github.com/prometheus/exporter-toolkit/web"
 
 	"hwsagent/agent/status"
+	"hwsagent/internal/loopback"
 )
 
 // Errors of [Options.Reload] that do not mean a bad configuration.
@@ -90,7 +90,7 @@ func New(o Options) (*Server, error) {
 	if err != nil {
 		return nil, fmt.Errorf("listen for the page: %q is not host:port: %w", o.Listen, err)
 	}
-	s.loopback = loopbackHost(host)
+	s.loopback = loopback.Host(host)
 	if !s.loopback && o.WebConfigFile == "" && !o.InsecureListen {
 		return nil, fmt.Errorf("listen for the page: %s can be reached from other hosts without TLS or users: "+
 			"listen on 127.0.0.1, give web.config_file, or set web.insecure_listen: true", o.Listen)
@@ -125,7 +125,7 @@ func (s *Server) Close() error {
 	return s.listener.Close()
 }
 
-// Run serves the page until ctx ends, then closes the listener and waits at most half a second for requests in flight.
+// Run serves the page until ctx ends, then closes the listener and waits for requests in flight, shutdownTimeout at most.
 func (s *Server) Run(ctx context.Context) error {
 	if s.listener == nil {
 		<-ctx.Done()
@@ -133,7 +133,7 @@ func (s *Server) Run(ctx context.Context) error {
 	}
 	handler := s.handler
 	if s.loopback {
-		handler = loopbackOnly(handler)
+		handler = loopback.Only(handler)
 	}
 	noSystemd, file := false, s.o.WebConfigFile
 	flags := &toolkit.FlagConfig{WebSystemdSocket: &noSystemd, WebConfigFile: &file}
@@ -253,32 +253,6 @@ func secured(next http.Handler) http.Handler {
 		h.Set("Cache-Control", "no-store")
 		next.ServeHTTP(w, r)
 	})
-}
-
-// loopbackOnly refuses requests whose Host is not this host. A page on another site can make its own name resolve to
-// 127.0.0.1 (DNS rebinding) and so read from here, but it cannot make the browser send another Host.
-func loopbackOnly(next http.Handler) http.Handler {
-	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		host := r.Host
-		if h, _, err := net.SplitHostPort(host); err == nil {
-			host = h
-		}
-		if !loopbackHost(strings.Trim(host, "[]")) {
-			text(w, http.StatusMisdirectedRequest, fmt.Sprintf("this listener answers to localhost and loopback addresses only, not to the host %q\n", host))
-			return
-		}
-		next.ServeHTTP(w, r)
-	})
-}
-
-// loopbackHost reports whether host certainly means this host. It does not resolve names.
-func loopbackHost(host string) bool {
-	host = strings.ToLower(host)
-	if host == "localhost" || strings.HasSuffix(host, ".localhost") {
-		return true
-	}
-	ip, err := netip.ParseAddr(host)
-	return err == nil && ip.Unmap().IsLoopback()
 }
 
 type handlers struct {

@@ -9,7 +9,6 @@ import (
 	"errors"
 	"fmt"
 	"net"
-	"net/netip"
 	"net/url"
 	"path/filepath"
 	"slices"
@@ -17,6 +16,7 @@ import (
 
 	"github.com/prometheus/common/config"
 
+	"hwsagent/internal/loopback"
 	"hwsagent/internal/redact"
 )
 
@@ -102,7 +102,7 @@ func checkURL(text string) error {
 	if u.Scheme != "http" || u.User != nil {
 		return fmt.Errorf("%q is not http://127.0.0.1:port/path", URL(text))
 	}
-	if ip, err := netip.ParseAddr(u.Hostname()); u.Hostname() != "localhost" && (err != nil || !ip.IsLoopback()) {
+	if !loopback.Host(u.Hostname()) {
 		return fmt.Errorf("%q is not on this host; the exporter that the command starts is: write 127.0.0.1", u.Hostname())
 	}
 	return nil

@@ -10,6 +10,7 @@ import (
 
 	"github.com/prometheus/common/config"
 
+	"hwsagent/internal/loopback"
 	"hwsagent/probes/devices"
 )
 
@@ -74,7 +75,7 @@ func (c *Config) Validate() error {
 		add("username", "is missing beside the password")
 	case c.Username != "" && !plain(c.Username):
 		add("username", "has a blank, a quote or a control character, which upsd does not allow in names")
-	case secret && !c.StartTLS && err == nil && !loopback(address):
+	case secret && !c.StartTLS && err == nil && !loopback.Address(address):
 		add("password", "would go over the network in clear: write starttls: true, or leave it out, because upsd answers requests without it")
 	}
 	if c.TLSConfig != nil {
@@ -128,13 +129,6 @@ func (c *Config) address() (string, error) {
 // plain reports whether a word needs no quotes in the protocol.
 func plain(word string) bool {
 	return word != "" && !strings.ContainsFunc(word, func(r rune) bool { return r <= ' ' || r == 0x7f || r == '"' || r == '\\' })
-}
-
-// loopback reports whether an address stays on this machine.
-func loopback(address string) bool {
-	host, _, _ := net.SplitHostPort(address)
-	ip, err := netip.ParseAddr(host)
-	return host == "localhost" || err == nil && ip.IsLoopback()
 }
 
 func (c *Config) raw() bool { return c.Raw == nil || *c.Raw }

@@ -2,8 +2,6 @@ package config
 
 import (
 	"fmt"
-	"net/netip"
-	"net/url"
 	"slices"
 	"strings"
 
@@ -157,15 +155,4 @@ func warnShards(f *findings, path string, n int) {
 	if used := ShardsInUse(n); used != n {
 		f.hint(path, fmt.Sprintf("%d has the effect of %d: shards come in powers of two, at most %d", n, used, MaxShards), "4 carry 80,000 samples a second")
 	}
-}
-
-// loopback reports whether the URL certainly means this machine. It does not resolve
-// names.
-func loopback(u *url.URL) bool {
-	host := u.Hostname()
-	if host == "localhost" || strings.HasSuffix(host, ".localhost") {
-		return true
-	}
-	ip, err := netip.ParseAddr(host)
-	return err == nil && ip.Unmap().IsLoopback()
 }

@@ -10,6 +10,8 @@ import (
 
 	"github.com/prometheus/common/config"
 	"golang.org/x/net/http/httpguts"
+
+	"hwsagent/internal/loopback"
 )
 
 func (c *Config) validateAuth(f *findings) {
@@ -166,7 +168,7 @@ func (c *Config) warnAuth(f *findings) {
 		f.hint("url", "has a user and password in it", "use basic_auth with password_file")
 	}
 	if u.Scheme == "http" {
-		if c.sendsSecret() && !loopback(u) {
+		if c.sendsSecret() && !loopback.Host(u.Hostname()) {
 			f.hint("url", "credentials go over plain http and can be read on the way", "use https")
 		}
 		if t := c.HTTP.TLSConfig; t.CA+t.Cert+t.CAFile+t.CertFile+t.ServerName != "" || t.InsecureSkipVerify || t.MinVersion != 0 || t.MaxVersion != 0 {
@@ -182,7 +184,7 @@ func (c *Config) warnAuth(f *findings) {
 	if o == nil {
 		return
 	}
-	if t, err := url.Parse(o.TokenURL); err == nil && t.Scheme == "http" && !loopback(t) {
+	if t, err := url.Parse(o.TokenURL); err == nil && t.Scheme == "http" && !loopback.Host(t.Hostname()) {
 		f.hint("oauth2.token_url", "secret and token go over plain http and can be read on the way", "use https")
 	}
 	if o.TLSConfig.InsecureSkipVerify {
