@@ -4,6 +4,8 @@ import (
 	"bufio"
 	"crypto/tls"
 	"fmt"
+	"log"
+	"log/slog"
 	"net"
 	"net/http"
 	"net/http/httptest"
@@ -18,6 +20,8 @@ import (
 
 // noEnv is an environment without variables.
 func noEnv(string) (string, bool) { return "", false }
+
+func discardLog() *log.Logger { return slog.NewLogLogger(slog.DiscardHandler, slog.LevelDebug) }
 
 // write puts a file into the test's directory.
 func write(t *testing.T, path, text string, mode os.FileMode) string {

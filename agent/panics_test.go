@@ -114,7 +114,7 @@ func minedProbeOf(t *testing.T, path *inputs.Path, name string, settings any) mi
 		if err != nil {
 			t.Fatal(err)
 		}
-		s := probeSpec(c, p, "h", &identities{})
+		s := c.Spec(p, "h")
 		s.Guard, s.Out = guard, path.Input(inputProbe, name, inputs.Settings{})
 		return 0, probes.Once(t.Context(), s, nil, slog.New(slog.DiscardHandler)).LastError
 	}}

@@ -12,10 +12,11 @@ import (
 	"hwsagent/agent/check"
 	"hwsagent/agent/convert"
 	"hwsagent/agent/demo"
+	"hwsagent/agent/hardware"
+	"hwsagent/agent/hardware/inventory"
+	"hwsagent/agent/hardware/snmptool"
 	"hwsagent/agent/inspect"
-	"hwsagent/agent/inventory"
 	"hwsagent/agent/queues"
-	"hwsagent/agent/snmptool"
 	"hwsagent/agent/status"
 	"hwsagent/agent/tap"
 	"hwsagent/internal/tools/reference"
@@ -28,9 +29,9 @@ func jsonOutputs() []jsonOutput {
 	return []jsonOutput{
 		{"`status`, `GET /api/v1/status`", status.Status{}},
 		{"`check`", check.Report{}},
-		{"`probe NAME`", ProbeResult{}},
+		{"`probe NAME`", hardware.ProbeResult{}},
 		{"`inventory`: `schema`, and in `inventories` a list of", inventory.Inventory{}},
-		{"`record`", Recorded{}},
+		{"`record`", hardware.Recorded{}},
 		{"`bugreport`: `schema`, `file`, and in `files` a list of", ReportFile{}},
 		{"`config convert`", convert.Result{}},
 		{"`snmp walk`, a list of", snmptool.Object{}},

@@ -1,32 +1,23 @@
 package agent
 
 import (
-	"cmp"
 	"errors"
 	"fmt"
 	"log/slog"
 	"reflect"
 	"slices"
 	"strconv"
-	"time"
 
 	"github.com/prometheus/client_golang/prometheus"
-	"github.com/prometheus/common/model"
-	"github.com/prometheus/prometheus/model/labels"
 
 	"hwsagent/agent/config"
 	"hwsagent/internal/panics"
 	"hwsagent/probes"
 	"hwsagent/probes/catalog"
 	"hwsagent/probes/devices"
-	"hwsagent/probes/hw"
 	"hwsagent/probes/self"
 	"hwsagent/probes/snmp"
 )
-
-// maxSamples bounds a round without a configured max_samples: far above any real device, yet low enough that a broken
-// device costs tens of megabytes at most.
-const maxSamples = 200_000
 
 // newProbe constructs the probe of an entry. The guard contains panics of the probe's goroutines; the probes of one
 // entry share plans and request limits.
@@ -77,7 +68,8 @@ func (a *Agent) probeSpecs(cfg *config.Config) ([]probes.Spec, error) {
 			errs = append(errs, fmt.Errorf("probe %q: %w", c.Name, err))
 			continue
 		}
-		spec := probeSpec(c, p, a.hostname, &a.ids)
+		spec := c.Spec(p, a.hostname)
+		spec.Identity = a.ids.of("probe "+c.Name, probeParts{c, filesVersion(p)})
 		spec.Guard = guard
 		specs = append(specs, spec)
 	}
@@ -112,8 +104,8 @@ func closeProbes(specs []probes.Spec) error {
 	return errors.Join(errs...)
 }
 
-// madeOf is the input of a probe: its entry, and the files that it read.
-type madeOf struct {
+// probeParts identify a running probe: its entry, and the version of the files that it read.
+type probeParts struct {
 	entry   *config.Probe
 	version string
 }
@@ -124,43 +116,4 @@ func filesVersion(p probes.Probe) string {
 		return v.Version()
 	}
 	return ""
-}
-
-// hostNameLabel is the label in which MetricsHub has the machine's name.
-const hostNameLabel = "host_name"
-
-// probeSpec adds the labels of a scrape: job is the probe's name, instance its target.
-func probeSpec(c *config.Probe, p probes.Probe, hostname string, ids *identities) probes.Spec {
-	dialect := hw.NewDialect(c.HWLabels)
-	instance := c.Target
-	if instance == "" {
-		instance = hostname
-	}
-	lb := labels.NewBuilder(labels.FromStrings(model.JobLabel, cmp.Or(c.Job, c.Name), model.InstanceLabel, instance))
-	if dialect != nil {
-		lb.Set(hostNameLabel, instance)
-	}
-	for name, value := range c.Labels {
-		lb.Set(name, value)
-	}
-	limit := c.MaxSamples
-	if limit == 0 {
-		limit = maxSamples
-	}
-	spec := probes.Spec{
-		Name:       c.Name,
-		Type:       c.Type,
-		Host:       hostname,
-		Identity:   ids.of("probe "+c.Name, madeOf{c, filesVersion(p)}),
-		Probe:      p,
-		Interval:   time.Duration(c.Interval),
-		Timeout:    time.Duration(c.Timeout),
-		Labels:     lb.Labels(),
-		Relabel:    c.MetricRelabelConfigs,
-		MaxSamples: limit,
-	}
-	if dialect != nil {
-		spec.Translate = dialect.Translate
-	}
-	return spec
 }

@@ -34,7 +34,6 @@ func TestTargetsOfAnEntry(t *testing.T) {
 		t.Fatal(err)
 	}
 	var got []string
-	var ids identities
 	for i := range cfg.Probes {
 		p := &cfg.Probes[i]
 		s, ok := p.Settings.(*snmp.Config)
@@ -45,7 +44,7 @@ func TestTargetsOfAnEntry(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		spec := probeSpec(p, probe, "host", &ids)
+		spec := p.Spec(probe, "host")
 		got = append(got, fmt.Sprintf("%s reads %s: %s", spec.Name, s.Target, spec.Labels))
 	}
 	want := []string{
@@ -79,7 +78,7 @@ func TestHWLabels(t *testing.T) {
 		if err != nil {
 			t.Fatalf("%s\n%v", text, err)
 		}
-		spec := probeSpec(&cfg.Probes[0], nil, "h", &identities{})
+		spec := cfg.Probes[0].Spec(nil, "h")
 		s := probes.Sample{Family: hw.MemorySize.Family()}
 		if spec.Translate != nil {
 			spec.Translate(&s)
@@ -110,7 +109,7 @@ func TestVersionOfModules(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		return probeSpec(c, p, "host", &ids).Identity
+		return ids.of("probe "+c.Name, probeParts{c, filesVersion(p)})
 	}
 	first := identity("modules:\n  m:\n    walk: [1.3.6]\n  n:\n    walk: [1.3.7]\n")
 	if again := identity("modules:\n  m:\n    walk: [1.3.6]\n  n:\n    walk: [1.3.8]\n"); again != first {

@@ -10,12 +10,13 @@ import (
 	"hwsagent/agent/check"
 	"hwsagent/agent/config"
 	"hwsagent/agent/control"
+	"hwsagent/agent/hardware"
 	"hwsagent/agent/queues"
 )
 
 // Check runs a check with this agent's probes and storage; see [check.Run].
 func Check(ctx context.Context, o check.Options) (check.Report, error) {
-	o.Beside, o.RunProbe = queues.BesideLog(), runRound
+	o.Beside, o.RunProbe = queues.BesideLog(), hardware.RunRound
 	return check.Run(ctx, o)
 }
 

@@ -7,6 +7,7 @@ import (
 
 	"hwsagent/agent/config"
 	"hwsagent/internal/text"
+	"hwsagent/probes/catalog"
 	"hwsagent/probes/devices"
 )
 
@@ -27,17 +28,8 @@ func checkProbe(ctx context.Context, p *config.Probe, o Options) []Step {
 
 // portOf returns the port that a firewall must open to a device which a probe of that type reads.
 func portOf(probeType string) string {
-	switch probeType {
-	case "snmp":
-		return "UDP port 161"
-	case "ipmi":
-		return "UDP port 623"
-	case "redfish":
-		return "TCP port 443"
-	case "nut":
-		return "TCP port 3493"
-	}
-	return "its port"
+	t, _ := catalog.Find(probeType)
+	return cmp.Or(t.Port, "its port")
 }
 
 // tryProbe returns what to do about a failed round. The error itself already names the known cause.

@@ -15,6 +15,7 @@ import (
 	"hwsagent/agent"
 	"hwsagent/agent/check"
 	"hwsagent/agent/demo"
+	"hwsagent/agent/hardware"
 	"hwsagent/agent/queues"
 	"hwsagent/agent/status"
 	"hwsagent/internal/version"
@@ -166,7 +167,7 @@ func (c *cli) probe() *cobra.Command {
 			if c.json {
 				out = io.Discard
 			}
-			r, err := agent.ProbeOnce(cmd.Context(), c.config, args[0], out, logger)
+			r, err := hardware.ProbeOnce(cmd.Context(), c.config, args[0], out, logger)
 			if c.json && r.Name != "" {
 				c.printJSON(r)
 				if err != nil {

@@ -7,9 +7,9 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"hwsagent/agent"
 	"hwsagent/agent/config"
-	"hwsagent/agent/inventory"
+	"hwsagent/agent/hardware"
+	"hwsagent/agent/hardware/inventory"
 	"hwsagent/agent/status"
 )
 
@@ -18,7 +18,7 @@ const probeWords = "PROBE is the name of a probe in the configuration. Two forms
 	"or ipmi for this machine's BMC), and an entry as under probes: '{type: snmp, target: HOST, auth: {community_file: FILE}}'."
 
 func (c *cli) inventory() *cobra.Command {
-	var o agent.HardwareOptions
+	var o hardware.Options
 	var file string
 	cmd := &cobra.Command{
 		Use:   "inventory [PROBE]",
@@ -44,12 +44,12 @@ func (c *cli) inventory() *cobra.Command {
 			var all []inventory.Inventory
 			if file != "" {
 				var one inventory.Inventory
-				one, err = agent.InventoryOf(cmd.Context(), file, o)
+				one, err = hardware.InventoryOf(cmd.Context(), file, o)
 				all = append(all, one)
 			} else {
-				all, err = agent.TakeInventory(cmd.Context(), o)
+				all, err = hardware.TakeInventory(cmd.Context(), o)
 			}
-			if err != nil && !errors.Is(err, agent.ErrProbe) {
+			if err != nil && !errors.Is(err, hardware.ErrProbe) {
 				return err
 			}
 			return c.printInventories(all, err)
@@ -83,7 +83,7 @@ func (c *cli) printInventories(all []inventory.Inventory, err error) error {
 }
 
 func (c *cli) record() *cobra.Command {
-	var o agent.HardwareOptions
+	var o hardware.Options
 	var keep []string
 	cmd := &cobra.Command{
 		Use:   "record PROBE FILE",
@@ -109,7 +109,7 @@ func (c *cli) record() *cobra.Command {
 				return err
 			}
 			o.ConfigFile, o.Probe = c.config, args[0]
-			done, err := agent.Record(cmd.Context(), o, args[1], keep)
+			done, err := hardware.Record(cmd.Context(), o, args[1], keep)
 			if err != nil {
 				return err
 			}
@@ -125,11 +125,11 @@ func (c *cli) record() *cobra.Command {
 			case c.json:
 				return exited{status.ExitAttention}
 			}
-			return fmt.Errorf("%w: the recording is not complete: %s", agent.ErrProbe, done.Problem)
+			return fmt.Errorf("%w: the recording is not complete: %s", hardware.ErrProbe, done.Problem)
 		}),
 	}
-	cmd.Flags().StringSliceVar(&keep, "keep", nil, "`kinds` to keep: "+strings.Join(agent.RecordKinds(), ", "))
-	_ = cmd.RegisterFlagCompletionFunc("keep", cobra.FixedCompletions(agent.RecordKinds(), cobra.ShellCompDirectiveNoFileComp)) // the flag exists
+	cmd.Flags().StringSliceVar(&keep, "keep", nil, "`kinds` to keep: "+strings.Join(hardware.RecordKinds(), ", "))
+	_ = cmd.RegisterFlagCompletionFunc("keep", cobra.FixedCompletions(hardware.RecordKinds(), cobra.ShellCompDirectiveNoFileComp)) // the flag exists
 	return cmd
 }
 

@@ -8,7 +8,7 @@ import (
 	"strings"
 	"testing"
 
-	"hwsagent/agent/inventory"
+	"hwsagent/agent/hardware/inventory"
 	"hwsagent/agent/status"
 )
 

@@ -23,6 +23,7 @@ import (
 	"hwsagent/agent/config"
 	"hwsagent/agent/control"
 	"hwsagent/agent/demo"
+	"hwsagent/agent/hardware"
 	"hwsagent/agent/inspect"
 	"hwsagent/agent/queues"
 	"hwsagent/agent/status"
@@ -123,7 +124,7 @@ func exitCode(err error) int {
 	switch {
 	case errors.Is(err, agent.ErrReload):
 		return status.ExitConfig
-	case errors.Is(err, agent.ErrProbe):
+	case errors.Is(err, hardware.ErrProbe):
 		return status.ExitAttention
 	case errors.Is(err, config.ErrNoSuchProbe), errors.Is(err, config.ErrNoSuchTarget), errors.Is(err, config.ErrUsage), errors.Is(err, inspect.ErrSelector), errors.Is(err, demo.ErrUnknownScript):
 		return status.ExitUsage

@@ -10,9 +10,9 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"hwsagent/agent"
 	"hwsagent/agent/config"
-	"hwsagent/agent/snmptool"
+	"hwsagent/agent/hardware"
+	"hwsagent/agent/hardware/snmptool"
 	"hwsagent/agent/status"
 )
 
@@ -118,7 +118,7 @@ func asProbe(err error) error {
 	if err == nil || errors.Is(err, config.ErrUsage) {
 		return err
 	}
-	return fmt.Errorf("%w: %w", agent.ErrProbe, err)
+	return fmt.Errorf("%w: %w", hardware.ErrProbe, err)
 }
 
 // counts formats numbers by name, in order.

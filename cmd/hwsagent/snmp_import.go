@@ -6,7 +6,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"hwsagent/agent/config"
-	"hwsagent/agent/snmptool"
+	"hwsagent/agent/hardware/snmptool"
 )
 
 func (c *cli) snmpImport() *cobra.Command {

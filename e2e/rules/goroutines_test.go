@@ -52,7 +52,7 @@ func unguarded() map[string]string {
 		"probes/snmp/recording/agent.go":               tests,
 		"receivers/scrape/kubernetes/discovery.go Run": "the work runs under the job's guard, which the options have as a function",
 		"probes/host/dbus/dbustest/bus.go":             "it is a bus that tests play; the agent that runs starts none",
-		"agent/snmptool/discover.go":                   command,
+		"agent/hardware/snmptool/discover.go":          command,
 		"agent/top/top.go":                             command,
 		"receivers/set.go Close":                       waits,
 		"receivers/scrape/pool.go release":             waits,

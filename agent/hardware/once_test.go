@@ -1,17 +1,15 @@
-package agent
+package hardware
 
 import (
 	"bytes"
 	"errors"
 	"io"
-	"log"
 	"log/slog"
 	"math"
+	"os"
 	"path/filepath"
 	"strings"
 	"testing"
-
-	"hwsagent/agent/config"
 
 	"github.com/prometheus/common/model"
 	"github.com/prometheus/prometheus/model/histogram"
@@ -19,9 +17,21 @@ import (
 	"github.com/prometheus/prometheus/model/metadata"
 	"github.com/prometheus/prometheus/model/textparse"
 	"github.com/prometheus/prometheus/storage"
+	"go.uber.org/goleak"
+
+	"hwsagent/agent/config"
 )
 
-func discardLog() *log.Logger { return slog.NewLogLogger(slog.DiscardHandler, slog.LevelDebug) }
+func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
+
+// write puts a file into the test's directory.
+func write(t *testing.T, path, text string, mode os.FileMode) string {
+	t.Helper()
+	if err := os.WriteFile(path, []byte(text), mode); err != nil {
+		t.Fatal(err)
+	}
+	return path
+}
 
 func TestProbeOnce(t *testing.T) {
 	file := write(t, filepath.Join(t.TempDir(), "agent.yaml"),

@@ -1,4 +1,4 @@
-package agent
+package hardware
 
 import (
 	"errors"
@@ -11,7 +11,7 @@ import (
 	"testing"
 
 	"hwsagent/agent/config"
-	"hwsagent/agent/inventory"
+	"hwsagent/agent/hardware/inventory"
 	"hwsagent/probes/snmp/recording"
 )
 
@@ -50,7 +50,7 @@ func TestRecordedDevice(t *testing.T) {
 	dir := t.TempDir()
 	secret := write(t, filepath.Join(dir, "community"), "s3cr3tcommunity\n", 0o600)
 	cfgFile := write(t, filepath.Join(dir, "agent.yaml"), fmt.Sprintf("probes:\n- {name: sw, type: snmp, targets: [%q, %q], modules: [system], auth: {community_file: %s}}\n- {name: off, type: nut, enabled: false}\n", recordedSwitch(t), recordedSwitch(t), secret), 0o600)
-	o := HardwareOptions{ConfigFile: cfgFile, Logger: slog.New(slog.DiscardHandler)}
+	o := Options{ConfigFile: cfgFile, Logger: slog.New(slog.DiscardHandler)}
 	all, err := TakeInventory(t.Context(), o)
 	if err != nil || len(all) != 2 || len(all[0].Components) != 1 || all[0].Components[0].Values["temperature_celsius"] != "23.5" {
 		t.Fatalf("%+v %v", all, err)
@@ -74,7 +74,7 @@ func TestRecordedDevice(t *testing.T) {
 			t.Errorf("%q is in the recording:\n%s", word, text)
 		}
 	}
-	again, err := InventoryOf(t.Context(), file, HardwareOptions{Logger: o.Logger})
+	again, err := InventoryOf(t.Context(), file, Options{Logger: o.Logger})
 	if err != nil || !reflect.DeepEqual(again.Components, all[0].Components) {
 		t.Errorf("%+v %v", again, err)
 	}
@@ -96,7 +96,7 @@ func TestInventoryProblems(t *testing.T) {
 		{"- {name: c, type: canary}\n", config.ErrNoSuchProbe, nil},
 	} {
 		cfgFile := write(t, filepath.Join(dir, "agent.yaml"), "probes:\n"+c.probes, 0o600)
-		all, err := TakeInventory(t.Context(), HardwareOptions{ConfigFile: cfgFile, Logger: slog.New(slog.DiscardHandler)})
+		all, err := TakeInventory(t.Context(), Options{ConfigFile: cfgFile, Logger: slog.New(slog.DiscardHandler)})
 		if !errors.Is(err, c.err) || len(all) != len(c.want) {
 			t.Errorf("%s: %d, %v", c.probes, len(all), err)
 			continue
@@ -122,7 +122,7 @@ func TestInventoryOfRubbish(t *testing.T) {
 		"":                                                                 "it is not a recording",
 	} {
 		file := write(t, filepath.Join(t.TempDir(), "r"), text, 0o600)
-		inv, err := InventoryOf(t.Context(), file, HardwareOptions{Logger: slog.New(slog.DiscardHandler)})
+		inv, err := InventoryOf(t.Context(), file, Options{Logger: slog.New(slog.DiscardHandler)})
 		if err == nil || !strings.Contains(err.Error(), want) || !reflect.DeepEqual(inv.Components, []*inventory.Component{}) {
 			t.Errorf("%q: %v, want %q; %+v", text, err, want, inv)
 		}

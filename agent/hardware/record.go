@@ -1,4 +1,4 @@
-package agent
+package hardware
 
 import (
 	"bufio"
@@ -14,7 +14,7 @@ import (
 	"time"
 
 	"hwsagent/agent/config"
-	"hwsagent/agent/snmptool"
+	"hwsagent/agent/hardware/snmptool"
 	"hwsagent/internal/panics"
 	"hwsagent/internal/redact"
 	"hwsagent/probes"
@@ -51,7 +51,7 @@ const recordWithin = 10 * time.Minute
 // Record reads the hardware of one probe once and writes all answers to file, which must not exist. It removes
 // everything that identifies the owner of the hardware, except the kinds in keep, see [RecordKinds]; secrets are always
 // removed. If reading fails, it writes the answers before the error, and Problem has the error.
-func Record(ctx context.Context, o HardwareOptions, file string, keep []string) (Recorded, error) {
+func Record(ctx context.Context, o Options, file string, keep []string) (Recorded, error) {
 	done := Recorded{File: file}
 	words, err := tape.NewRedactor(keep)
 	if err != nil {
@@ -113,8 +113,8 @@ func recordDevice(ctx context.Context, c snmp.Config, done Recorded, words *tape
 	return done, nil
 }
 
-func recordProbe(ctx context.Context, p *config.Probe, o HardwareOptions, done Recorded, words *tape.Redactor) (Recorded, error) {
-	probe, err := wholeProbe(p, o, panics.New(inputProbe+" "+p.Name, o.Logger))
+func recordProbe(ctx context.Context, p *config.Probe, o Options, done Recorded, words *tape.Redactor) (Recorded, error) {
+	probe, err := wholeProbe(p, o, panics.New("probe "+p.Name, o.Logger))
 	if err != nil {
 		return done, fmt.Errorf("%w: %w", ErrProbe, err)
 	}

@@ -1,4 +1,5 @@
-package agent
+// Package hardware reads probes for people: their hardware as an inventory or a recording, or one round of samples.
+package hardware
 
 import (
 	"context"
@@ -13,20 +14,16 @@ import (
 	"sync"
 	"time"
 
-	"github.com/prometheus/client_golang/prometheus"
-
 	"hwsagent/agent/config"
-	"hwsagent/agent/inventory"
-	"hwsagent/agent/snmptool"
+	"hwsagent/agent/hardware/inventory"
+	"hwsagent/agent/hardware/snmptool"
 	"hwsagent/internal/panics"
 	"hwsagent/probes"
 	"hwsagent/probes/catalog"
-	"hwsagent/probes/devices"
-	"hwsagent/probes/snmp"
 )
 
-// HardwareOptions are what the commands about hardware share.
-type HardwareOptions struct {
+// Options are what the commands about hardware share.
+type Options struct {
 	ConfigFile string
 	// Probe is the name of a probe in the configuration; or an entry of probes in YAML's flow style, as in {type: snmp,
 	// target: HOST}, which needs no configuration; or a type that needs no settings, such as host, unless a probe has
@@ -46,7 +43,7 @@ const parallel = 8
 
 // TakeInventory reads the hardware of one probe, or of an entry's devices; without a name, of all enabled probes that
 // read hardware. It reports a probe that cannot be read in its Problem; if none can be read, the error is [ErrProbe].
-func TakeInventory(ctx context.Context, o HardwareOptions) ([]inventory.Inventory, error) {
+func TakeInventory(ctx context.Context, o Options) ([]inventory.Inventory, error) {
 	chosen, err := o.chosen()
 	if err != nil {
 		return nil, err
@@ -57,7 +54,7 @@ func TakeInventory(ctx context.Context, o HardwareOptions) ([]inventory.Inventor
 	for i := range chosen {
 		p := &chosen[i]
 		all[i] = inventory.Inventory{Name: p.Name, Type: p.Type, Target: p.Target, Components: []*inventory.Component{}}
-		guard := panics.New(inputProbe+" "+p.Name, o.Logger)
+		guard := panics.New("probe "+p.Name, o.Logger)
 		wg.Go(func() {
 			errs[i] = guard.Do(func() error {
 				slots <- struct{}{}
@@ -80,7 +77,7 @@ func TakeInventory(ctx context.Context, o HardwareOptions) ([]inventory.Inventor
 	return all, fmt.Errorf("%w: no hardware could be read", ErrProbe)
 }
 
-func takeOne(ctx context.Context, p *config.Probe, o HardwareOptions, guard *panics.Guard, inv *inventory.Inventory) error {
+func takeOne(ctx context.Context, p *config.Probe, o Options, guard *panics.Guard, inv *inventory.Inventory) error {
 	probe, err := wholeProbe(p, o, guard)
 	if err != nil {
 		return err
@@ -92,7 +89,7 @@ func takeOne(ctx context.Context, p *config.Probe, o HardwareOptions, guard *pan
 func readInventory(ctx context.Context, p probes.Probe, inv *inventory.Inventory) error {
 	ctx, cancel := context.WithTimeout(ctx, inventoryWithin)
 	defer cancel()
-	r := probes.NewRound(maxSamples)
+	r := probes.NewRound(config.MaxSamples)
 	r.Source = inv.Type
 	err := p.Collect(ctx, r)
 	inv.Add(r)
@@ -107,16 +104,16 @@ func closeProbe(p probes.Probe) error {
 }
 
 // wholeProbe returns the probe of an entry with all its hardware selected, whatever the entry selects.
-func wholeProbe(p *config.Probe, o HardwareOptions, guard *panics.Guard) (probes.Probe, error) {
+func wholeProbe(p *config.Probe, o Options, guard *panics.Guard) (probes.Probe, error) {
 	one := *p
 	if t, _ := catalog.Find(p.Type); t.Whole != nil {
 		one.Settings = t.Whole(p.Settings, o.Definitions)
 	}
-	return newProbe(&one, prometheus.NewRegistry(), o.Logger, guard, new(snmp.Plans), new(devices.Paces))
+	return construct(&one, o.Logger, guard)
 }
 
 // chosen returns the probes that o selects.
-func (o *HardwareOptions) chosen() ([]config.Probe, error) {
+func (o *Options) chosen() ([]config.Probe, error) {
 	if strings.HasPrefix(strings.TrimSpace(o.Probe), "{") {
 		return entryOf(o.Probe)
 	}
@@ -177,7 +174,7 @@ func entryOf(text string) ([]config.Probe, error) {
 }
 
 // InventoryOf returns the inventory that the agent reads from a recording of any type, without the hardware.
-func InventoryOf(ctx context.Context, file string, o HardwareOptions) (inv inventory.Inventory, err error) {
+func InventoryOf(ctx context.Context, file string, o Options) (inv inventory.Inventory, err error) {
 	inv = inventory.Inventory{Name: file, Components: []*inventory.Component{}}
 	t, err := readTape(file)
 	if errors.Is(err, errOtherFormat) {
@@ -186,7 +183,7 @@ func InventoryOf(ctx context.Context, file string, o HardwareOptions) (inv inven
 		if err != nil {
 			return inv, err
 		}
-		return told(inv, readInventory(ctx, device, &inv))
+		return withProblem(inv, readInventory(ctx, device, &inv))
 	}
 	if err != nil {
 		return inv, err
@@ -202,11 +199,11 @@ func InventoryOf(ctx context.Context, file string, o HardwareOptions) (inv inven
 		return inv, fmt.Errorf("%s: %w", file, err)
 	}
 	err = readInventory(ctx, p, &inv)
-	return told(inv, err)
+	return withProblem(inv, err)
 }
 
-// told returns inv with the error of its reading. The error becomes one of the command only if inv has nothing else.
-func told(inv inventory.Inventory, err error) (inventory.Inventory, error) {
+// withProblem returns inv with the error of its reading. The error is the command's only if inv has nothing else.
+func withProblem(inv inventory.Inventory, err error) (inventory.Inventory, error) {
 	if err == nil {
 		return inv, nil
 	}

@@ -1,4 +1,4 @@
-package agent
+package hardware
 
 import (
 	"context"
@@ -14,7 +14,9 @@ import (
 	"hwsagent/agent/config"
 	"hwsagent/internal/panics"
 	"hwsagent/probes"
+	"hwsagent/probes/catalog"
 	"hwsagent/probes/devices"
+	"hwsagent/probes/self"
 	"hwsagent/probes/snmp"
 )
 
@@ -71,8 +73,8 @@ func ProbeOnce(ctx context.Context, configFile, name string, w io.Writer, logger
 // deviceDown is the series in which a probe of a remote device reports why it cannot reach the device.
 const deviceDown = "hwsagent_device_down"
 
-// runRound runs one round of a probe and keeps none of its samples.
-func runRound(ctx context.Context, p *config.Probe, logger *slog.Logger) (check.Round, error) {
+// RunRound runs one round of a probe and keeps none of its samples.
+func RunRound(ctx context.Context, p *config.Probe, logger *slog.Logger) (check.Round, error) {
 	c, st, err := runOnce(ctx, p, logger)
 	if err != nil {
 		return check.Round{}, err
@@ -92,11 +94,19 @@ func runOnce(ctx context.Context, p *config.Probe, logger *slog.Logger) (*captur
 	if err != nil {
 		return nil, probes.Status{}, fmt.Errorf("get the host name: %w", err)
 	}
-	probe, err := newProbe(p, prometheus.NewRegistry(), logger, panics.New(inputProbe+" "+p.Name, logger), new(snmp.Plans), new(devices.Paces))
+	probe, err := construct(p, logger, panics.New("probe "+p.Name, logger))
 	if err != nil {
 		return nil, probes.Status{}, err
 	}
 	c := &capture{}
-	st := probes.Once(ctx, probeSpec(p, probe, hostname, &identities{}), c, logger)
+	st := probes.Once(ctx, p.Spec(probe, hostname), c, logger)
 	return c, st, nil
+}
+
+// construct returns the probe of an entry by itself: it shares nothing with other probes, and the agent has no metrics.
+func construct(p *config.Probe, logger *slog.Logger, guard *panics.Guard) (probes.Probe, error) {
+	none := prometheus.NewRegistry()
+	return p.New(catalog.Env{
+		Logger: logger, Guard: guard, Plans: new(snmp.Plans), Own: func(self.Level) prometheus.Gatherer { return none },
+	}, new(devices.Paces))
 }
