@@ -24,7 +24,7 @@ import (
 func (c *cli) root() *cobra.Command {
 	root := &cobra.Command{
 		Use:   "hwsagent",
-		Short: "Reads hardware and host metrics and pushes them to remote-write targets through a log on disk",
+		Short: "Read hardware metrics and push them through a log on disk",
 		Long: "hwsagent reads hardware and host metrics, writes every sample to a log on disk, and pushes from it to any number of\n" +
 			"Prometheus remote-write targets. Collected samples arrive, even after a network outage or a crash of the agent.\n\n" + status.ExitCodes(),
 		Example: "  hwsagent check --config.file agent.yaml     # does everything work?\n" +
@@ -94,8 +94,8 @@ func (c *cli) check() *cobra.Command {
 	o := check.Options{Level: check.Live}
 	cmd := &cobra.Command{
 		Use:   "check",
-		Short: "Check configuration, files, storage, every target and every probe, and print a remedy for each failure",
-		Long: "check sends an empty write, which stores nothing, to every target, and runs every probe once. It uses the same code\n" +
+		Short: "Check configuration, files, targets and probes",
+		Long: "check prints a remedy for each failure. check sends an empty write, which stores nothing, to every target, and runs every probe once. It uses the same code\n" +
 			"as run. With --target or --probe it checks only these.\n\n" + status.ExitCodes(),
 		Example: "  hwsagent check --no-network --config.file new.yaml   # before a reload\n" +
 			"  hwsagent check --target mimir                        # one target, and no probe\n" +
@@ -145,7 +145,8 @@ func (c *cli) check() *cobra.Command {
 func (c *cli) probe() *cobra.Command {
 	return &cobra.Command{
 		Use:   "probe NAME",
-		Short: "Run one probe once and print its samples in Prometheus' text format, without storing them",
+		Short: "Run one probe once and print its samples",
+		Long:  "probe prints the samples in Prometheus' text format, and does not store them.",
 		Example: "  hwsagent probe host --config.file agent.yaml\n" +
 			"  hwsagent probe core-switch | grep ^hw_temperature",
 		Args: func(_ *cobra.Command, args []string) error {
@@ -189,8 +190,8 @@ func (c *cli) probe() *cobra.Command {
 func (c *cli) status() *cobra.Command {
 	return &cobra.Command{
 		Use:   "status",
-		Short: "Show whether the data arrives, how far behind it is, and why; works while the agent is down",
-		Long:  "status shows the verdict, every target and input, and every problem with its remedy.\n\n" + status.ExitCodes(),
+		Short: "Show whether the data arrives, and why not",
+		Long:  "status works while the agent is down. It shows the verdict, every target and input, and every problem with its remedy.\n\n" + status.ExitCodes(),
 		Example: "  hwsagent status\n" +
 			"  hwsagent status --json | jq .verdict.text              # for a script; the exit code shows whether all is well\n" +
 			"  hwsagent status --storage.path /mnt/var/lib/hwsagent   # a disk from another machine",
@@ -220,8 +221,8 @@ func (c *cli) reload() *cobra.Command {
 	var dryRun bool
 	cmd := &cobra.Command{
 		Use:   "reload",
-		Short: "Load the changed configuration into the running agent, and print the changes; after a mistake the old one stays",
-		Long: "reload prints each key that differs from the previous configuration: + added, - removed, ~ changed. It never prints\n" +
+		Short: "Load the changed configuration, and print the changes",
+		Long: "After a mistake in the file the running agent keeps the old configuration.\nreload prints each key that differs from the previous configuration: + added, - removed, ~ changed. It never prints\n" +
 			"secrets. --dry-run prints the same and changes nothing.",
 		Example: "  hwsagent reload --dry-run   # only print the changes\n" +
 			"  hwsagent reload",
@@ -291,7 +292,8 @@ func (c *cli) demo() *cobra.Command {
 	var o demo.Options
 	cmd := &cobra.Command{
 		Use:   "demo",
-		Short: "Show that an outage and a kill -9 lose nothing; needs no configuration and ends by itself",
+		Short: "Show that an outage and a kill -9 lose nothing",
+		Long:  "demo needs no configuration and ends by itself.",
 		Example: "  hwsagent demo\n" +
 			"  hwsagent demo --script crash --keep /tmp/demo   # only the crash; keeps its files",
 		Args: cobra.NoArgs,

@@ -18,7 +18,7 @@ const maxConvert = 1<<20 + 1
 // configuration returns the group of commands about configurations.
 func (c *cli) configuration() *cobra.Command {
 	cmd := &cobra.Command{
-		Use: "config", Short: "Convert another program's configuration, or print the JSON schema of agent.yaml",
+		Use: "config", Short: "Convert a configuration, or print the JSON schema",
 		Example: "  hwsagent config convert prometheus.yml >agent.yaml\n" +
 			"  hwsagent config schema >agent.schema.json",
 		Args: cobra.NoArgs, RunE: func(cmd *cobra.Command, _ []string) error { return cmd.Help() },
@@ -51,7 +51,7 @@ func (c *cli) convert() *cobra.Command {
 	var from string
 	cmd := &cobra.Command{
 		Use:   "convert FILE",
-		Short: "Print an agent.yaml made from another program's configuration, and list the settings that it lacks",
+		Short: "Convert another program's configuration to agent.yaml",
 		Long: "convert reads FILE (- for standard input) and prints an agent.yaml. A comment at its top, and standard error, list each\n" +
 			"setting that was not converted or behaves differently, with its line. Check the result with hwsagent check.\n" +
 			"The formats are prometheus, vmagent (-promscrape.config), grafana-agent (static mode), otelcol (OpenTelemetry\n" +

@@ -12,7 +12,8 @@ import (
 func (c *cli) events() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "events",
-		Short: "List the events of the last 24 hours: targets down, held and up again, losses, reloads, restarts, replaced credentials",
+		Short: "List the events of the last 24 hours",
+		Long:  "events lists targets that were down, held and up again, losses, quarantines, reloads, restarts and replaced credentials.",
 		Example: "  hwsagent events          # works while the agent is down\n" +
 			"  hwsagent events ack      # end the warnings about losses",
 		Args: cobra.NoArgs,
@@ -30,7 +31,8 @@ func (c *cli) events() *cobra.Command {
 	}
 	cmd.AddCommand(&cobra.Command{
 		Use:     "ack",
-		Short:   "End the warnings about all losses so far; a later loss causes a new warning",
+		Short:   "Acknowledge all losses so far",
+		Long:    "ack ends the warnings about losses. A later loss causes a new warning.",
 		Example: "  hwsagent events ack      # after you have read hwsagent events",
 		Args:    cobra.NoArgs,
 		RunE: c.command(func(cmd *cobra.Command, _ []string) error {

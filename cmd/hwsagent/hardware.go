@@ -22,7 +22,7 @@ func (c *cli) inventory() *cobra.Command {
 	var file string
 	cmd := &cobra.Command{
 		Use:   "inventory [PROBE]",
-		Short: "Print the hardware as a tree: each component with its state and values",
+		Short: "Print the hardware as a tree of components",
 		Long: "inventory reads the hardware of one probe, or of all probes in the configuration, once. It prints each component with its\n" +
 			"state and values, below the component that contains it. With --recording it reads a file that hwsagent record wrote.\n" +
 			probeWords + "\n\n" + status.ExitCodes(),
@@ -87,7 +87,7 @@ func (c *cli) record() *cobra.Command {
 	var keep []string
 	cmd := &cobra.Command{
 		Use:   "record PROBE FILE",
-		Short: "Record the hardware's answers to a probe in a file, without data that identifies the owner",
+		Short: "Record the hardware's answers to a probe in a file",
 		Long: "record reads the hardware once and writes the probe's questions and the answers to a new file, which hwsagent inventory\n" +
 			"--recording can read. An SNMP device is walked completely, and the file is in snmpsim's format (snmprec).\n" +
 			probeWords + "\n" +

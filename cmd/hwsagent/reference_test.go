@@ -43,6 +43,9 @@ func TestReference(t *testing.T) {
 			return
 		}
 		commands++
+		if n := len(cmd.Short); n > 60 || n == 0 {
+			t.Errorf("%s: its short description has %d characters, not 1 to 60", cmd.CommandPath(), n)
+		}
 		writeCommand(&b, cmd)
 		for _, sub := range cmd.Commands() {
 			walk(sub)

@@ -17,7 +17,8 @@ import (
 func (c *cli) run() *cobra.Command {
 	return &cobra.Command{
 		Use:   "run",
-		Short: "Run the agent until SIGTERM or SIGINT; SIGHUP reloads the configuration",
+		Short: "Run the agent until SIGTERM or SIGINT",
+		Long:  "run runs in the foreground and logs to standard error. SIGHUP reloads the configuration.",
 		Example: "  hwsagent run --config.file agent.yaml --storage.path /var/lib/hwsagent\n" +
 			"  hwsagent run --web.listen-address 127.0.0.1:9470 --log.format json",
 		Args: cobra.NoArgs,

@@ -62,7 +62,7 @@ func (c *cli) quietLogger() (*slog.Logger, error) {
 func (c *cli) snmp() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "snmp",
-		Short: "Query SNMP devices: walk, test a recording, find devices, import definitions",
+		Short: "Walk and find SNMP devices, import definitions",
 		Example: "  hwsagent snmp walk 192.0.2.7 --auth '{community_file: /etc/hwsagent/community}'\n" +
 			"  hwsagent snmp discover 192.0.2.0/24",
 		Args: cobra.NoArgs,
@@ -76,7 +76,8 @@ func (c *cli) snmpWalk() *cobra.Command {
 	var f snmpFlags
 	cmd := &cobra.Command{
 		Use:               "walk HOST [ROOT]",
-		Short:             "Print a device's objects below an OID, with the names that the built-in modules know",
+		Short:             "Print a device's objects below an OID",
+		Long:              "walk prints the objects with the names that the built-in modules know.",
 		Example:           "  hwsagent snmp walk 192.0.2.7 ifDescr\n  hwsagent snmp walk 192.0.2.7 1.3.6.1.4.1 --auth '{community_file: /etc/hwsagent/community}'",
 		Args:              cobra.RangeArgs(1, 2),
 		ValidArgsFunction: cobra.NoFileCompletions,
@@ -138,7 +139,8 @@ func (c *cli) snmpTest() *cobra.Command {
 	var modules, definitions []string
 	cmd := &cobra.Command{
 		Use:     "test FILE",
-		Short:   "Show which objects of a recording the modules read, and which no module reads, by vendor",
+		Short:   "Show which objects of a recording the modules read",
+		Long:    "test also prints which objects no module reads, by vendor.",
 		Example: "  hwsagent snmp test switch.snmprec",
 		Args:    cobra.ExactArgs(1),
 		RunE: c.command(func(cmd *cobra.Command, args []string) error {

@@ -13,8 +13,8 @@ func (c *cli) snmpImport() *cobra.Command {
 	var profiles, librenms, mibs, to string
 	cmd := &cobra.Command{
 		Use:   "import",
-		Short: "Make hardware definitions from LibreNMS, or from profiles of Datadog, Netdata or Kentik",
-		Long: "import reads your copy of another program's files, and writes hardware definitions to a directory, which you then list\n" +
+		Short: "Make hardware definitions from LibreNMS or profiles",
+		Long: "import makes hardware definitions from LibreNMS, or from profiles of Datadog, Netdata or Kentik.\nimport reads your copy of another program's files, and writes hardware definitions to a directory, which you then list\n" +
 			"under snmp_definitions. For each file it prints what it could not convert, and why. Imported definitions only fill gaps:\n" +
 			"the built-in ones come first. Profiles have no units, so a reading is imported only if a MIB in --mibs gives its unit;\n" +
 			"without --mibs only states are imported. LibreNMS has its own folder of MIBs.\n" +

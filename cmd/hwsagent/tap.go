@@ -15,7 +15,7 @@ func (c *cli) tap() *cobra.Command {
 	var point string
 	cmd := &cobra.Command{
 		Use:   "tap",
-		Short: "Print samples of the running agent as they pass a point: an input, a target's relabelling, or a target's acceptance",
+		Short: "Print samples of the running agent as they pass",
 		Long: "tap prints samples as they pass a point of the running agent, until you interrupt it. The points are\n" +
 			"  inputs      as an input appended them to the log (the default)\n" +
 			"  relabelled  as a target will get them: with external labels and after its write_relabel_configs\n" +

@@ -21,7 +21,7 @@ import (
 func (c *cli) targets() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "targets",
-		Short: "List, test, pause and rename targets, and manage their waiting samples",
+		Short: "List, test, pause, rename and drop targets",
 		Long: "targets without a further command lists the targets. The running agent makes each change; without a running agent the\n" +
 			"command makes it in the storage directory. The change is durable when the command reports success.",
 		Example: "  hwsagent targets\n" +
@@ -46,7 +46,8 @@ func named(n int, usage string) cobra.PositionalArgs {
 
 func (c *cli) listCommand() *cobra.Command {
 	return &cobra.Command{
-		Use: "list", Short: "List the targets, including targets that are no longer configured and still have a queue",
+		Use: "list", Short: "List the targets and their waiting samples",
+		Long: "list includes targets that are no longer configured and still have a queue.",
 		Example: "  hwsagent targets list\n" +
 			"  hwsagent targets list --json",
 		Args: cobra.NoArgs, RunE: c.command(c.listTargets),
@@ -105,8 +106,10 @@ func stamp(t time.Time) string {
 
 func (c *cli) testTarget() *cobra.Command {
 	return &cobra.Command{
-		Use:     "test NAME",
-		Short:   "Test the connection to a target step by step (DNS, TCP, TLS, a write without samples); if all steps succeed, a held target is retried at once",
+		Use:   "test NAME",
+		Short: "Test a target step by step",
+		Long: "test checks credential files, DNS, TCP, TLS, a write without samples, and the clock. The running agent makes the test; if all\n" +
+			"steps succeed, it retries a held target at once.",
 		Example: "  hwsagent targets test mimir",
 		Args:    named(1, "test NAME"), ValidArgsFunction: c.completeTarget,
 		RunE: c.command(func(cmd *cobra.Command, args []string) error {
@@ -169,7 +172,8 @@ func (c *cli) done(ch queues.Change, line string) {
 func (c *cli) pauseTarget() *cobra.Command {
 	return &cobra.Command{
 		Use:     "pause NAME",
-		Short:   "Send nothing to a target until it is resumed, even after a restart; collected samples wait in the log",
+		Short:   "Send nothing to a target until it is resumed",
+		Long:    "pause lasts, even after a restart, until targets resume. Collected samples wait in the log.",
 		Example: "  hwsagent targets pause mimir      # before maintenance of its receiver",
 		Args:    named(1, "pause NAME"), ValidArgsFunction: c.completeTarget,
 		RunE: c.command(func(cmd *cobra.Command, args []string) error {
@@ -205,8 +209,8 @@ func (c *cli) skipTarget() *cobra.Command {
 	var dryRun, yes bool
 	cmd := &cobra.Command{
 		Use:   "skip NAME --before TIME",
-		Short: "Discard a target's waiting samples older than a time; they count as skipped",
-		Long: "skip discards the beginning of a target's queue, up to the first commit (the samples of one append) with a sample that is\n" +
+		Short: "Discard a target's old waiting samples",
+		Long: "The discarded samples count as skipped.\nskip discards the beginning of a target's queue, up to the first commit (the samples of one append) with a sample that is\n" +
 			"not older than the time. Without --yes it only prints what it would discard.\n\n" + timeHelp,
 		Example: "  hwsagent targets skip mimir --before 3d         # only print what would be discarded\n" +
 			"  hwsagent targets skip mimir --before 3d --yes",
@@ -260,7 +264,7 @@ func (c *cli) skipTarget() *cobra.Command {
 func (c *cli) adoptTarget() *cobra.Command {
 	return &cobra.Command{
 		Use:   "adopt OLD NEW",
-		Short: "Rename a target and keep its queue; first give the entry its new name in the configuration",
+		Short: "Rename a target and keep its queue",
 		Long: "adopt gives the queue of the target OLD to NEW: waiting samples, account, pause and dead letters. First give the entry its\n" +
 			"new name in the configuration file, and do not reload: adopt makes a running agent reload the file in the same step.\n" +
 			"adopt fails if NEW has already delivered samples of its own.",
@@ -283,7 +287,8 @@ func (c *cli) dropTarget() *cobra.Command {
 	var yes bool
 	cmd := &cobra.Command{
 		Use:     "drop NAME --yes",
-		Short:   "Remove the queue and the dead letters of a target that is no longer configured",
+		Short:   "Remove the queue of a target that is not configured",
+		Long:    "drop removes the waiting samples and the dead letters of a target that is no longer configured.",
 		Example: "  hwsagent targets drop old-mimir --yes",
 		Args:    named(1, "drop NAME --yes"), ValidArgsFunction: c.completeQueue,
 		RunE: c.command(func(cmd *cobra.Command, args []string) error {
@@ -331,7 +336,8 @@ func (c *cli) rejected() *cobra.Command {
 	}
 	cmd := &cobra.Command{
 		Use:   "rejected NAME [clear]",
-		Short: "Show a target's dead letters: the samples that its receiver refused, and why; with clear, delete them",
+		Short: "Show the samples that a target's receiver refused",
+		Long:  "rejected prints the dead letters of a target: the samples that its receiver refused, and why. With clear it deletes them.",
 		Example: "  hwsagent targets rejected mimir --limit 5\n" +
 			"  hwsagent targets rejected mimir clear",
 		Args: func(_ *cobra.Command, args []string) error {

@@ -29,7 +29,7 @@ func (c *cli) top() *cobra.Command {
 	interval := time.Second
 	cmd := &cobra.Command{
 		Use:   "top",
-		Short: "Show the status live in the terminal: targets, and the slowest probes and scrape jobs",
+		Short: "Show the status live in the terminal",
 		Long: "top shows the verdict, the log, the targets (those with problems first, with their last error) and the slowest inputs.\n" +
 			"If the agent is down, it shows the last state. q quits.",
 		Example: "  hwsagent top\n" +

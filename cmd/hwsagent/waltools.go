@@ -15,7 +15,9 @@ import (
 func (c *cli) inspect() *cobra.Command {
 	return &cobra.Command{
 		Use:   "inspect",
-		Short: "Show each segment's content and damage, and each target's position; changes nothing, and works beside a running agent",
+		Short: "Show the log's segments, damage and positions",
+		Long: "inspect prints each segment's content and damage, and each target's position. It changes nothing, and works beside a running\n" +
+			"agent.",
 		Example: "  hwsagent wal inspect\n" +
 			"  hwsagent wal inspect --storage.path /mnt/var/lib/hwsagent --json   # a disk from another machine",
 		Args: cobra.NoArgs,
@@ -43,8 +45,8 @@ func (c *cli) dump() *cobra.Command {
 	var from, to string
 	cmd := &cobra.Command{
 		Use:   "dump",
-		Short: "Print the log's records as Prometheus' own reader finds them; changes nothing, and works beside a running agent",
-		Long: "dump prints the log's records, file by file. It reads them with the reader and decoder of Prometheus' WAL, not with\n" +
+		Short: "Print the log's records",
+		Long: "dump changes nothing, and works beside a running agent.\ndump prints the log's records, file by file. It reads them with the reader and decoder of Prometheus' WAL, not with\n" +
 			"hwsagent's. Each line begins with the segment and the offset at which the record ends. --series, --from and --to select\n" +
 			"records.\n\n" + timeHelp,
 		Example: "  hwsagent wal dump --series '{job=\"host\"}' --from 10m\n" +
@@ -89,8 +91,8 @@ func (c *cli) dump() *cobra.Command {
 func (c *cli) verify() *cobra.Command {
 	return &cobra.Command{
 		Use:   "verify",
-		Short: "Compare the log as hwsagent reads it and as Prometheus' reader does; changes nothing, and works beside a running agent",
-		Long: "verify reads the log twice, with hwsagent's reader and with the reader of Prometheus' WAL, and compares every commit,\n" +
+		Short: "Compare two readings of the log",
+		Long: "verify changes nothing, and works beside a running agent.\nverify reads the log twice, with hwsagent's reader and with the reader of Prometheus' WAL, and compares every commit,\n" +
 			"sample, histogram, exemplar and label set. It prints how many are equal, or the first difference.\n\n" +
 			"Exit code 0: the readings agree; 1: they differ, or the log cannot be read. After damage they usually differ, because\n" +
 			"only hwsagent continues behind it.",
