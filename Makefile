@@ -37,7 +37,7 @@ PACKAGES_AT_ONCE = $$(($$(getconf _NPROCESSORS_ONLN) + 1))
 # One go test ./..., the packages that take longest first. -vet=all is what make lint asks of vet, which then has it from the cache.
 test: ## all tests that need no other program, as go test ./... does; the last line says what did not run
 	@mkdir -p .cache
-	@$(GO) tool gotestsum --format standard-quiet --hide-summary skipped,output --jsonfile .cache/test.json --post-run-command '$(GO) run ./internal/tools/tally' \
+	@$(GO) tool gotestsum --format standard-quiet --hide-summary skipped --jsonfile .cache/test.json --post-run-command '$(GO) run ./internal/tools/tally' \
 		-- -vet=all -timeout 20m -p $(PACKAGES_AT_ONCE) ./wal ./remotewrite ./...
 
 # -vet=off, here and below: make lint looks at the same files. The race detector of Go 1.26 itself crashes now and then in a

@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"hwsagent/agent/demo/receiver"
+	"hwsagent/internal/tools/tier"
 )
 
 // seeded returns a source of randomness whose seed is printed; HWSAGENT_SEED replays it.
@@ -86,7 +87,7 @@ func TestSigtermInOutage(t *testing.T) {
 	recv.Stop()
 	l.acked(40)
 	took, code := l.terminate(10 * time.Second)
-	if took > 2*time.Second || code != 0 {
+	if took > tier.Within(2*time.Second) || code != 0 {
 		t.Errorf("SIGTERM in an outage: exit code %d after %s, want 0 within 2 s", code, took)
 	}
 	if !regexp.MustCompile(`(pending|undelivered)[a-z_]*=[1-9]`).MatchString(l.tail(5)) {
@@ -115,7 +116,7 @@ func TestStopStartStop(t *testing.T) {
 	l := newLoad(t, 50, 50*time.Millisecond, entry("receiver", recv.URL()), oracle).begin()
 	for range 5 {
 		l.arrived(20 * time.Second)
-		if took, code := l.terminate(10 * time.Second); code != 0 || took > 2*time.Second {
+		if took, code := l.terminate(10 * time.Second); code != 0 || took > tier.Within(2*time.Second) {
 			t.Errorf("SIGTERM: exit code %d after %s, want 0 within 2 s", code, took)
 		}
 		l.run()
@@ -160,7 +161,7 @@ func TestOneTargetDown(t *testing.T) {
 	if r.Missing != 0 || r.Duplicated != 0 || r.OutOfOrder != 0 {
 		t.Errorf("lost %d, twice %d, out of order %d; want none of each", r.Missing, r.Duplicated, r.OutOfOrder)
 	}
-	if took, code := l.terminate(10 * time.Second); code != 0 || took > 2*time.Second {
+	if took, code := l.terminate(10 * time.Second); code != 0 || took > tier.Within(2*time.Second) {
 		t.Errorf("SIGTERM with targets away: exit code %d after %s, want 0 within 2 s", code, took)
 	}
 }

@@ -13,6 +13,8 @@ import (
 	"strings"
 	"testing"
 	"time"
+
+	"hwsagent/internal/tools/tier"
 )
 
 // packages are a deb and an rpm of one version.
@@ -57,6 +59,7 @@ func TestPackages(t *testing.T) {
 	t.Parallel()
 	needs(t, "rpm")
 	needs(t, "prometheus")
+	tier.OnlyNightly(t, "builds three packages with nfpm, which takes minutes to compile")
 	m := startMachine(t)
 	one, again, two := makePackages(t, "v1.0.0"), makePackages(t, "v1.0.0"), makePackages(t, "v2.0.0")
 	sameBytes(t, one.deb, again.deb)

@@ -15,6 +15,7 @@ import (
 	"time"
 
 	"hwsagent/agent/demo/receiver"
+	"hwsagent/internal/tools/tier"
 )
 
 // Exit codes, as documented.
@@ -35,7 +36,7 @@ func TestDemoScripts(t *testing.T) {
 			t.Parallel()
 			begin := time.Now()
 			stdout, stderr, code := hwsagent(t, "demo", "--script", script, "--json")
-			if code != exitOK || time.Since(begin) > time.Minute {
+			if code != exitOK || time.Since(begin) > tier.Within(time.Minute) {
 				t.Fatalf("exit code %d after %s\n%s\n%s", code, time.Since(begin), stdout, stderr)
 			}
 			d := json.NewDecoder(strings.NewReader(stdout))
@@ -201,7 +202,7 @@ func TestSecondAgentRefused(t *testing.T) {
 	l := newLoad(t, 1, time.Second, "  []\n", receiver.NewOracle()).begin()
 	begin := time.Now()
 	stdout, stderr, code := hwsagent(t, "run", "--config.file", l.config, "--storage.path", l.storage, "--web.listen-address", "127.0.0.1:0")
-	if code == exitOK || time.Since(begin) > 2*time.Second {
+	if code == exitOK || time.Since(begin) > tier.Within(2*time.Second) {
 		t.Errorf("a second agent on one storage: exit code %d after %s\n%s%s", code, time.Since(begin), stdout, stderr)
 	}
 	if gone := l.ended(); gone != "" {

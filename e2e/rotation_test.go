@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"hwsagent/agent/demo/receiver"
+	"hwsagent/internal/tools/tier"
 )
 
 // secured returns a load on a receiver that demands a client certificate and a token.
@@ -57,7 +58,7 @@ func TestTokenRotation(t *testing.T) {
 		t.Fatal(err)
 	}
 	recv.AllowTokens(next)
-	if took := inUse(t, recv, begin, func(s receiver.Seen) bool { return s.Token == next && s.Samples > 0 }); took > 10*time.Second {
+	if took := inUse(t, recv, begin, func(s receiver.Seen) bool { return s.Token == next && s.Samples > 0 }); took > tier.Within(10*time.Second) {
 		t.Errorf("the new token came into use after %s, want within 10 s", took)
 	}
 	checkNothingLost(t, l)
@@ -81,7 +82,7 @@ func TestTokenExpiresFirst(t *testing.T) {
 		t.Fatal(err)
 	}
 	recv.AllowTokens(next)
-	if took := inUse(t, recv, begin, func(s receiver.Seen) bool { return s.Token == next && s.Samples > 0 }); took > 10*time.Second {
+	if took := inUse(t, recv, begin, func(s receiver.Seen) bool { return s.Token == next && s.Samples > 0 }); took > tier.Within(10*time.Second) {
 		t.Errorf("the new token came into use after %s, want within 10 s", took)
 	}
 	checkNothingLost(t, l)
@@ -95,7 +96,7 @@ func TestCertRotation(t *testing.T) {
 	if err := pki.RotateClient("hwsagent-2"); err != nil {
 		t.Fatal(err)
 	}
-	if took := inUse(t, recv, begin, func(s receiver.Seen) bool { return s.Client == "hwsagent-2" && s.Samples > 0 }); took > 10*time.Second {
+	if took := inUse(t, recv, begin, func(s receiver.Seen) bool { return s.Client == "hwsagent-2" && s.Samples > 0 }); took > tier.Within(10*time.Second) {
 		t.Errorf("the new certificate came into use after %s, want within 10 s", took)
 	}
 	// And the old one is out of use.

@@ -158,7 +158,7 @@ func TestClockAtRandom(t *testing.T) {
 	t.Parallel()
 	endToEnd(t)
 	rnd := seeded(t)
-	for life := range tier(1, 40) {
+	for life := range amount(1, 40) {
 		seed := rnd.Uint64()
 		t.Run(fmt.Sprint(life), func(t *testing.T) {
 			t.Parallel()

@@ -33,7 +33,7 @@ func TestKillAmidCommands(t *testing.T) {
 	t.Parallel()
 	rnd := seeded(t)
 	l := newLab(t, options{wal: "max_bytes: 64MiB, min_free_bytes: 1MiB"})
-	kills, name, renames := tier(15, 300), "lab", 0
+	kills, name, renames := amount(15, 300), "lab", 0
 	finished, cut := map[string]int{}, map[string]int{}
 	for i := range kills {
 		verb := [...]string{"adopt", "pause", "skip", "resume", "adopt"}[i%5]

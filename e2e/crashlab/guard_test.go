@@ -17,6 +17,8 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 	"golang.org/x/sys/unix"
+
+	"hwsagent/internal/tools/tier"
 )
 
 // nobody is the user ID of a user that owns nothing.
@@ -50,7 +52,7 @@ func (l *lab) refused(storage string, uid uint32) refusal {
 	_ = cmd.Wait() // how it ended is in ProcessState
 	r := refusal{cmd.ProcessState.ExitCode(), out.String(), time.Since(began)}
 	l.t.Logf("%s refused after %s, code %d: %s", storage, r.took.Round(time.Millisecond), r.code, r.text)
-	if limit := time.Second + l.witness.slippedBy(); r.took > limit {
+	if limit := time.Second + l.witness.slippedBy(); r.took > tier.Within(limit) {
 		l.t.Errorf("it took %s, more than %s", r.took, limit)
 	}
 	if diff := cmp.Diff(before, listing(l.t, storage)); diff != "" {
@@ -146,7 +148,7 @@ func TestSecondAgent(t *testing.T) {
 		names["a bind mount"] = bound
 	}
 	for name, path := range names {
-		for range tier(1, 20) {
+		for range amount(1, 20) {
 			r := l.refused(path, 0)
 			holder := fmt.Sprintf("is held by process %d", l.cmd.Process.Pid)
 			if r.code != 1 || !strings.Contains(r.text, holder) || !strings.Contains(r.text, "Try: stop the other agent") {
@@ -160,7 +162,7 @@ func TestSecondAgent(t *testing.T) {
 		}
 	}
 	before := listing(t, l.storage)
-	for range tier(3, 50) {
+	for range amount(3, 50) {
 		for _, command := range [][]string{{"status"}, {"wal", "inspect"}, {"check", "--no-network"}} {
 			args := append(command, "--config.file", filepath.Join(l.dir, "agent.yaml"), "--storage.path", l.storage)
 			cmd := exec.Command(l.args[0], args...)
@@ -186,7 +188,7 @@ func TestSecondAgent(t *testing.T) {
 func TestTwoAtOnce(t *testing.T) {
 	t.Parallel()
 	l := newLab(t, options{})
-	for range tier(5, 50) {
+	for range amount(5, 50) {
 		var both [2]*exec.Cmd
 		var said [2]strings.Builder
 		var ended [2]chan struct{}
@@ -216,7 +218,7 @@ func TestTwoAtOnce(t *testing.T) {
 		if text := said[loser].String(); both[loser].ProcessState.ExitCode() != 1 || !strings.Contains(text, "is held by") {
 			t.Errorf("code %d: %s", both[loser].ProcessState.ExitCode(), text)
 		}
-		if limit := time.Second + l.witness.slippedBy(); took > limit {
+		if limit := time.Second + l.witness.slippedBy(); took > tier.Within(limit) {
 			t.Errorf("the loser took %s, more than %s", took, limit)
 		}
 		if err := both[1-loser].Process.Signal(syscall.SIGTERM); err != nil {
@@ -358,7 +360,7 @@ func TestDirectoryTaken(t *testing.T) {
 			l := newLab(t, options{})
 			l.run()
 			l.arrived()
-			for range tier(1, 10) {
+			for range amount(1, 10) {
 				dir := l.storage
 				if put == nil {
 					dir = filepath.Join(l.storage, "wal")

@@ -22,6 +22,7 @@ import (
 	"hwsagent/agent/demo/receiver"
 	"hwsagent/e2e/hostile"
 	"hwsagent/internal/tools/results"
+	"hwsagent/internal/tools/tier"
 )
 
 // TestHostileReceivers gives one agent a target for each behaviour of a hostile receiver,
@@ -36,7 +37,7 @@ func TestHostileReceivers(t *testing.T) {
 			z := newZoo(t, message, hostile.Behaviours())
 			z.run()
 			z.settleIn()
-			z.misbehave(tier(1, 3), 32, time.Duration(tier(4, 15))*time.Second)
+			z.misbehave(amount(1, 3), 32, time.Duration(amount(4, 15))*time.Second)
 			z.healed()
 			z.stopAmidst()
 			z.account(name)
@@ -59,8 +60,8 @@ func TestStopAmidstHostility(t *testing.T) {
 	}
 	z.run()
 	z.settleIn()
-	for range tier(2, 10) {
-		if took, limit := z.stopAmidst(), 2*time.Second+2*z.witness.slippedBy(); took > limit {
+	for range amount(2, 10) {
+		if took, limit := z.stopAmidst(), 2*time.Second+2*z.witness.slippedBy(); took > tier.Within(limit) {
 			t.Errorf("SIGTERM: it took %s, more than %s", took, limit)
 		}
 	}
@@ -229,7 +230,7 @@ func (z *zoo) allFresh(limit time.Duration, which func(*beast) bool) {
 			if ok && took > z.slowest {
 				z.slowest, z.slowestOf = took, e.Name
 			}
-			if ok && took > limit {
+			if ok && took > tier.Within(limit) {
 				z.t.Errorf("%s: fresh data %s after it was well", e.Name, took)
 			}
 			return ok
@@ -307,7 +308,7 @@ func (z *zoo) misbehave(rounds, many int, d time.Duration) {
 	}
 	// Samples of the last second may be in flight.
 	z.worstLag = p99(z.well.lags(z.witness, from, time.Now().Add(-time.Second)))
-	if limit := 2*z.calmLag + 100*time.Millisecond + 4*z.witness.slippedBy(); z.worstLag > limit {
+	if limit := 2*z.calmLag + 100*time.Millisecond + 4*z.witness.slippedBy(); z.worstLag > tier.Within(limit) {
 		z.t.Errorf("the well target's lag is %s, more than %s", z.worstLag, limit)
 	}
 	told := z.byName()
@@ -436,7 +437,7 @@ func (z *zoo) account(name string) {
 			z.t.Errorf("%s: the ledger says that something was lost: %+v", e.Name, g)
 		}
 		// Connections were cut, in the middle of a request perhaps.
-		if cuts := uint64(2*tier(1, 3) + 2); r.Duplicated > c.Unsure+cuts*10*uint64(z.series) {
+		if cuts := uint64(2*amount(1, 3) + 2); r.Duplicated > c.Unsure+cuts*10*uint64(z.series) {
 			z.t.Errorf("%s: %d samples came twice, only %d were in doubt", e.Name, r.Duplicated, c.Unsure)
 		}
 		twice += r.Duplicated
@@ -453,7 +454,7 @@ func (z *zoo) account(name string) {
 	}
 	z.readable()
 	results.Add(z.t, results.Line{
-		What: "hostile receivers, " + name, Count: len(z.beasts) * tier(1, 3), Seed: seed(z.t),
+		What: "hostile receivers, " + name, Count: len(z.beasts) * amount(1, 3), Seed: seed(z.t),
 		Figures: map[string]float64{
 			"fresh_data_after_ms_at_most": float64(z.slowest.Milliseconds()), "other_targets_p99_ms_at_most": float64(z.worstLag.Milliseconds()),
 			"other_targets_p99_ms_before": float64(z.calmLag.Milliseconds()), "came_twice": float64(twice),

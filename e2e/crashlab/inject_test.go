@@ -38,7 +38,7 @@ func TestStickyErrors(t *testing.T) {
 				tr := l.trace(plan{Below: l.storage})
 				l.ready()
 				l.arrived()
-				faults := tier(1, 20)
+				faults := amount(1, 20)
 				for range faults {
 					time.Sleep(between(rnd, 0, 600)) // where in a segment it happens
 					before := len(tr.events())
@@ -79,7 +79,7 @@ func TestEveryErrorOnce(t *testing.T) {
 		all = append(all, fault{at, "write", actShort})
 	}
 	rnd.Shuffle(len(all), func(i, j int) { all[i], all[j] = all[j], all[i] })
-	all = all[:tier(min(len(all), 8), len(all))]
+	all = all[:amount(min(len(all), 8), len(all))]
 	var fired, refusedToStart, lost atomic.Int64
 	t.Run("faults", func(t *testing.T) {
 		for _, f := range all {

@@ -97,7 +97,7 @@ func TestInputsChildren(t *testing.T) {
 			return ""
 		})
 	}
-	lives, most, orphans := tier(2, 12), 0, 0
+	lives, most, orphans := amount(2, 12), 0, 0
 	for range lives {
 		l.run()
 		is("exporter", true, "the exporter is not scraped")

@@ -28,7 +28,7 @@ func TestInputsFull(t *testing.T) {
 			in.ready()
 			in.send()
 			in.answered(time.Now(), "are taken", answer.ok)
-			faults := tier(2, 40)
+			faults := amount(2, 40)
 			var healed time.Duration
 			for range faults {
 				time.Sleep(between(rnd, 0, 500)) // where in a segment it happens
@@ -88,7 +88,7 @@ func TestInputsReject(t *testing.T) {
 	in.ready()
 	in.send()
 	in.answered(time.Now(), "are taken", answer.ok)
-	faults := tier(1, 8)
+	faults := amount(1, 8)
 	var healed time.Duration
 	for range faults {
 		in.away()

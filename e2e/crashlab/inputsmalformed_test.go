@@ -70,7 +70,7 @@ func TestInputsMalformed(t *testing.T) {
 	in.ready()
 	in.send()
 	in.answered(time.Now(), "are taken", answer.ok)
-	began, each := time.Now(), tier(60, 2000)
+	began, each := time.Now(), amount(60, 2000)
 	at, n := began.Add(-time.Hour).UnixMilli(), uint64(0) // of each request its own
 	hows, answers := map[string]int{}, map[int]int{}
 	for _, w := range ways() {
@@ -96,7 +96,7 @@ func TestInputsMalformed(t *testing.T) {
 		client.CloseIdleConnections()
 	}
 	junk := 0
-	for range tier(10, 300) {
+	for range amount(10, 300) {
 		for _, to := range []string{in.write, in.push, in.text, in.otlp, in.grpc} {
 			junk++
 			in.junk(rnd, to)

@@ -22,7 +22,7 @@ func TestInputsSurvive(t *testing.T) {
 			rnd := seeded(t)
 			in := newInputs(t, options{wal: "sync: " + sync + ", max_bytes: 256MiB, min_free_bytes: 1MiB", interval: 100 * time.Millisecond}, "")
 			in.send()
-			kills, long := tier(16, 250), 0
+			kills, long := amount(16, 250), 0
 			var lived lives
 			answered := map[way]int{}
 			for i := 0; i < kills || i < 3*kills && len(in.uncut()) > 0; i++ {

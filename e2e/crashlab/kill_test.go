@@ -58,7 +58,7 @@ func TestRandomKills(t *testing.T) {
 			rnd := seeded(t)
 			// A small log: its segments are few KiB, so that they are sealed and removed as well.
 			l := newLab(t, options{wal: "sync: " + sync + ", max_bytes: 64MiB, min_free_bytes: 1MiB"})
-			kills := tier(15, 500)
+			kills := amount(15, 500)
 			before := 0 // kills before the agent was ready
 			for range kills {
 				l.weather(rnd)
@@ -103,7 +103,7 @@ func TestKillInReload(t *testing.T) {
 			l.acked(3)
 			// The shortest of some: the first may have waited for the machine.
 			took := min(l.reload("max_backoff: 400ms"), l.reload("max_backoff: 401ms"), l.reload("max_backoff: 402ms"))
-			enough, kills := tier(4, 100), 0
+			enough, kills := amount(4, 100), 0
 			inside := 0 // kills that no reload had ended before
 			for ; kills < enough || inside == 0 && kills < 5*enough; kills++ {
 				l.weather(rnd)
@@ -183,7 +183,7 @@ func TestKillSendsAgainOnlyWhatWasUnderWay(t *testing.T) {
 	t.Parallel()
 	rnd := seeded(t)
 	l := newLab(t, options{series: 500, interval: 50 * time.Millisecond})
-	kills := tier(8, 100)
+	kills := amount(8, 100)
 	for range kills {
 		l.run()
 		time.Sleep(between(rnd, 1500, 2600)) // the fault's own schedule

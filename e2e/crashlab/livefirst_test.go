@@ -11,6 +11,7 @@ import (
 
 	"hwsagent/agent/demo/receiver"
 	"hwsagent/internal/tools/results"
+	"hwsagent/internal/tools/tier"
 )
 
 // liveFirstTarget is the lab's own receiver, which takes late data, with a backlog that takes
@@ -29,7 +30,7 @@ func TestLiveFirst(t *testing.T) {
 	l.configure(true)
 	l.run()
 	l.acked(20)
-	outages, each := tier(1, 6), tier(5, 15)
+	outages, each := amount(1, 6), amount(5, 15)
 	kills, missed, latest := 0, uint64(0), time.Duration(0)
 	for range outages {
 		gone := time.Now()
@@ -136,7 +137,7 @@ func TestLiveFirstBacklogFails(t *testing.T) {
 			return ""
 		})
 		from := l.journal().Tried + 1 // the one before may be part of the backlog
-		for range tier(1, 6) {
+		for range amount(1, 6) {
 			l.acked(100)
 		}
 		last := l.witness.lastAcked()
@@ -155,7 +156,7 @@ func TestLiveFirstBacklogFails(t *testing.T) {
 			worst = max(worst, came.Sub(acked))
 		}
 		// A batch waits for 100 ms at most, and the answer to the one before.
-		if limit := time.Second + 2*l.witness.slippedBy(); worst > limit {
+		if limit := time.Second + 2*l.witness.slippedBy(); worst > tier.Within(limit) {
 			t.Errorf("a fresh sample came after %s, more than %s, while the backlog is answered %d", worst, limit, status)
 		}
 		if tg := l.target(); tg.Missed == 0 || tg.State != "behind" {

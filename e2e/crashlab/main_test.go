@@ -53,9 +53,9 @@ func endToEnd(t *testing.T) {
 	}
 }
 
-// tier picks how much of something a run does: a little in the short tier, all of it in
+// amount picks how much of something a run does: a little in the short tier, all of it in
 // the full one. HWSAGENT_TORTURE may also be a percentage of the full tier.
-func tier(short, full int) int {
+func amount(short, full int) int {
 	v := os.Getenv("HWSAGENT_TORTURE")
 	if v == "" {
 		return short

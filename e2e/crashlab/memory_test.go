@@ -94,7 +94,7 @@ func TestOutOfMemory(t *testing.T) {
 	rnd := seeded(t)
 	g := newMemoryGroup(t, 128<<20)
 	l := newLab(t, options{wal: "max_bytes: 64MiB, min_free_bytes: 1MiB"})
-	kills := tier(2, 30)
+	kills := amount(2, 30)
 	for range kills {
 		l.weather(rnd)
 		before := g.kills()

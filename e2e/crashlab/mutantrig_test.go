@@ -104,7 +104,7 @@ func newMutants(t *testing.T) *mutants {
 	t.Helper()
 	endToEnd(t)
 	m := &mutants{
-		decks: newDecks(t), patience: 7 * time.Second, lasting: time.Duration(tier(9, 600)) * time.Second, life: 30 * time.Second, calmly: 1500 * time.Millisecond,
+		decks: newDecks(t), patience: 7 * time.Second, lasting: time.Duration(amount(9, 600)) * time.Second, life: 30 * time.Second, calmly: 1500 * time.Millisecond,
 		rounds: hostRounds{ups: map[int64]float64{}, of: map[int64]int{}},
 	}
 	certs, err := hostile.NewCerts()

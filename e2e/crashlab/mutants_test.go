@@ -18,6 +18,7 @@ import (
 	"github.com/prometheus/prometheus/prompb"
 
 	"hwsagent/agent/demo/receiver"
+	"hwsagent/internal/tools/tier"
 )
 
 // The bounds of TestMutants.
@@ -38,7 +39,7 @@ const (
 // is left.
 func TestMutants(t *testing.T) {
 	if os.Getenv("HWSAGENT_TORTURE") == "" {
-		t.Skip("judges memory, CPU and rounds of the agent, and so wants the machine for itself: part of the full tier")
+		t.Skip("judges memory, CPU and rounds of the agent, and so wants the machine for itself: run by make nightly (HWSAGENT_TORTURE=1)")
 	}
 	t.Parallel()
 	m := newMutants(t)
@@ -194,7 +195,7 @@ func (m *mutants) stop() {
 	}
 	took := time.Since(began)
 	m.slowest = max(m.slowest, took)
-	if took > limit {
+	if took > tier.Within(limit) {
 		m.t.Errorf("SIGTERM: it took %s, more than %s; it said:\n%s", took, limit, m.saidSince(began))
 	}
 	if code := m.cmd.ProcessState.ExitCode(); code != 0 {

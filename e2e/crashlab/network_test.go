@@ -16,6 +16,7 @@ import (
 	"time"
 
 	"hwsagent/internal/tools/results"
+	"hwsagent/internal/tools/tier"
 )
 
 // The agent's two targets, each at the end of a cable of its own: faults are at the one,
@@ -124,7 +125,7 @@ func (n *network) suffer(f fault, d time.Duration) {
 		f.name, d.Round(time.Millisecond), times, after.accepted-before.accepted, after.requests-before.requests, after.unsure-before.unsure,
 		took.Round(time.Millisecond), lag.Round(time.Millisecond), told.State, told.Why)
 	n.faults, n.worstFresh, n.worstLag = n.faults+1, max(n.worstFresh, took), max(n.worstLag, lag)
-	if limit := remoteTimeout + maxBackoff + time.Second + 4*n.witness.slippedBy(); took > limit {
+	if limit := remoteTimeout + maxBackoff + time.Second + 4*n.witness.slippedBy(); took > tier.Within(limit) {
 		n.t.Errorf("%s: fresh data after %s, more than %s", f.name, took, limit)
 	}
 	if limit := 2*n.calmLag + 100*time.Millisecond + 4*n.witness.slippedBy(); lag > limit {

@@ -201,7 +201,7 @@ func TestNames(t *testing.T) {
 			}
 		}},
 	}
-	n.sufferAll(faults, tier(0, 10))
+	n.sufferAll(faults, amount(0, 10))
 	n.account("the name server fails, the name moves")
 }
 
@@ -210,7 +210,7 @@ func TestNames(t *testing.T) {
 func TestNameMovesWhileAllIsWell(t *testing.T) {
 	t.Parallel()
 	endToEnd(t)
-	if tier(0, 1) == 0 {
+	if amount(0, 1) == 0 {
 		t.Skip("takes the five minutes that a connection lives: part of the full tier")
 	}
 	n, s := newNamedNetwork(t)

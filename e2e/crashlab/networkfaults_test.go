@@ -163,7 +163,7 @@ func everyFault(t *testing.T, what string, faults []fault) {
 	n := newNetwork(t, brokenHost)
 	n.launch()
 	n.settleIn()
-	n.sufferAll(faults, tier(0, 20))
+	n.sufferAll(faults, amount(0, 20))
 	n.account(what)
 }
 
@@ -175,7 +175,7 @@ func (n *network) sufferAll(faults []fault, more int) {
 		order = append(order, n.rnd.IntN(len(faults)))
 	}
 	for _, i := range order {
-		d := remoteTimeout + between(n.rnd, 500, tier(1500, 8000))
+		d := remoteTimeout + between(n.rnd, 500, amount(1500, 8000))
 		if faults[i].short {
 			d = between(n.rnd, 200, 700)
 		}

@@ -30,7 +30,7 @@ func TestPowerCut(t *testing.T) {
 		for _, sync := range []string{"1s", "always"} {
 			t.Run(kind+",sync="+sync, func(t *testing.T) {
 				t.Parallel()
-				powerCuts(t, kind, sync, tier(3, 200))
+				powerCuts(t, kind, sync, amount(3, 200))
 			})
 		}
 	}

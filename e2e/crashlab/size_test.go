@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"hwsagent/internal/tools/results"
+	"hwsagent/internal/tools/tier"
 )
 
 // Bounds of TestBacklogOfGigabytes. Times and rates are the promise. Memory is compared
@@ -34,7 +35,8 @@ const (
 // target comes back, and the agent is killed once in the middle of delivering.
 func TestBacklogOfGigabytes(t *testing.T) {
 	endToEnd(t)
-	size := int64(tier(1, 10)) * 1e9
+	tier.OnlyNightly(t, "judges how fast a backlog is delivered")
+	size := int64(amount(1, 10)) * 1e9
 	roomFor(t, t.TempDir(), size+2e9)
 	s, other, machine := newSized(t, 2*size), newSized(t, 2*size), newNoise(t)
 	built := s.build(size)

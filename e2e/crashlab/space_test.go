@@ -13,6 +13,7 @@ import (
 
 	"hwsagent/agent/demo/receiver"
 	"hwsagent/internal/tools/results"
+	"hwsagent/internal/tools/tier"
 )
 
 const (
@@ -115,7 +116,7 @@ func (l *lab) healed(mended time.Time) {
 	l.t.Helper()
 	took := l.acknowledgedAfter(mended)
 	l.figures.healed = max(l.figures.healed, took)
-	if limit := healsWithin + l.interval + l.noise(); took > limit {
+	if limit := healsWithin + l.interval + l.noise(); took > tier.Within(limit) {
 		l.t.Errorf("the log needed %s to heal, more than %s", took, limit)
 	}
 }
@@ -166,7 +167,7 @@ func TestDiskFull(t *testing.T) {
 				l := newLab(t, o)
 				l.run()
 				l.arrived()
-				faults := tier(1, 40)
+				faults := amount(1, 40)
 				for range faults {
 					time.Sleep(between(rnd, 0, 500)) // where in a segment it happens
 					if what == "bytes" {
@@ -262,7 +263,7 @@ func TestReadOnly(t *testing.T) {
 	if slip := l.witness.gap(began, time.Now()) - l.interval; slip > l.slipLimit() {
 		t.Errorf("a round began %s late", slip)
 	}
-	if took := l.terminate(); took > 2*time.Second {
+	if took := l.terminate(); took > tier.Within(2*time.Second) {
 		t.Errorf("SIGTERM with a read-only disk: out after %s", took)
 	}
 	// No savepoint could be saved: all that was sent meanwhile is sent again.

@@ -97,7 +97,7 @@ func TestKillAtEverySystemCall(t *testing.T) {
 		}
 	}
 	rnd.Shuffle(len(all), func(i, j int) { all[i], all[j] = all[j], all[i] })
-	all = all[:tier(min(len(all), 12), len(all))]
+	all = all[:amount(min(len(all), 12), len(all))]
 	var fired, missed, lost atomic.Int64
 	t.Run("strikes", func(t *testing.T) {
 		for _, s := range all {

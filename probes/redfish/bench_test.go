@@ -75,7 +75,7 @@ const serveFleet = "HWSAGENT_REDFISH_SERVE"
 // TestServe serves a machine of 60 resources for a benchmark in another process, until that closes its standard input.
 func TestServe(t *testing.T) {
 	if os.Getenv(serveFleet) == "" {
-		t.Skip("serves BenchmarkFleet, which starts it")
+		t.Skip("serves BenchmarkFleet, which starts it: run by hand")
 	}
 	m := sixty(t)
 	m.places = 1000

@@ -207,7 +207,7 @@ func (r *reader) say(t *testing.T, line string) string {
 // when that probe was read once, an empty line when all probes were, with the number of samples. It ends with its standard input.
 func TestReaderOfOracle(t *testing.T) {
 	if os.Getenv("ORACLE_READER") == "" {
-		t.Skip("is run by TestOracleExporterCost")
+		t.Skip("is a part of TestOracleExporterCost: run by hand, see internal/tools/README.md")
 	}
 	plans, all := new(Plans), []*Probe{}
 	var rounds sync.Pool // as the agent's runner has it

@@ -17,7 +17,7 @@ import (
 func TestPublishedFiles(t *testing.T) {
 	list := os.Getenv("SNMP_YML")
 	if list == "" {
-		t.Skip("SNMP_YML names no file; the published ones derive from vendors' MIBs and are not part of this repository")
+		t.Skip("SNMP_YML names no file, and the published ones are not part of this repository: run by hand, see internal/tools/README.md")
 	}
 	for _, path := range filepath.SplitList(list) {
 		text, err := os.ReadFile(path)
@@ -57,7 +57,7 @@ func TestPublishedFiles(t *testing.T) {
 func TestPublishedAsExporter(t *testing.T) {
 	list, newer := os.Getenv("SNMP_YML"), os.Getenv("SNMP_EXPORTER")
 	if list == "" {
-		t.Skip("SNMP_YML names no file; see TestPublishedFiles")
+		t.Skip("SNMP_YML names no file: run by hand, see internal/tools/README.md")
 	}
 	d := startSnmpd(t)
 	for _, path := range filepath.SplitList(list) {

@@ -137,7 +137,7 @@ func extractable(x metric) (texts []string) {
 func TestPublishedOverSyntheticDevices(t *testing.T) {
 	list, exporter := os.Getenv("SNMP_YML"), os.Getenv("SNMP_EXPORTER")
 	if list == "" || exporter == "" {
-		t.Skip("SNMP_YML and SNMP_EXPORTER name no files; see TestPublishedFiles")
+		t.Skip("SNMP_YML and SNMP_EXPORTER name no files: run by hand, see internal/tools/README.md")
 	}
 	path := filepath.SplitList(list)[0]
 	text, err := os.ReadFile(path)

@@ -65,6 +65,7 @@ func run(out io.Writer, name string, complete bool) error {
 // result is what became of the tests of a run, subtests included.
 type result struct {
 	ran, failed int
+	packages    int            // that failed, for instance because they do not build
 	elsewhere   map[string]int // how many tests another command runs: "make e2e", "hand"
 	lacking     []string       // "package.Test: reason" of those that skipped themselves for another reason
 }
@@ -92,6 +93,9 @@ func read(in io.Reader) (result, error) {
 			return r, err
 		}
 		if e.Test == "" {
+			if e.Action == "fail" {
+				r.packages++
+			}
 			continue
 		}
 		id := e.Package + "." + e.Test
@@ -130,6 +134,9 @@ func (r result) text(modules []string) string {
 		fmt.Fprintln(&b, "skipped:", s)
 	}
 	fmt.Fprintf(&b, "%d tests ran, %d failed", r.ran, r.failed)
+	if r.packages > 0 {
+		fmt.Fprintf(&b, " in %d packages", r.packages)
+	}
 	if len(r.lacking) > 0 {
 		fmt.Fprintf(&b, ", %d skipped (above)", len(r.lacking))
 	}

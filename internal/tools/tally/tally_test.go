@@ -31,7 +31,8 @@ const events = `
 {"Action":"run","Package":"m/b","Test":"TestNext"}
 {"Action":"output","Package":"m/b","Test":"TestNext","Output":"    b_test.go:2: run by make e2e\n"}
 {"Action":"skip","Package":"m/b","Test":"TestNext"}
-{"Action":"pass","Package":"m/a"}
+{"Action":"fail","Package":"m/a"}
+{"Action":"pass","Package":"m/b"}
 `
 
 func TestTally(t *testing.T) {
@@ -54,7 +55,7 @@ func TestTally(t *testing.T) {
 		err := run(&out, file, complete)
 		want := `skipped: m/b.TestRoot: needs root
 skipped: m/b.TestTool: needs snmpd (Debian: apt-get install snmpd)
-2 tests ran, 1 failed, 2 skipped (above); 2 need make e2e, 1 are run by hand; modules not entered: far (make e2e, make nightly)
+2 tests ran, 1 failed in 1 packages, 2 skipped (above); 2 need make e2e, 1 are run by hand; modules not entered: far (make e2e, make nightly)
 `
 		if out.String() != want {
 			t.Errorf("complete %v: printed\n%s\nwant\n%s", complete, &out, want)
