@@ -1,5 +1,5 @@
 // Package results stores the results of the fault tests in one file of JSON values, one per line, so that
-// docs/guarantees.md quotes measured figures.
+// make torture can print them as a table.
 //
 // A full run begins with a [Machine], then each test adds its [Line]s with [Add], and the runner adds how each test and
 // each part ended. Lines of tests that run at the same time, in several processes too, do not mix: each is appended by
@@ -33,8 +33,6 @@ type Line struct {
 	Test   string    `json:"test"` // its name; set by Add, as what follows
 	At     time.Time `json:"at"`   // when it ended, UTC
 	Failed bool      `json:"failed,omitempty"`
-
-	Of int `json:"-"` // index of its machine in Run.Machines; set by Read
 }
 
 // Machine describes the machine and the time of the run.
@@ -56,8 +54,6 @@ type Outcome struct {
 	Verdict string  `json:"verdict"`        // ok, FAILED, skipped, cut short, or Began
 	Seconds float64 `json:"seconds"`
 	Replay  string  `json:"replay,omitempty"` // the command that repeats what failed
-
-	Of int `json:"-"` // as in Line
 }
 
 // Began is the verdict of a part that has not ended. It replaces the results of an earlier run of the part in the file.
@@ -100,8 +96,7 @@ func Append(file string, e Entry) error {
 	return errors.Join(err, f.Close())
 }
 
-// Run is the content of a file. For a repeated part or test line it has the last one. Machines only has those with
-// remaining results; Read never returns none.
+// Run is the content of a file. For a repeated part or test line it has the last one. It has at least one machine.
 type Run struct {
 	Machines []Machine
 	Lines    []Line
@@ -135,12 +130,10 @@ func parse(in io.Reader) (Run, error) {
 			run.Machines = append(run.Machines, *e.Machine)
 		case e.Line != nil:
 			l := *e.Line
-			l.Of = len(run.Machines) - 1
 			run.Lines = slices.DeleteFunc(run.Lines, func(o Line) bool { return o.Test == l.Test && o.What == l.What })
 			run.Lines = append(run.Lines, l)
 		case e.Outcome != nil:
 			o := *e.Outcome
-			o.Of = len(run.Machines) - 1
 			run.Outcomes = slices.DeleteFunc(run.Outcomes, func(old Outcome) bool {
 				return old.Part == o.Part && (old.Test == o.Test || o.Verdict == Began)
 			})
@@ -155,27 +148,5 @@ func parse(in io.Reader) (Run, error) {
 	if len(run.Machines) == 0 {
 		return Run{}, errors.New("it is empty")
 	}
-	run.forget()
 	return run, nil
-}
-
-// forget removes machines without remaining results, except the last one.
-func (r *Run) forget() {
-	for i := len(r.Machines) - 2; i >= 0; i-- {
-		if slices.ContainsFunc(r.Lines, func(l Line) bool { return l.Of == i }) ||
-			slices.ContainsFunc(r.Outcomes, func(o Outcome) bool { return o.Of == i }) {
-			continue
-		}
-		r.Machines = slices.Delete(r.Machines, i, i+1)
-		for j := range r.Lines {
-			if r.Lines[j].Of > i {
-				r.Lines[j].Of--
-			}
-		}
-		for j := range r.Outcomes {
-			if r.Outcomes[j].Of > i {
-				r.Outcomes[j].Of--
-			}
-		}
-	}
 }
