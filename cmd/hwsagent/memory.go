@@ -16,7 +16,7 @@ const (
 	gcPercent = 20
 
 	// leastPercent is the lower bound of gcPercent for a large agent. Above mostNeeded the bytes for garbage no longer
-	// grow, until they are this part of the heap. With less room the collector needs more time: see docs/adr/0098.
+	// grow, until they are this part of the heap. With less room the collector takes more processor time than the memory is worth.
 	leastPercent = 15
 
 	// smallMemory is Go's memory limit for a small agent, in bytes; the program's own pages are not part of it.
