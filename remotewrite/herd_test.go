@@ -2,10 +2,10 @@ package remotewrite
 
 import (
 	"context"
-	"flag"
 	"fmt"
 	"math/rand/v2"
 	"net/http"
+	"os"
 	"sync"
 	"testing"
 	"testing/synctest"
@@ -18,10 +18,18 @@ import (
 )
 
 // A simulation of many agents that lose their only receiver for a while, in virtual time. The gate, its backoff and its
-// splay are the real ones; docs/herd.md describes the agents around them. For comparison the same fleet also runs with
-// Prometheus' rule.
-
-var herdDocs = flag.String("herd.docs", "", "write the figures and the picture of TestHerd's large fleet into this directory")
+// splay are the real ones. For comparison the same fleet also runs with the rule of Prometheus' queue manager: a batch is
+// retried after 30 ms and then after twice the previous pause, up to 5 s, without jitter, and the next batch starts again.
+//
+// With 10,000 agents at a receiver of 2,000 requests/s that was away for ten minutes, a run gave:
+//
+//	                                    Prometheus' rule  hwsagent  hwsagent, started together
+//	peak at the receiver, requests/s                8309      5665                        5380
+//	refused with 503                              298167    116298                      107359
+//	everything delivered after                      87 s      76 s                        70 s
+//
+// One limit remains: with max_backoff: 5s, ten thousand waiting agents make 2,300 attempts a second. A longer max_backoff
+// causes fewer refusals, and the agents notice later that the receiver is back.
 
 // fleet describes a simulated fleet.
 type fleet struct {
@@ -291,26 +299,23 @@ func (f fleet) simulate(t *testing.T, run func(*herdling, context.Context) error
 }
 
 // TestHerd: the load of a fleet that comes back to its receiver, or starts within one second, is little more than the
-// receiver can serve, and few requests are wasted. -herd.docs writes the results of ten times as many agents into the
-// documentation.
+// receiver can serve, and few requests are wasted. HWSAGENT_HERD=1 runs ten times as many agents.
 func TestHerd(t *testing.T) {
 	f := small
-	if *herdDocs != "" {
+	if os.Getenv("HWSAGENT_HERD") != "" {
 		f = f.times(10)
 	}
 	together := f
 	together.well, together.outage, together.started = 0, 0, f.outage
-	h := herds{fleet: f, together: together.simulate(t, (*herdling).run)}
-	if testing.Short() { // the race detector sees the same goroutines in each fleet
-		h.ours = h.together
-	} else {
-		h.ours = f.simulate(t, (*herdling).run)
-		h.prom = f.simulate(t, (*herdling).runPrometheus)
+	started := together.simulate(t, (*herdling).run)
+	ours, prom := started, curve{}
+	if !testing.Short() { // the race detector sees the same goroutines in each fleet
+		ours, prom = f.simulate(t, (*herdling).run), f.simulate(t, (*herdling).runPrometheus)
 	}
-	t.Logf("hwsagent: %s", &h.ours)
-	t.Logf("Prometheus: %s", &h.prom)
-	t.Logf("hwsagent, started together: %s", &h.together)
-	for _, c := range []*curve{&h.ours, &h.together} {
+	t.Logf("hwsagent: %s", &ours)
+	t.Logf("Prometheus: %s", &prom)
+	t.Logf("hwsagent, started together: %s", &started)
+	for _, c := range []*curve{&ours, &started} {
 		if peak := float64(c.peak()); peak > 3.2*f.capacity {
 			t.Errorf("%.0f requests/s at a receiver of %.0f", peak, f.capacity)
 		}
@@ -318,10 +323,7 @@ func TestHerd(t *testing.T) {
 			t.Errorf("drained after %s; it can be in 75 s", c.drained)
 		}
 	}
-	if ours, prom := h.ours.refused(), h.prom.refused(); !testing.Short() && ours > prom*6/10 {
+	if ours, prom := ours.refused(), prom.refused(); !testing.Short() && ours > prom*6/10 {
 		t.Errorf("%d requests refused, %d of Prometheus' rule", ours, prom)
-	}
-	if *herdDocs != "" {
-		h.write(t, *herdDocs)
 	}
 }
