@@ -7,7 +7,7 @@ import (
 	"testing"
 )
 
-// heavy lists packages that were imported indirectly and that the agent does not need; docs/adr/0073 has their sizes.
+// heavy lists packages that were imported indirectly and that the agent does not need; docs/adr/0073 says why.
 func heavy() []string {
 	return []string{
 		"html/template", "golang.org/x/net/trace", "google.golang.org/grpc", "google.golang.org/api", "cloud.google.com/go", "github.com/aws", "github.com/Azure",

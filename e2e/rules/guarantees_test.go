@@ -1,4 +1,4 @@
-package e2e
+package rules
 
 import (
 	"io/fs"
@@ -11,7 +11,7 @@ import (
 
 // TestGuaranteesAreProved: each row of docs/guarantees.md names at least one test, and each test that the page names exists.
 func TestGuaranteesAreProved(t *testing.T) {
-	page, err := os.ReadFile("../docs/guarantees.md")
+	page, err := os.ReadFile("../../docs/guarantees.md")
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -42,7 +42,7 @@ func testNames(t *testing.T) map[string]bool {
 	t.Helper()
 	names := make(map[string]bool)
 	declared := regexp.MustCompile(`(?m)^func (Test\w+)\(t \*testing\.T\)`)
-	err := filepath.WalkDir("..", func(path string, d fs.DirEntry, err error) error {
+	err := filepath.WalkDir("../..", func(path string, d fs.DirEntry, err error) error {
 		switch {
 		case err != nil:
 			return err
