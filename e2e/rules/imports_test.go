@@ -38,7 +38,7 @@ type importRule struct {
 	except []string
 }
 
-// importRules returns the table of CONTRIBUTING.md.
+// importRules says which packages of this repository each package may import.
 func importRules() []importRule {
 	testnet := []string{"remotewrite/internal/testnet"}
 	return []importRule{
@@ -220,7 +220,7 @@ func ruleFor(rules []importRule, dir string) (importRule, bool) {
 func broken(rules []importRule, dir string, isTest bool, p string) string {
 	rule, ok := ruleFor(rules, dir)
 	if !ok {
-		return "no import rule binds this directory: add it to importRules and to CONTRIBUTING.md"
+		return "no import rule binds this directory: add it to importRules"
 	}
 	if p == module || strings.HasPrefix(p, module+"/") {
 		ours := strings.TrimPrefix(p, module+"/")

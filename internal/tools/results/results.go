@@ -1,5 +1,5 @@
 // Package results stores the results of the fault tests in one file of JSON values, one per line, so that
-// make torture can print them as a table.
+// internal/tools/torture can print them as a table.
 //
 // A full run begins with a [Machine], then each test adds its [Line]s with [Add], and the runner adds how each test and
 // each part ended. Lines of tests that run at the same time, in several processes too, do not mix: each is appended by
