@@ -65,6 +65,8 @@ type Group struct {
 	About  string `json:"about,omitempty"`
 	Result Result `json:"result"`
 	Steps  []Step `json:"steps"`
+
+	more string // for people, after the steps: the mistakes in the configuration with their source lines
 }
 
 // Report holds the results of a check.
@@ -77,8 +79,8 @@ type Report struct {
 	Errors   []config.Error   `json:"config_errors"`   // never null
 	Warnings []config.Warning `json:"config_warnings"` // never null
 
-	// ConfigText lists the mistakes in the configuration with their source lines.
-	ConfigText string `json:"-"`
+	// NotTried names parts of the configuration that the check cannot try; never null.
+	NotTried []string `json:"not_tried"`
 
 	level Level
 	part  bool // only some targets and probes were checked
@@ -95,6 +97,11 @@ type Options struct {
 	// Targets and Probes are names. If there are any, the check covers only these targets and probes, and only their
 	// files.
 	Targets, Probes []string
+	// Done, if not nil, is called for each group as soon as it is known, one call at a time. Targets, probes and jobs come in the order
+	// in which they end.
+	Done func(Group)
+	// Waiting, if not nil, is called once with the names of the targets, probes and jobs that take longer than five seconds.
+	Waiting func(names []string)
 	// RunProbe runs one round of a probe, as the agent does; it must be safe for concurrent use. Only [Live] needs it. An error
 	// means that there is no such probe.
 	RunProbe func(context.Context, *config.Probe, *slog.Logger) (Round, error)
@@ -106,24 +113,30 @@ type Round struct {
 	Why devices.Reason // why the device could not be reached; "" if it could, or is unknown
 }
 
-// parallel bounds how many targets and probes are checked at the same time.
+// parallel bounds how many targets, probes and jobs are checked at the same time.
 const parallel = 8
+
+// slow is after how much time the check names what it waits for.
+const slow = 5 * time.Second
 
 // Run tests everything that the agent needs for its work, with the same constructors as the agent itself. It changes
 // nothing except for a temporary file, which proves that the storage is writable, and sends no sample to any target.
 //
 // The error is ErrNoSuchTarget or ErrNoSuchProbe if the configuration lacks one of the names.
 func Run(ctx context.Context, o Options) (Report, error) {
-	r := Report{Schema: 1, Version: version.Version, File: o.ConfigFile, Groups: []Group{}, Errors: []config.Error{}, Warnings: []config.Warning{}, level: o.Level}
+	r := Report{Schema: 1, Result: OK, Version: version.Version, File: o.ConfigFile, Groups: []Group{}, Errors: []config.Error{}, Warnings: []config.Warning{}, NotTried: []string{}, level: o.Level}
 	if o.Env == nil {
 		o.Env = os.LookupEnv
 	}
 	if o.Logger == nil {
 		o.Logger = slog.New(slog.DiscardHandler)
 	}
-	cfg := r.checkConfig(o)
+	if o.Done == nil {
+		o.Done = func(Group) {}
+	}
+	cfg, loaded := r.checkConfig(o)
 	if cfg == nil {
-		r.finish()
+		r.add(o, loaded)
 		return r, nil
 	}
 	chosen, err := only(cfg, o.Targets, o.Probes)
@@ -131,17 +144,31 @@ func Run(ctx context.Context, o Options) (Report, error) {
 		return r, err
 	}
 	r.part = chosen != cfg
-	if o.Level > SyntaxOnly {
-		r.Groups = append(r.Groups, checkFiles(chosen, time.Now()))
+	if !r.part {
+		r.add(o, loaded)
+	}
+	if files := checkFiles(chosen, time.Now()); o.Level > SyntaxOnly && (!r.part || files.Steps[0].Name != noFiles) {
+		r.add(o, files)
 	}
 	if o.Level > SyntaxOnly && !r.part {
-		r.Groups = append(r.Groups, checkStorage(ctx, cfg, o.StoragePath, o.Beside))
+		r.add(o, checkStorage(ctx, cfg, o.StoragePath, o.Beside))
 	}
 	if o.Level == Live {
-		r.Groups = append(r.Groups, checkLive(ctx, chosen, o)...)
+		for _, g := range checkLive(ctx, chosen, o) {
+			r.Groups = append(r.Groups, g)
+			r.Result = worse(r.Result, g.Result)
+		}
+		r.NotTried = append(r.NotTried, notTried(chosen)...)
 	}
-	r.finish()
 	return r, nil
+}
+
+// add adds a finished group.
+func (r *Report) add(o Options, g Group) {
+	g.judge()
+	r.Groups = append(r.Groups, g)
+	r.Result = worse(r.Result, g.Result)
+	o.Done(g)
 }
 
 // only returns the part of a configuration that concerns the targets and probes with these names, or all of it if there
@@ -174,16 +201,11 @@ func only(c *config.Config, targets, probes []string) (*config.Config, error) {
 	return part, nil
 }
 
-// finish computes the results of groups and report from those of the steps.
-func (r *Report) finish() {
-	r.Result = OK
-	for i := range r.Groups {
-		g := &r.Groups[i]
-		g.Result = OK
-		for _, s := range g.Steps {
-			g.Result = worse(g.Result, s.Result)
-		}
-		r.Result = worse(r.Result, g.Result)
+// judge computes the result of the group from those of its steps.
+func (g *Group) judge() {
+	g.Result = OK
+	for _, s := range g.Steps {
+		g.Result = worse(g.Result, s.Result)
 	}
 }
 
@@ -200,7 +222,8 @@ func (r *Report) Failed(kind string) bool {
 	return slices.ContainsFunc(r.Groups, func(g Group) bool { return g.Kind == kind && g.Result == Fail })
 }
 
-func (r *Report) checkConfig(o Options) *config.Config {
+// checkConfig loads the configuration; it is nil if it has mistakes.
+func (r *Report) checkConfig(o Options) (*config.Config, Group) {
 	load := config.Load
 	if o.Level == SyntaxOnly {
 		load = config.LoadWithoutFiles // the machine that has the configuration need not have the secrets
@@ -211,7 +234,7 @@ func (r *Report) checkConfig(o Options) *config.Config {
 	var many *config.Errors
 	switch {
 	case errors.As(err, &many):
-		r.Errors, r.ConfigText = many.Errors, many.Error()
+		r.Errors, g.more = many.Errors, many.Error()
 		g.Steps = append(g.Steps, Step{Name: "load", Result: Fail, Text: fmt.Sprintf("%d mistakes", len(many.Errors))})
 		if len(many.Errors) == 1 {
 			g.Steps[0].Text = "1 mistake"
@@ -233,41 +256,66 @@ func (r *Report) checkConfig(o Options) *config.Config {
 			g.Steps = append(g.Steps, Step{Name: "list of targets", Result: Warn, Text: p.Error(), Try: "correct the file: a running agent reads it again when it changes, and keeps the previous list until then"})
 		}
 	}
-	r.Groups = append(r.Groups, g)
-	return cfg
+	return cfg, g
 }
 
-// checkLive checks targets and probes, and resolves the targets of scrape jobs, several at a time. The groups have the
-// order of the configuration.
-func checkLive(ctx context.Context, cfg *config.Config, o Options) []Group {
-	var tasks []func() Group
+// task tries one target, probe or job.
+type task struct {
+	group Group // without its steps
+	steps func() []Step
+}
+
+// tasks returns what a live check tries, in the order of the configuration.
+func tasks(ctx context.Context, cfg *config.Config, o Options) (all []task) {
 	for _, t := range cfg.RemoteWrite {
-		tasks = append(tasks, func() Group {
-			return Group{Kind: GroupTarget, Name: t.TargetName(), About: t.URL.String(), Steps: checkTarget(ctx, t)}
-		})
+		all = append(all, task{Group{Kind: GroupTarget, Name: t.TargetName(), About: t.URL.String()}, func() []Step { return checkTarget(ctx, t) }})
 	}
 	for i := range cfg.Probes {
 		if p := &cfg.Probes[i]; p.Enabled && p.Type != "self" {
-			tasks = append(tasks, func() Group {
-				return Group{Kind: GroupProbe, Name: p.Name, About: strings.TrimSpace(p.Type + " " + p.Target), Steps: checkProbe(ctx, p, o)}
-			})
+			about := strings.TrimSpace(p.Type + " " + p.Target)
+			all = append(all, task{Group{Kind: GroupProbe, Name: p.Name, About: about}, func() []Step { return checkProbe(ctx, p, o) }})
 		}
 	}
 	if cfg.ScrapeJobs() != nil {
-		for _, job := range cfg.ScrapeJobs().Lookable() {
-			tasks = append(tasks, func() Group {
-				return Group{Kind: GroupScrape, Name: job, Steps: checkJob(ctx, cfg.ScrapeJobs(), job)}
-			})
+		for _, job := range cfg.ScrapeJobs().Names() {
+			all = append(all, task{Group{Kind: GroupScrape, Name: job}, func() []Step { return checkJob(ctx, cfg.ScrapeJobs(), job) }})
 		}
 	}
-	groups := make([]Group, len(tasks))
+	return all
+}
+
+// checkLive tries targets, probes and scrape jobs, several at a time. The groups have the order of the configuration.
+func checkLive(ctx context.Context, cfg *config.Config, o Options) []Group {
+	all := tasks(ctx, cfg, o)
+	groups := make([]Group, len(all))
+	var mu sync.Mutex // guards groups, and makes one call of o.Done or o.Waiting at a time
+	late := time.AfterFunc(slow, func() {
+		mu.Lock()
+		defer mu.Unlock()
+		var names []string
+		for i := range groups {
+			if groups[i].Kind == "" {
+				names = append(names, all[i].group.Kind+" "+all[i].group.Name)
+			}
+		}
+		if len(names) > 0 && o.Waiting != nil {
+			o.Waiting(names)
+		}
+	})
+	defer late.Stop()
 	slots := make(chan struct{}, parallel)
 	var wg sync.WaitGroup
-	for i, task := range tasks {
+	for i, task := range all {
 		wg.Go(func() {
 			slots <- struct{}{}
 			defer func() { <-slots }()
-			groups[i] = task()
+			g := task.group
+			g.Steps = task.steps()
+			g.judge()
+			mu.Lock()
+			defer mu.Unlock()
+			groups[i] = g
+			o.Done(g)
 		})
 	}
 	wg.Wait()

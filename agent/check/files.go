@@ -75,6 +75,9 @@ func checkWebFile(key, what string, w config.Web) Step {
 	return Step{Name: w.ConfigFile, Result: OK, Text: "read"}
 }
 
+// noFiles is the name of the only step if the configuration names no files.
+const noFiles = "none"
+
 // checkFiles checks every file that the configuration names.
 func checkFiles(c *config.Config, now time.Time) Group {
 	g := Group{Kind: GroupFiles}
@@ -103,7 +106,7 @@ func checkFiles(c *config.Config, now time.Time) Group {
 		}
 	}
 	if len(g.Steps) == 0 {
-		g.Steps = []Step{{Name: "none", Result: OK, Text: "the configuration names no files"}}
+		g.Steps = []Step{{Name: noFiles, Result: OK, Text: "the configuration names no files"}}
 	}
 	if c.ScrapeJobs() != nil {
 		if err := c.ScrapeJobs().Check(); err != nil && !errors.Is(err, fs.ErrNotExist) && !errors.Is(err, fs.ErrPermission) {

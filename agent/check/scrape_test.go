@@ -3,6 +3,9 @@
 package check
 
 import (
+	"fmt"
+	"net/http"
+	"net/http/httptest"
 	"path/filepath"
 	"strings"
 	"testing"
@@ -20,10 +23,12 @@ func TestCheckLooksUpTargets(t *testing.T) {
 		"metadata": apitest.Object{"namespace": "a", "name": "s"},
 		"spec":     apitest.Object{"ports": []any{apitest.Object{"port": 80}, apitest.Object{"port": 81}}},
 	})
+	page := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) { fmt.Fprint(w, "# TYPE a gauge\na 1\nb 2\n") }))
+	defer page.Close()
 	look := func(regex string) Group {
 		t.Helper()
-		return group(t, check(t, Live, "scrape_configs: [{job_name: services, kubernetes_sd_configs: [{role: service, api_server: '"+api.URL+"'}], "+
-			"relabel_configs: [{source_labels: [__address__], regex: '"+regex+"', action: keep}]}]\n"), GroupScrape)
+		return group(t, check(t, Live, "scrape_configs: [{job_name: services, fallback_scrape_protocol: PrometheusText0.0.4, kubernetes_sd_configs: [{role: service, api_server: '"+api.URL+"'}], "+
+			"relabel_configs: [{source_labels: [__address__], regex: '"+regex+"', action: keep}, {target_label: __address__, replacement: '"+page.Listener.Addr().String()+"'}]}]\n"), GroupScrape)
 	}
 	for _, tc := range []struct {
 		regex, forbid string
@@ -37,9 +42,64 @@ func TestCheckLooksUpTargets(t *testing.T) {
 		if tc.forbid != "" {
 			api.Fail(apitest.Forbid(tc.forbid))
 		}
-		if g := look(tc.regex); g.Name != "services" || g.Result != tc.result || len(g.Steps) != 1 || !strings.Contains(g.Steps[0].Text, tc.want) {
+		g := look(tc.regex)
+		if g.Name != "services" || g.Result != tc.result || !strings.Contains(g.Steps[0].Text, tc.want) {
 			t.Errorf("%s: %+v, want %s %q", tc.regex, g, tc.result, tc.want)
 		}
+		if last := g.Steps[len(g.Steps)-1]; tc.result == OK && !strings.Contains(last.Text, "1 target answers with 2 samples") {
+			t.Errorf("%+v", g)
+		}
+	}
+}
+
+// TestCheckScrapes: a check scrapes the targets of each job once, and prints each group when it is known: a target that hangs
+// delays no other.
+func TestCheckScrapes(t *testing.T) {
+	page := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
+		w.Header().Set("Content-Type", "text/plain; version=0.0.4")
+		fmt.Fprint(w, "a 1\n")
+	}))
+	defer page.Close()
+	seen := make(chan Group, 10)
+	slow := receiver(t, false, func(w http.ResponseWriter, _ *http.Request) {
+		for g := range seen { // it answers only when the jobs have been printed
+			if g.Kind == GroupScrape && g.Name == "down" {
+				break
+			}
+		}
+		w.WriteHeader(http.StatusNoContent)
+	})
+	dir := t.TempDir()
+	file := write(t, filepath.Join(dir, "agent.yaml"), fmt.Sprintf(`remote_write: [{name: slow, url: %q}]
+scrape_configs:
+  - {job_name: up, static_configs: [{targets: [%q]}]}
+  - {job_name: down, static_configs: [{targets: ["127.0.0.1:1"]}]}
+probes: [{type: canary, enabled: false}]
+`, slow.URL, page.Listener.Addr()), 0o600)
+	var order []string
+	r := checked(t, Options{ConfigFile: file, StoragePath: filepath.Join(dir, "data"), Level: Live, Env: noEnv, Done: func(g Group) {
+		order = append(order, strings.TrimSpace(g.Kind+" "+g.Name))
+		if g.Kind == GroupScrape && g.Name == "up" {
+			return
+		}
+		seen <- g
+	}})
+	if got := strings.Join(order[:3], ", "); got != "config, files, storage" || order[len(order)-1] != "target slow" {
+		t.Errorf("printed in the order %q", order)
+	}
+	var kinds []string
+	for _, g := range r.Groups[3:] {
+		kinds = append(kinds, g.Name+" "+string(g.Result))
+	}
+	if got := strings.Join(kinds, ", "); got != "slow ok, up ok, down fail" {
+		t.Errorf("the report has %s", got)
+	}
+	if !r.Failed(GroupScrape) || !strings.Contains(strings.Join(r.NotTried, " "), "canary") {
+		t.Errorf("%+v", r)
+	}
+	var text strings.Builder
+	if err := r.WriteText(&text); err != nil || !strings.Contains(text.String(), "http://127.0.0.1:1/metrics: connection refused\n        Try: is the exporter running") {
+		t.Errorf("%v\n%s", err, text.String())
 	}
 }
 

@@ -50,10 +50,9 @@ func TestCheckUnsafeStorage(t *testing.T) {
 			if name == "a link" {
 				dir = filepath.Join(dir, "link")
 			}
-			r := Report{Groups: []Group{checkStorage(t.Context(), cfg, dir, []string{inside})}}
-			r.finish()
-			if r.Result != c.want || !strings.Contains(worst(r.Groups[0]).Text, c.says) {
-				t.Errorf("%s, want %s with %q: %+v", r.Result, c.want, c.says, r.Groups[0].Steps)
+			g := checkStorage(t.Context(), cfg, dir, []string{inside})
+			if g.judge(); g.Result != c.want || !strings.Contains(worst(g).Text, c.says) {
+				t.Errorf("%s, want %s with %q: %+v", g.Result, c.want, c.says, g.Steps)
 			}
 		})
 	}

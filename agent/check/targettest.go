@@ -44,7 +44,7 @@ func (t TargetTest) WriteText(w io.Writer) error {
 	}
 	fmt.Fprintf(&b, "target %s (%s), %s\n", t.Target, t.URL, by)
 	for _, s := range t.Steps {
-		fmt.Fprintf(&b, "  %s %s\n", s.Result.mark(), s.about(Group{Kind: GroupTarget}))
+		fmt.Fprintf(&b, "  %s %s\n", s.Result.mark(), s.about(&Group{Kind: GroupTarget}))
 		if s.Try != "" {
 			fmt.Fprintf(&b, "      Try: %s\n", s.Try)
 		}

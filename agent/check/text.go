@@ -9,35 +9,51 @@ import (
 	"hwsagent/internal/text"
 )
 
-// WriteText prints a report for people. A group without problems takes one line; otherwise each step with a problem is
-// printed with its remedy.
+// WriteText prints a report for people.
 func (r *Report) WriteText(w io.Writer) error {
-	b := bufio.NewWriter(w)
 	for _, g := range r.Groups {
-		title := strings.TrimSpace(g.Kind + " " + g.Name)
-		if g.About != "" {
-			title += " (" + g.About + ")"
-		}
-		if g.Result == OK {
-			var texts []string
-			for _, s := range g.Steps {
-				texts = append(texts, s.about(g))
-			}
-			fmt.Fprintf(b, "%s %s: %s\n", g.Result.mark(), title, strings.Join(texts, "; "))
-			continue
-		}
-		fmt.Fprintf(b, "%s %s\n", g.Result.mark(), title)
-		for _, s := range g.Steps {
-			fmt.Fprintf(b, "    %s %s\n", s.Result.mark(), s.about(g))
-			if s.Try != "" {
-				fmt.Fprintf(b, "        Try: %s\n", s.Try)
-			}
-		}
-		if g.Kind == GroupConfig && r.ConfigText != "" {
-			fmt.Fprintf(b, "%s\n", strings.TrimRight(r.ConfigText, "\n"))
+		if err := g.WriteText(w); err != nil {
+			return err
 		}
 	}
-	fmt.Fprintln(b, r.verdict())
+	return r.WriteVerdict(w)
+}
+
+// WriteVerdict prints what was not tried, and the result in one line.
+func (r *Report) WriteVerdict(w io.Writer) error {
+	left := ""
+	if len(r.NotTried) > 0 {
+		left = "not tried: " + strings.Join(r.NotTried, ", ") + "\n"
+	}
+	_, err := fmt.Fprintf(w, "%s%s\n", left, r.verdict())
+	return err
+}
+
+// WriteText prints a group for people. A group without problems takes one line; otherwise each step is printed with its remedy.
+func (g *Group) WriteText(w io.Writer) error {
+	b := bufio.NewWriter(w)
+	title := strings.TrimSpace(g.Kind + " " + g.Name)
+	if g.About != "" {
+		title += " (" + g.About + ")"
+	}
+	if g.Result == OK {
+		var texts []string
+		for _, s := range g.Steps {
+			texts = append(texts, s.about(g))
+		}
+		fmt.Fprintf(b, "%s %s: %s\n", g.Result.mark(), title, strings.Join(texts, "; "))
+		return b.Flush()
+	}
+	fmt.Fprintf(b, "%s %s\n", g.Result.mark(), title)
+	for _, s := range g.Steps {
+		fmt.Fprintf(b, "    %s %s\n", s.Result.mark(), s.about(g))
+		if s.Try != "" {
+			fmt.Fprintf(b, "        Try: %s\n", s.Try)
+		}
+	}
+	if g.more != "" {
+		fmt.Fprintf(b, "%s\n", strings.TrimRight(g.more, "\n"))
+	}
 	return b.Flush()
 }
 
@@ -68,7 +84,7 @@ func (r *Report) verdict() string {
 	case r.level == SyntaxOnly:
 		return "no problem in the file; nothing else was checked"
 	case r.level == NoNetwork:
-		return "no problem on this machine; targets and probes were not tried"
+		return "no problem on this machine; targets, probes and scrape jobs were not tried"
 	}
 	return "no problem"
 }
@@ -87,9 +103,9 @@ func (r Result) mark() string {
 }
 
 // about returns the step's text, preceded by its name unless the text mentions it.
-func (s Step) about(g Group) string {
+func (s Step) about(g *Group) string {
 	named := s.Result == Fail || s.Result == Skip
-	if g.Kind == GroupFiles && s.Name != "none" || named && s.Name != "load" && s.Name != "warning" {
+	if g.Kind == GroupFiles && s.Name != noFiles || named && s.Name != "load" && s.Name != "warning" {
 		return s.Name + ": " + s.Text
 	}
 	return s.Text

@@ -88,11 +88,16 @@ func (j Jobs) Same(other ScrapeJobs, job string) bool {
 	return !ok || j.Jobs.Same(o.Jobs, job)
 }
 
-// Look implements [ScrapeJobs]. It cuts hidden texts out of the problem.
-func (j Jobs) Look(ctx context.Context, job string) Looked {
-	found := Looked(j.Jobs.Look(ctx, job))
-	found.Problem = j.Hidden.Cut(redact.Text(found.Problem))
-	return found
+// Try implements [ScrapeJobs]. It cuts hidden texts out of the result.
+func (j Jobs) Try(ctx context.Context, job string) Tried {
+	cut := func(text string) string { return j.Hidden.Cut(redact.Text(text)) }
+	found := j.Jobs.Try(ctx, job)
+	tried := Tried{Looked: found.Looked, Found: found.Found, Kept: found.Kept, Problem: cut(found.Problem)}
+	for _, t := range found.Targets {
+		t.URL, t.Error, t.Try = cut(t.URL), cut(t.Error), cut(t.Try)
+		tried.Targets = append(tried.Targets, TriedTarget(t))
+	}
+	return tried
 }
 
 // Files implements [ScrapeJobs].

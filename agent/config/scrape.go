@@ -9,6 +9,7 @@ import (
 	"regexp"
 	"slices"
 	"strings"
+	"time"
 
 	"go.yaml.in/yaml/v4"
 
@@ -295,19 +296,29 @@ type ScrapeJobs interface {
 	YAML() ([]byte, error)
 	// Check reports jobs that cannot work with the files that they name.
 	Check() error
-	// Lookable returns the jobs whose targets Look can resolve.
-	Lookable() []string
-	// Look resolves the targets of the named job once, and scrapes none of them.
-	Look(ctx context.Context, job string) Looked
+	// Try looks for the targets of the named job and scrapes each once, within bounds. It stores nothing.
+	Try(ctx context.Context, job string) Tried
 	// Files returns the files from which jobs read credentials and certificates.
 	Files() []NamedFile
 }
 
-// Looked is the outcome of resolving the targets of a scrape job once; it mirrors the scraper's own type Looked.
-type Looked struct {
-	Found   int    // targets
-	Kept    int    // targets that relabel_configs keep
-	Problem string // why the targets cannot be resolved, without secrets; "" if they can
+// Tried is the outcome of looking for the targets of a job and scraping them once; it mirrors the scraper's own type. Its texts
+// contain no secrets.
+type Tried struct {
+	Looked  bool          // the targets were looked for elsewhere: in files, or by asking other servers
+	Found   int           // targets
+	Kept    int           // targets that relabel_configs keep
+	Problem string        // why not all targets could be found; "" if they could
+	Targets []TriedTarget // those that were scraped
+}
+
+// TriedTarget is the outcome of scraping a target once.
+type TriedTarget struct {
+	URL     string
+	Took    time.Duration
+	Samples int    // that the target showed
+	Error   string // "" if the scrape succeeded
+	Try     string // what to do about the error
 }
 
 // ScrapeJobs returns the scrape jobs of all files; nil in a build that cannot scrape.

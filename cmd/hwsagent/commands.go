@@ -7,6 +7,7 @@ import (
 	"io"
 	"log/slog"
 	"os"
+	"strings"
 	"time"
 
 	"github.com/prometheus/common/promslog"
@@ -94,9 +95,10 @@ func (c *cli) check() *cobra.Command {
 	o := check.Options{Level: check.Live}
 	cmd := &cobra.Command{
 		Use:   "check",
-		Short: "Check configuration, files, targets and probes",
-		Long: "check prints a remedy for each failure. check sends an empty write, which stores nothing, to every target, and runs every probe once. It uses the same code\n" +
-			"as run. With --target or --probe it checks only these.\n\n" + status.ExitCodes(),
+		Short: "Check configuration, files, targets, probes and scrape jobs",
+		Long: "check prints a remedy for each failure, and each result as soon as it is known. It sends an empty write, which stores\n" +
+			"nothing, to every target, runs every probe once, and scrapes the targets of every scrape job once, at most 50 of a job.\n" +
+			"It uses the same code as run. With --target or --probe it checks only these and the files that they name.\n\n" + status.ExitCodes(),
 		Example: "  hwsagent check --no-network --config.file new.yaml   # before a reload\n" +
 			"  hwsagent check --target mimir                        # one target, and no probe\n" +
 			"  hwsagent check --probe core-switch",
@@ -109,13 +111,18 @@ func (c *cli) check() *cobra.Command {
 				o.Level = check.NoNetwork
 			}
 			o.ConfigFile, o.StoragePath = c.config, c.storage
+			var failed error // to write
+			if !c.json {
+				o.Done = func(g check.Group) { failed = errors.Join(failed, g.WriteText(c.stdout)) }
+				o.Waiting = func(names []string) { fmt.Fprintf(c.stderr, "waiting for %s …\n", strings.Join(names, ", ")) }
+			}
 			r, err := agent.Check(cmd.Context(), o)
 			if err != nil {
 				return err
 			}
 			if c.json {
 				c.printJSON(r)
-			} else if err := r.WriteText(c.stdout); err != nil {
+			} else if err := errors.Join(failed, r.WriteVerdict(c.stdout)); err != nil {
 				return err
 			}
 			switch {

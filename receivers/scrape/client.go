@@ -146,7 +146,7 @@ func addHeaders(to http.Header, headers *commonconfig.Headers) error {
 }
 
 // hidden returns err for people: without the client's secrets and those of the requested address,
-// without the queries of other addresses, and at most maxErrorText long.
+// without the queries of other addresses, and at most maxErrorText long. It wraps the original, whose text must not be shown.
 func (c *client) hidden(err error, asked string) error {
 	text := err.Error()
 	if e, ok := errors.AsType[*url.Error](err); ok {
@@ -159,8 +159,17 @@ func (c *client) hidden(err error, asked string) error {
 	if u, err := url.Parse(asked); err == nil {
 		known.AddURL(u)
 	}
-	return errors.New(brief(redact.Text(known.Cut(text))))
+	return &shownError{brief(redact.Text(known.Cut(text))), err}
 }
+
+// shownError is an error with a text for people. Its cause, which errors.Is and errors.As find, may contain secrets.
+type shownError struct {
+	text  string
+	cause error
+}
+
+func (e *shownError) Error() string { return e.text }
+func (e *shownError) Unwrap() error { return e.cause }
 
 // brief cuts text to maxErrorText characters, at the end of a word: redaction would not find half a
 // secret in it.

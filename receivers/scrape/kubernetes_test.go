@@ -51,11 +51,8 @@ func TestScrapePods(t *testing.T) {
 	api.Put("pods", podAt("other", "127.0.0.1:1"))
 	j := jobs(t, fmt.Sprintf(`{job_name: pods, kubernetes_sd_configs: [{role: pod, api_server: '%s', authorization: {credentials_file: %s}}],
 		relabel_configs: [{source_labels: [__meta_kubernetes_pod_label_app], regex: good, action: keep}, {source_labels: [__meta_kubernetes_pod_name], target_label: pod}]}`, api.URL, token))
-	if got := j.Look(t.Context(), "pods"); got != (Looked{Found: 2, Kept: 1}) {
-		t.Errorf("a look finds %+v", got)
-	}
-	if got := j.Lookable(); len(got) != 1 || got[0] != "pods" {
-		t.Errorf("lookable are %q", got)
+	if got := j.Try(t.Context(), "pods"); got.Found != 2 || got.Kept != 1 || got.Problem != "" || len(got.Targets) != 1 || got.Targets[0].Error != "" {
+		t.Errorf("a trial finds %+v", got)
 	}
 	m := newMemory()
 	s, _, stop := run(t, m, j)
@@ -78,8 +75,8 @@ func TestScrapePods(t *testing.T) {
 	if got := state(); len(got.Targets) != 1 || strings.Contains(got.Error, "CANARY") || !strings.Contains(got.Error, "role pod: ") {
 		t.Errorf("with a token that is refused: %+v", got)
 	}
-	if got := j.Look(t.Context(), "pods"); !strings.Contains(got.Problem, "401 Unauthorized") || strings.Contains(got.Problem, "CANARY") {
-		t.Errorf("a look finds %+v", got)
+	if got := j.Try(t.Context(), "pods"); !strings.Contains(got.Problem, "401 Unauthorized") || strings.Contains(got.Problem, "CANARY") {
+		t.Errorf("a trial finds %+v", got)
 	}
 	give("CANARY-2\n")
 	api.Put("pods", podAt("good", "127.0.0.1:1"))

@@ -21,6 +21,14 @@ const userAgent = "hwsagent"
 // errBodySize means that a page exceeds body_size_limit.
 var errBodySize = errors.New("body size limit exceeded")
 
+// statusError is an answer without a page.
+type statusError struct {
+	code   int
+	status string
+}
+
+func (e *statusError) Error() string { return "server returned HTTP status " + e.status }
+
 // requester gets the page of one target. It belongs to one goroutine.
 type requester struct {
 	client *client
@@ -79,7 +87,7 @@ func (r *requester) get(ctx context.Context, buf *bytes.Buffer, memory *pages.Bu
 		_ = resp.Body.Close()
 	}()
 	if resp.StatusCode != http.StatusOK {
-		return "", r.hidden(fmt.Errorf("server returned HTTP status %s", resp.Status))
+		return "", r.hidden(&statusError{resp.StatusCode, resp.Status})
 	}
 	if err := readBody(resp, buf, r.limit, r.last, memory); err != nil {
 		if errors.Is(err, errBodySize) {
