@@ -201,7 +201,9 @@ func (t *trial) scrape(ctx context.Context, targets []*target) {
 		}
 		wg.Go(func() {
 			defer func() { <-slots }()
-			tried[i] = t.one(all, to)
+			if err := t.guard.Do(func() error { tried[i] = t.one(all, to); return nil }); err != nil {
+				tried[i] = &TriedTarget{URL: to.shown(), Error: err.Error(), Try: "report this as a bug"}
+			}
 		})
 	}
 	wg.Wait()
