@@ -12,6 +12,8 @@ import (
 	"time"
 
 	"go.uber.org/goleak"
+
+	"hwsagent/internal/tools/tier"
 )
 
 func TestMain(m *testing.M) {
@@ -124,9 +126,10 @@ func freePort(t *testing.T) int {
 }
 
 // eventually waits until done returns "", and fails the test with what done says is
-// missing when that takes longer than limit.
+// missing when that takes longer than limit (tier.Within).
 func eventually(t *testing.T, limit time.Duration, done func() string) {
 	t.Helper()
+	limit = tier.Within(limit)
 	deadline := time.Now().Add(limit)
 	for {
 		missing := done()

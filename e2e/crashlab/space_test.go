@@ -104,7 +104,7 @@ func (l *lab) slipLimit() time.Duration {
 	if l.tracer != nil {
 		limit += maxSlip
 	}
-	return limit
+	return tier.Within(limit)
 }
 
 // noise returns what of a delay may be the machine's doing: the agent and this process are
