@@ -159,9 +159,9 @@ func (r Result) text() string {
 	fmt.Fprintf(&b, "  lost %d · pending %d · out of order %d · sent twice %d\n", r.Lost, r.Pending, r.OutOfOrder, r.Duplicated)
 	if r.Script == Tour && r.Lost == 0 && r.Pending == 0 {
 		b.WriteString(`
-  Next: write agent.yaml (README.md has one to start from), then
-    hwsagent check --config.file agent.yaml      every target and probe, live
-    hwsagent run   --config.file agent.yaml --storage.path DIRECTORY
+  Next: write my-agent.yaml (README.md has one to start from), then
+    hwsagent check --config.file my-agent.yaml      every target and probe, live
+    hwsagent run   --config.file my-agent.yaml --storage.path DIRECTORY
 `)
 	}
 	return b.String()
