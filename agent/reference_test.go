@@ -1,6 +1,7 @@
 package agent
 
 import (
+	"encoding"
 	"fmt"
 	"path/filepath"
 	"reflect"
@@ -128,6 +129,8 @@ func (p *jsonPage) typeText(t reflect.Type) string {
 	switch {
 	case t == reflect.TypeFor[time.Time]():
 		return "time"
+	case t.Implements(reflect.TypeFor[encoding.TextMarshaler]()):
+		return "text"
 	case t.Kind() == reflect.Slice || t.Kind() == reflect.Array:
 		return "list of " + p.typeText(t.Elem())
 	case t.Kind() == reflect.Map:

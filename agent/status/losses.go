@@ -11,10 +11,9 @@ type LossStatus struct {
 	Reason  string `json:"reason"`           // as in dropped; "refused": by the log
 	Samples uint64 `json:"samples"`
 
-	// The losses were noticed between these times. FirstAt is zero if the agent no longer knows when the first one was.
-	FirstAt time.Time `json:"first_at,omitzero"`
-	LastAt  time.Time `json:"last_at"`
-	Until   time.Time `json:"until,omitzero"` // how long it causes a warning; zero: for LossesFor after LastAt
+	FirstAt time.Time `json:"first_at,omitzero"` // when the first one was noticed; absent if the agent no longer knows
+	LastAt  time.Time `json:"last_at"`           // when the last one was noticed
+	Until   time.Time `json:"until,omitzero"`    // how long it causes a warning; absent: for 24 hours after LastAt
 
 	Acknowledged bool `json:"acknowledged"` // acknowledged with hwsagent events ack
 }

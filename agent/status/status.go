@@ -26,7 +26,7 @@ type Status struct {
 	Losses    []LossStatus     `json:"losses,omitempty"`    // of the last 24 hours
 	Problems  []Problem        `json:"problems"`            // worst first
 	Findings  []Finding        `json:"findings,omitempty"`  // the problems, with equal ones merged
-	Verdict   *Verdict         `json:"verdict,omitempty"`   // derived from the other fields; see [Judge]
+	Verdict   *Verdict         `json:"verdict,omitempty"`   // derived from all other keys, see [Judge]
 }
 
 // ConfigStatus describes the configuration in force.
@@ -66,17 +66,16 @@ type WALStatus struct {
 	LowSince time.Time `json:"low_since,omitzero"` // since when less than MinFreeBytes is free
 
 	// LastsSeconds is how long all incoming samples can be kept if all targets stop accepting, at the present rate; 0:
-	// unknown, or no room is left. WarnFullSeconds is wal.warn_full_within: if less is left for a target that accepts
-	// nothing, there is a problem.
+	// unknown, or no room is left.
 	LastsSeconds    float64 `json:"lasts_seconds,omitempty"`
-	WarnFullSeconds float64 `json:"warn_full_within_seconds,omitempty"`
+	WarnFullSeconds float64 `json:"warn_full_within_seconds,omitempty"` // wal.warn_full_within: with less left, there is a problem
 
-	Appended      uint64    `json:"samples_appended"`
-	Refused       uint64    `json:"samples_refused"` // not acknowledged: Commit failed
+	Appended      uint64    `json:"samples_appended"` // since the start
+	Refused       uint64    `json:"samples_refused"`  // since the start: the log could not take them, so they were not acknowledged
 	Series        int       `json:"series"`
 	Error         string    `json:"error,omitempty"` // why writes fail at present
 	ErrorSince    time.Time `json:"error_since,omitzero"`
-	SamplesPerSec float64   `json:"samples_per_second"`
+	SamplesPerSec float64   `json:"samples_per_second"` // over a minute
 }
 
 // TargetStatus describes one remote-write target.
@@ -98,7 +97,7 @@ type TargetStatus struct {
 	PendingBytes    int64     `json:"pending_bytes"`
 	MaxBacklogBytes int64     `json:"max_backlog_bytes,omitempty"` // limit of its backlog; 0: only the log's own
 	MissedSamples   uint64    `json:"missed_samples,omitempty"`    // of these, the samples of a backlog that is sent beside fresh ones: see catch_up
-	SentPerSec      float64   `json:"sent_per_second"`
+	SentPerSec      float64   `json:"sent_per_second"`             // over a minute
 
 	Ledger LedgerStatus `json:"ledger"`
 
@@ -126,7 +125,7 @@ type TargetStatus struct {
 	AwaitsClock   bool          `json:"awaits_clock,omitempty"` // samples wait until the receiver's clock, which is behind, reaches their time
 	ClockSkew     time.Duration `json:"clock_skew_ns"`          // this host's clock minus the receiver's Date; 0 if unknown
 	FutureLimit   time.Duration `json:"future_limit_ns"`        // samples further ahead of the receiver's clock are not sent; 0: no limit
-	DeadLetters   int           `json:"dead_letters"`
+	DeadLetters   int           `json:"dead_letters"`           // how many are kept
 
 	Quarantined []QuarantineStatus `json:"quarantined,omitempty"` // series that are not sent at present, by reason
 
@@ -159,13 +158,13 @@ type StrangerStatus struct {
 //
 // Invariant: Appended = Delivered + Filtered + ΣDropped + Pending.
 type LedgerStatus struct {
-	Appended  uint64            `json:"appended"`
-	Delivered uint64            `json:"delivered"`
-	Filtered  uint64            `json:"filtered"`
+	Appended  uint64            `json:"appended"`          // in the log, for this target
+	Delivered uint64            `json:"delivered"`         // accepted by the receiver
+	Filtered  uint64            `json:"filtered"`          // removed by write_relabel_configs, or of other tenants
 	Dropped   map[string]uint64 `json:"dropped,omitempty"` // by reason
 	Lost      uint64            `json:"lost"`              // the part of Dropped that no receiver has
-	Pending   uint64            `json:"pending"`
-	Balanced  bool              `json:"balanced"`
+	Pending   uint64            `json:"pending"`           // waiting
+	Balanced  bool              `json:"balanced"`          // the account adds up
 }
 
 // ProbeStatus describes one probe.
@@ -176,10 +175,10 @@ type ProbeStatus struct {
 	Interval  time.Duration `json:"interval_ns"`
 	State     string        `json:"state"` // waiting, ok, failing, running, hung
 	LastRun   time.Time     `json:"last_run,omitzero"`
-	Took      time.Duration `json:"took_ns"`
+	Took      time.Duration `json:"took_ns"` // of the last round, as the number of its samples
 	Samples   int           `json:"samples"`
 	Failures  int           `json:"consecutive_failures"`
-	Skipped   uint64        `json:"skipped_rounds"`
+	Skipped   uint64        `json:"skipped_rounds"`  // because the round before still ran
 	Refused   uint64        `json:"refused_samples"` // not acknowledged by the log, or invalid
 	LastError string        `json:"last_error,omitempty"`
 }
