@@ -34,7 +34,7 @@ func TestReloadTellsTheDifference(t *testing.T) {
 	}{
 		"nothing": {[]string{entry("a", a.URL, ", bearer_token: first-hunter2"), entry("b", a.URL+"/b", "")}, "", nil},
 		"a secret": {[]string{entry("a", a.URL, ", bearer_token: other-hunter2"), entry("b", a.URL+"/b", "")}, "",
-			[]string{`~ remote_write "a": a value that is not shown`}},
+			[]string{`~ remote_write "a": <secret> changed`}},
 		"a key, a target and a probe": {[]string{entry("a", a.URL, ", bearer_token: first-hunter2, remote_timeout: 7s"), entry("c", a.URL+"/c", "")}, "  - {name: more, type: canary}\n",
 			[]string{`+ probes "more"`, `~ remote_write "a".remote_timeout: 30s → 7s`, `- remote_write "b"`, `+ remote_write "c"`}},
 	} {

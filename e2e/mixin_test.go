@@ -139,6 +139,28 @@ func mixinRules(t *testing.T) map[string]string {
 	return rules
 }
 
+// TestAlertsAreDocumented: docs/operate.md names each alert about agents, docs/hardware.md each alert on hardware. A
+// runbook_url leads to an anchor of such a page.
+func TestAlertsAreDocumented(t *testing.T) {
+	for rules, page := range map[string]string{"rules.yaml": "operate.md", "hardware/rules.yaml": "hardware.md"} {
+		text, source := readText(t, filepath.Join("../docs", page)), readText(t, filepath.Join(mixinDir, rules))
+		alerts := regexp.MustCompile(`alert: (\w+)`).FindAllStringSubmatch(source, -1)
+		if len(alerts) < 10 {
+			t.Errorf("%s has only %d alerts: the search is broken", rules, len(alerts))
+		}
+		for _, a := range alerts {
+			if !regexp.MustCompile(`\b` + a[1] + `\b`).MatchString(text) {
+				t.Errorf("docs/%s does not name the alert %s", page, a[1])
+			}
+		}
+		for _, m := range regexp.MustCompile(`runbook_url: .*/docs/([a-z/-]+\.md)#([\w-]+)`).FindAllStringSubmatch(source, -1) {
+			if !strings.Contains(readText(t, filepath.Join("../docs", m[1])), `<a id="`+m[2]+`">`) {
+				t.Errorf("%s: docs/%s has no anchor %s", rules, m[1], m[2])
+			}
+		}
+	}
+}
+
 // mixinExpressions returns all expressions of alerts and dashboards, with the place of each.
 func mixinExpressions(t *testing.T) map[string]string {
 	t.Helper()

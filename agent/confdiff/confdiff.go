@@ -41,7 +41,7 @@ func (c Change) String() string {
 	text := map[Kind]string{Added: "+ ", Removed: "- ", Changed: "~ "}[c.Change] + c.Path
 	switch {
 	case c.Hidden:
-		text += ": a value that is not shown"
+		text += ": <secret> changed"
 	case c.Before != "" && c.After != "":
 		text += ": " + c.Before + " → " + c.After
 	case c.Before != "" || c.After != "":

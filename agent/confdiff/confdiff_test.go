@@ -54,7 +54,7 @@ func parsed(t *testing.T, text string) *yaml.Node {
 
 func TestStrings(t *testing.T) {
 	for want, c := range map[string]Change{
-		"~ a: a value that is not shown":          {Path: "a", Change: Changed, Hidden: true},
+		"~ a: <secret> changed":                   {Path: "a", Change: Changed, Hidden: true},
 		"~ web.listen: x → y (at the next start)": {Path: "web.listen", Change: Changed, Before: "x", After: "y", AtStart: true},
 	} {
 		if got := c.String(); got != want {
