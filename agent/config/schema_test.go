@@ -177,17 +177,27 @@ func exampleConfigs(t *testing.T) map[string]string {
 			found[name] = string(text)
 		}
 	}
-	for page, pattern := range map[string]string{"../../README.md": "<!-- e2e: config -->", "../../docs/install.md": "<!-- e2e: fleet -->"} {
+	pages, err := filepath.Glob("../../docs/*.md")
+	if err != nil {
+		t.Fatal(err)
+	}
+	ofProbes, err := filepath.Glob("../../docs/probes/*.md")
+	if err != nil {
+		t.Fatal(err)
+	}
+	shown := len(found)
+	whole := regexp.MustCompile("(?ms)^```yaml\n((?:#[^\n]*\n)*(?:global|wal|probes|receivers|pull|web|remote_write|scrape_configs|scrape_config_files):.*?)^```")
+	for _, page := range slices.Concat(pages, ofProbes, []string{"../../README.md"}) {
 		text, err := os.ReadFile(page)
 		if err != nil {
 			t.Fatal(err)
 		}
-		_, after, ok := strings.Cut(string(text), pattern+"\n```yaml\n")
-		block, _, ended := strings.Cut(after, "\n```")
-		if !ok || !ended {
-			t.Fatalf("%s has no block %s", page, pattern)
+		for i, m := range whole.FindAllStringSubmatch(string(text), -1) {
+			found[fmt.Sprintf("%s, example %d", page, i+1)] = m[1]
 		}
-		found[page] = block + "\n"
+	}
+	if n := len(found) - shown; n < 40 {
+		t.Errorf("the pages have only %d examples: the search is broken", n)
 	}
 	return found
 }

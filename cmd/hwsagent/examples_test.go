@@ -72,6 +72,36 @@ func taken(path, example string) string {
 	return ""
 }
 
+// TestCommandsOfPagesParse: each command line of hwsagent in a block of the pages is one that the program takes.
+func TestCommandsOfPagesParse(t *testing.T) {
+	seen := 0
+	for _, pattern := range []string{"../../README.md", "../../docs/*.md", "../../docs/probes/*.md"} {
+		pages, err := filepath.Glob(pattern)
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, page := range pages {
+			text, err := os.ReadFile(page)
+			if err != nil {
+				t.Fatal(err)
+			}
+			for i, block := range strings.Split(string(text), "```") {
+				for line := range strings.SplitSeq(block, "\n") {
+					if i%2 == 1 && strings.HasPrefix(line, "hwsagent ") && !strings.HasPrefix(line, "hwsagent ALL=") { // of sudoers
+						seen++
+						if wrong := taken("hwsagent", "  "+line); wrong != "" {
+							t.Errorf("%s: %q: %s", page, line, wrong)
+						}
+					}
+				}
+			}
+		}
+	}
+	if seen < 20 {
+		t.Errorf("the pages have only %d command lines: the search is broken", seen)
+	}
+}
+
 // TestExamplesThatAreNotTaken: the check of examples finds each kind of mistake.
 func TestExamplesThatAreNotTaken(t *testing.T) {
 	for _, c := range []struct{ path, example, want string }{
