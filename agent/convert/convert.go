@@ -7,6 +7,7 @@ import (
 	"cmp"
 	"errors"
 	"fmt"
+	"regexp"
 	"slices"
 	"strings"
 
@@ -26,6 +27,8 @@ func formats() []format {
 		{"vmagent", parsed, why, (*converter).prometheus},
 		{"grafana-agent", parsed, whyGrafana, (*converter).grafana},
 		{"otelcol", parsed, whyOTel, (*converter).otelcol},
+		{"alloy", parsedRiver, whyAlloy, (*converter).alloy},
+		{"telegraf", parsedTOML, whyTelegraf, (*converter).telegraf},
 		{"hws", parsed, whyHWS, (*converter).hws},
 	}
 }
@@ -50,11 +53,6 @@ func Formats() (names []string) {
 func Known(format string) error {
 	if format == "" || slices.Contains(Formats(), format) {
 		return nil
-	}
-	for _, o := range others {
-		if format == o.name {
-			return nil // Convert says more
-		}
 	}
 	return fmt.Errorf("unknown format %q: --from is one of %s", format, strings.Join(Formats(), ", "))
 }
@@ -81,9 +79,6 @@ type Result struct {
 // Convert converts the text of a file in one of [Formats]; with "" it detects the format from the keys. It returns an
 // error if the file does not have that format.
 func Convert(from, file string, text []byte) (Result, error) {
-	if err := refuse(from, file, text); err != nil {
-		return Result{}, err
-	}
 	if err := Known(from); err != nil {
 		return Result{}, err
 	}
@@ -128,9 +123,23 @@ func parsed(file string, text []byte) (*yaml.Node, error) {
 	return root, nil
 }
 
+// signs are lines that only a file of one format has.
+var signs = []struct {
+	format  string
+	pattern *regexp.Regexp
+}{
+	{"alloy", regexp.MustCompile(`(?m)^[a-z_]+(\.[a-z_0-9]+)*([ \t]+"[^"\n]*")?[ \t]*\{`)},
+	{"telegraf", regexp.MustCompile(`(?m)^[ \t]*(\[(agent|global_tags)\]|\[\[(inputs|outputs|processors|aggregators)\.[A-Za-z0-9_]+\]\])[ \t]*(#.*)?\r?$`)},
+}
+
 // detect returns a file's format by its content. The file of -promscrape.config has the keys of prometheus.yml; a vmagent's own keys are
 // named under either format.
 func detect(file string, text []byte) (string, error) {
+	for _, sign := range signs {
+		if sign.pattern.Match(text) {
+			return sign.format, nil
+		}
+	}
 	root, err := parsed(file, text)
 	if err != nil {
 		return "", err

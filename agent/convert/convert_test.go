@@ -186,7 +186,7 @@ func TestRefuses(t *testing.T) {
 			t.Errorf("%s is taken: %.200s", name, r.Config)
 		}
 	}
-	if _, err := convert.Convert("telegraf", "f", []byte("a: 1\n")); err == nil {
+	if _, err := convert.Convert("nagios", "f", []byte("a: 1\n")); err == nil {
 		t.Error("an unknown format is taken")
 	}
 }
@@ -202,6 +202,14 @@ func FuzzConvert(f *testing.F) {
 			f.Fatal(err)
 		}
 		f.Add(byte(slices.Index(formats, format(file))), string(text))
+	}
+	files, _ = filepath.Glob("testdata/cases/*/*")
+	for _, file := range files {
+		text, err := os.ReadFile(file)
+		if err != nil {
+			f.Fatal(err)
+		}
+		f.Add(byte(slices.Index(formats, filepath.Base(filepath.Dir(file)))), string(text))
 	}
 	f.Fuzz(func(t *testing.T, which byte, text string) {
 		r, err := convert.Convert(formats[int(which)%len(formats)], "f.yaml", []byte(text))
@@ -224,26 +232,39 @@ func FuzzConvert(f *testing.F) {
 	})
 }
 
-// TestOtherPrograms: a program whose configuration is refused is recognised, by its content and by its name, and the error says what to do.
-func TestOtherPrograms(t *testing.T) {
-	for _, tc := range []struct{ format, text, want string }{
-		{"", "// Sends.\nprometheus.remote_write \"default\" {\n  endpoint {\n    url = \"http://r\"\n  }\n}\n", "Grafana Alloy"},
-		{"", "logging {\n  level = \"warn\"\n}\n", "Grafana Alloy"},
-		{"", "# Telegraf\n[agent]\n  interval = \"10s\"\n[[inputs.cpu]]\n", "Telegraf"},
-		{"", "[[outputs.http]]\r\n  url = \"http://r\"\r\n", "Telegraf"},
-		{"alloy", "a: [", "Grafana Alloy"}, {"telegraf", "a: [", "Telegraf"},
+// TestFormatByText: Alloy's and Telegraf's files are recognised by their lines, and a YAML file with braces is not taken for one; a wrong
+// name of a format is an error before the file is read.
+func TestFormatByText(t *testing.T) {
+	for _, tc := range []struct{ text, want string }{
+		{"// Sends.\nprometheus.remote_write \"default\" {\n  endpoint {\n    url = \"http://r\"\n  }\n}\n", "alloy"},
+		{"logging {\n  level = \"warn\"\n}\n", "alloy"},
+		{"# Telegraf\n[agent]\n  interval = \"10s\"\n[[inputs.cpu]]\n", "telegraf"},
+		{"[[outputs.http]]\r\n  url = \"http://r\"\r\n", "telegraf"},
+		{"a: {b: c}\nscrape_configs: []\n", "prometheus"},
+		{"{scrape_configs: []}\n", "prometheus"},
 	} {
-		_, err := convert.Convert(tc.format, "f", []byte(tc.text))
-		if err == nil || !strings.Contains(err.Error(), tc.want) || strings.Contains(err.Error(), "\n") {
-			t.Errorf("%q %q: %v", tc.format, tc.text, err)
-		}
-	}
-	for _, text := range []string{"a: {b: c}\nscrape_configs: []\n", "{scrape_configs: []}\n"} {
-		if _, err := convert.Convert("", "f", []byte(text)); err != nil {
-			t.Errorf("%q: %v", text, err)
+		r, err := convert.Convert("", "f", []byte(tc.text))
+		if err != nil || !strings.Contains(r.Config, "--from "+tc.want+" ") {
+			t.Errorf("%q: %v\n%.60s", tc.text, err, r.Config)
 		}
 	}
 	if _, err := convert.Convert("nagios", "f", []byte("a: [")); err == nil || !strings.Contains(err.Error(), `unknown format "nagios"`) {
 		t.Errorf("the name of the format is judged late: %v", err)
+	}
+}
+
+// TestRefusesText: a file that is not in its format is an error with the line.
+func TestRefusesText(t *testing.T) {
+	deep := strings.Repeat("a {\n", 100) + strings.Repeat("}\n", 100)
+	for _, tc := range []struct{ format, text, want string }{
+		{"alloy", "a {\n", "line 2"}, {"alloy", "a = [1,\n", ""}, {"alloy", "a \"x\n", "line 1"}, {"alloy", "a = 1 b = 2\n", "line 1"}, {"alloy", "\n}\n", "line 2"},
+		{"alloy", "a = `x", ""}, {"alloy", "a = \"\\q\"", ""}, {"alloy", "a = {b}", ""}, {"alloy", "a = x.", ""}, {"alloy", "a = (1", ""}, {"alloy", deep, "deep"},
+		{"alloy", "a = " + strings.Repeat("[", 200), "deep"}, {"alloy", "a = \xff", "UTF-8"}, {"alloy", "/*", ""},
+		{"alloy", "a = \"\"" + strings.Repeat("+\"x\"", 2000), "operators"}, {"alloy", strings.Repeat("a {\n}\n", 3000) + "b" + strings.Repeat(" = 1\nb", 6000), "parts"},
+		{"telegraf", strings.Repeat("[[inputs.a]]\n", 20_000), "tables"}, {"telegraf", "[agent]\nx = \n", "f:2"}, {"telegraf", "[a]\nx = 1\nx = 2\n", "f:3"}, {"telegraf", strings.Repeat("# x\n", 1<<19), "bytes"},
+	} {
+		if _, err := convert.Convert(tc.format, "f", []byte(tc.text)); err == nil && tc.text != "/*" || err != nil && !strings.Contains(err.Error(), tc.want) {
+			t.Errorf("%s %.40q: %v", tc.format, tc.text, err)
+		}
 	}
 }

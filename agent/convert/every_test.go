@@ -2,6 +2,7 @@ package convert
 
 import (
 	"fmt"
+	"maps"
 	"os"
 	"path/filepath"
 	"slices"
@@ -9,6 +10,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/pelletier/go-toml/v2"
 	"go.yaml.in/yaml/v4"
 
 	"hwsagent/agent/config"
@@ -57,8 +59,14 @@ func everyValue(t *testing.T, format string, text []byte) {
 	switch format {
 	case "vmagent":
 		in = vmInput(t, text)
-	case "alloy", "telegraf":
-		in = textInput(t, format, text)
+	case "alloy":
+		in = &riverText{t, string(text)}
+	case "telegraf":
+		own := &tomlText{t: t}
+		if err := toml.Unmarshal(text, &own.root); err != nil {
+			t.Fatal(err)
+		}
+		in = own
 	default:
 		in = yamlInput(t, format, text)
 	}
@@ -67,7 +75,11 @@ func everyValue(t *testing.T, format string, text []byte) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if _, warns, err := config.LoadBytes("/etc/hwsagent/agent.yaml", []byte(whole.Config), environment); err != nil {
+	file := filepath.Join(t.TempDir(), "agent.yaml")
+	if err := os.WriteFile(file, []byte(whole.Config), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	if _, warns, err := config.LoadWithoutFiles(file, environment); err != nil {
 		t.Errorf("the agent does not take it: %v\n%v\n%s", err, warns, whole.Config)
 	}
 	if len(all) < 10 {
@@ -91,8 +103,11 @@ func everyValue(t *testing.T, format string, text []byte) {
 
 // environment has every variable but those with defaults in the files.
 func environment(name string) (string, bool) {
-	if name == "INTERVAL" || name == "REMOTE" {
+	switch name {
+	case "INTERVAL", "REMOTE":
 		return "", false
+	case "REMOTE_URL":
+		return "https://set.example", true
 	}
 	return "set", true
 }
@@ -224,7 +239,99 @@ func leaf(n *yaml.Node, i int, path string) value {
 	}}
 }
 
-func textInput(t *testing.T, _ string, _ []byte) input {
-	t.Fatal("no such format")
-	return nil
+// riverText is an input in Alloy's syntax, whose literals are changed in the text.
+type riverText struct {
+	t    *testing.T
+	text string
+}
+
+func (in *riverText) convert() (Result, error) { return Convert("alloy", "f.alloy", []byte(in.text)) }
+
+func (in *riverText) values() (all []value) {
+	root, err := parsedRiver("f.alloy", []byte(in.text))
+	if err != nil {
+		in.t.Fatal(err)
+	}
+	lines := strings.SplitAfter(in.text, "\n")
+	var walk func(n *yaml.Node, path string)
+	walk = func(n *yaml.Node, path string) {
+		if n.Kind == yaml.ScalarNode {
+			all = append(all, value{path, func() func() {
+				before := in.text
+				in.text = strings.Join(lines[:n.Line-1], "") + changedRiver(in.t, lines[n.Line-1], n.Column) + strings.Join(lines[n.Line:], "")
+				return func() { in.text = before }
+			}})
+		}
+		each(n, path, func(_, inner *yaml.Node, at, _ string) { walk(inner, at) })
+	}
+	walk(root, "")
+	return all
+}
+
+// changedRiver changes the value that begins at a column of a line: the first letter of a text or a word, or a digit.
+func changedRiver(t *testing.T, line string, column int) string {
+	before, rest := line[:column-1], line[column-1:]
+	for old, other := range map[string]string{"true": "false", "false": "true"} {
+		if after, ok := strings.CutPrefix(rest, old); ok {
+			return before + other + after
+		}
+	}
+	if i := strings.IndexAny(rest, "\"`"); i >= 0 && !strings.Contains(rest[:i], " ") { // a text, or the argument of a call
+		before, rest = before+rest[:i], rest[i:]
+		end := 1 + strings.IndexByte(rest[1:], rest[0])
+		return before + rest[:1] + changed(rest[1:end]) + rest[end:]
+	}
+	i := strings.IndexAny(rest, "0123456789")
+	if dot := strings.LastIndex(strings.TrimRight(rest, " ,]\n)"), "."); i < 0 && dot > 0 {
+		return before + rest[:dot] + "x" + rest[dot:]
+	} else if i < 0 {
+		t.Fatalf("what is %q?", rest)
+	}
+	return before + rest[:i] + "9" + rest[i:]
+}
+
+// tomlText is an input in TOML.
+type tomlText struct {
+	t    *testing.T
+	root map[string]any
+}
+
+func (in *tomlText) convert() (Result, error) {
+	text, err := toml.Marshal(in.root)
+	if err != nil {
+		in.t.Fatal(err)
+	}
+	return Convert("telegraf", "f.conf", text)
+}
+
+func (in *tomlText) values() (all []value) {
+	var walk func(v any, path string, put func(any))
+	walk = func(v any, path string, put func(any)) {
+		switch v := v.(type) {
+		case map[string]any:
+			for _, key := range slices.Sorted(maps.Keys(v)) {
+				walk(v[key], strings.TrimPrefix(path+"."+key, "."), func(other any) { v[key] = other })
+			}
+			if len(v) == 0 {
+				all = append(all, value{path, func() func() { put(map[string]any{"other": true}); return func() { put(v) } }})
+			}
+		case []any:
+			for i, item := range v {
+				walk(item, fmt.Sprintf("%s[%d]", path, i), func(other any) { v[i] = other })
+			}
+		default:
+			other := v
+			switch v := v.(type) {
+			case string:
+				other = changed(v)
+			case bool:
+				other = !v
+			case int64:
+				other = v + 1
+			}
+			all = append(all, value{path, func() func() { put(other); return func() { put(v) } }})
+		}
+	}
+	walk(in.root, "", nil)
+	return all
 }

@@ -203,7 +203,9 @@ func (c *converter) integrationKeys(p, v *yaml.Node, where string) {
 		case "metric_relabel_configs":
 			c.addRules(p, key, value, where)
 		case "relabel_configs":
-			c.targetRules(p, value, where+"."+key)
+			for i, r := range items(value) {
+				c.targetRule(p, r, at(where+"."+key, i))
+			}
 		case "scrape_integration":
 			if value.Value == "true" {
 				c.take(value)
@@ -217,26 +219,24 @@ func (c *converter) integrationKeys(p, v *yaml.Node, where string) {
 	}
 }
 
-// targetRules converts the rules for the labels of a probe, which has one target: constants become labels, and rules on labels that series
+// targetRule converts a rule for the labels of a probe, which has one target: constants become labels, and rules on labels that series
 // have become rules on these.
-func (c *converter) targetRules(p, rules *yaml.Node, where string) {
-	for i, r := range c.rules(rules, where).Content {
-		action, target := orDefault(text(r, "action"), "replace"), text(r, "target_label")
-		value := text(r, "replacement")
-		hidden := strings.HasPrefix(target, "__")
-		for _, label := range items(get(r, "source_labels")) {
-			hidden = hidden || strings.HasPrefix(label.Value, "__")
-		}
-		variable := strings.HasPrefix(value, "${") && strings.HasSuffix(value, "}") && strings.Trim(value, "${}0123456789") != ""
-		switch {
-		case hidden:
-			c.note(r, at(where, i), "needs labels that targets had there: write the result under labels: of the probe")
-		case action == "replace" && len(items(get(r, "source_labels"))) == 0 && target != "" && value != "" && (variable || !strings.Contains(value, "$")):
-			c.take(r)
-			set(ensure(p, "labels", mapping), target, str(value))
-		default:
-			push(p, "metric_relabel_configs", r)
-		}
+func (c *converter) targetRule(p, r *yaml.Node, where string) {
+	action, target := orDefault(text(r, "action"), "replace"), text(r, "target_label")
+	value := text(r, "replacement")
+	hidden := strings.HasPrefix(target, "__")
+	for _, label := range items(get(r, "source_labels")) {
+		hidden = hidden || strings.HasPrefix(label.Value, "__")
+	}
+	variable := strings.HasPrefix(value, "${") && strings.HasSuffix(value, "}") && strings.Trim(value, "${}0123456789") != ""
+	switch {
+	case hidden:
+		c.note(r, where, "needs labels that targets had there: write the result under labels: of the probe")
+	case action == "replace" && len(items(get(r, "source_labels"))) == 0 && target != "" && value != "" && (variable || !strings.Contains(value, "$")):
+		c.take(r)
+		set(ensure(p, "labels", mapping), target, str(value))
+	default:
+		push(p, "metric_relabel_configs", r)
 	}
 }
 

@@ -48,6 +48,35 @@ func TestNotesHaveNoSecrets(t *testing.T) {
           ssh: {username: u, password: CANARY, privateKey: CANARY}
           wbem: {username: u, password: CANARY}
 `,
+		"alloy": `prometheus.remote_write "d" {
+  endpoint {
+    url = "https://u:CANARY@r.example/push?token=CANARY"
+    basic_auth {
+      password = "CANARY" + sys.env("X") + 1
+    }
+    surprise = "CANARY"
+  }
+}
+prometheus.scrape "s" {
+  targets      = [{password = "CANARY"}]
+  bearer_token = join("CANARY", "")
+  forward_to   = ["CANARY"]
+}
+`,
+		"telegraf": `[[inputs.prometheus]]
+urls = ["http://u:CANARY@h/metrics"]
+[[inputs.redfish]]
+password = "CANARY"
+[[outputs.http]]
+data_format = "CANARY"
+url = "CANARY"
+[[outputs.http]]
+data_format = "prometheusremotewrite"
+url = "https://r.example/push"
+method = "CANARY"
+[outputs.http.headers]
+Authorization = "CANARY"
+`,
 		"grafana-agent": `server: {http_tls_config: {key: CANARY}}
 agent_management: {basic_auth: {password: CANARY}}
 metrics:

@@ -327,6 +327,12 @@ func orDefault(s, standby string) string {
 // whyOTel returns a note on a key without a counterpart.
 func whyOTel(key string) string {
 	switch key {
+	case "wal":
+		return "is not needed: everything goes through the log at --storage.path, bounded by wal.max_bytes"
+	case "compression", "read_buffer_size", "write_buffer_size", "max_batch_size_bytes", "max_batch_request_parallelism":
+		return "is not needed: requests are snappy, and of queue_config.max_samples_per_send"
+	case "target_info", "export_created_metric":
+		return "how OTLP becomes series is set under receivers.otlp"
 	case "initial_delay":
 		return "is not needed: a probe begins at a moment of its own"
 	case "include", "include_fs_types", "include_mount_points", "include_devices":

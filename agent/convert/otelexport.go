@@ -80,14 +80,8 @@ func (o *collector) remote(name string, v *yaml.Node, where string) {
 			o.queue(queue, value, at)
 		case "retry_on_failure":
 			o.retries(queue, value, at)
-		case "wal":
-			o.note(k, at, "is not needed: everything goes through the log at --storage.path, bounded by wal.max_bytes")
-		case "compression", "read_buffer_size", "write_buffer_size", "max_batch_size_bytes", "max_batch_request_parallelism":
-			o.note(k, at, "is not needed: requests are snappy, and of queue_config.max_samples_per_send")
 		case "resource_to_telemetry_conversion", "add_metric_suffixes", "translation_strategy":
 			o.translation(key, k, value, at)
-		case "target_info", "export_created_metric":
-			o.note(k, at, "how OTLP becomes series is set under receivers.otlp")
 		case "namespace":
 			rule := mapping()
 			o.take(value)
@@ -98,7 +92,7 @@ func (o *collector) remote(name string, v *yaml.Node, where string) {
 		case "protobuf_message":
 			set(own, "protobuf_message", value)
 		default:
-			o.note(k, at, "has no counterpart here")
+			o.note(k, at, "%s", whyOTel(key))
 		}
 	})
 	if len(queue.Content) > 0 {

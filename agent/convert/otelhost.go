@@ -19,8 +19,8 @@ func (o *collector) hostmetrics(v *yaml.Node, where string) {
 		set(p, "interval", raw(every))
 	}
 	if root := o.text(v, "root_path"); root != "" && root != "/" {
-		for key, below := range map[string]string{"rootfs_path": "", "proc_path": "proc", "sys_path": "sys", "udev_path": "run/udev/data"} {
-			set(p, key, str(path.Join(root, below)))
+		for _, part := range [][2]string{{"rootfs_path", ""}, {"proc_path", "proc"}, {"sys_path", "sys"}, {"udev_path", "run/udev/data"}} {
+			set(p, part[0], str(path.Join(root, part[1])))
 		}
 	}
 	o.scrapers(p, get(v, "scrapers"), again)
@@ -39,8 +39,9 @@ func (o *collector) hostmetrics(v *yaml.Node, where string) {
 
 // scraperCollectors maps the parts of hostmetrics to collectors of the probe host.
 var scraperCollectors = map[string][]string{
-	"cpu": {"cpu"}, "disk": {"diskstats"}, "filesystem": {"filesystem"}, "load": {"loadavg"}, "memory": {"meminfo"}, "network": {"netdev", "netclass", "conntrack", "sockstat", "netstat"},
-	"nfs": {"nfs", "nfsd"}, "paging": {"vmstat"}, "processes": {"stat", "processes"}, "system": {"stat", "time"},
+	"cpu": {"cpu"}, "disk": {"diskstats"}, "filesystem": {"filesystem"}, "load": {"loadavg"}, "memory": {"meminfo"},
+	"network": {"netdev", "netclass", "conntrack", "sockstat", "netstat"},
+	"nfs":     {"nfs", "nfsd"}, "paging": {"vmstat"}, "processes": {"stat", "processes"}, "system": {"stat", "time"},
 }
 
 // scrapers sets the collectors of the probe to those of the parts. A second receiver of this kind makes that all of the usual ones.

@@ -130,23 +130,23 @@ func (c *converter) usualInterval() {
 }
 
 // headers converts the headers of an exporter. It does not carry over a header with a login.
-func (o *collector) headers(own, v *yaml.Node, where string) {
+func (c *converter) headers(own, v *yaml.Node, where string) {
 	rest := mapping()
 	pairs(v, func(name string, k, value *yaml.Node) {
 		switch strings.ToLower(name) {
 		case "authorization":
-			o.take(value)
+			c.take(value)
 			kind, credentials, ok := strings.Cut(value.Value, " ")
 			if !ok {
 				kind, credentials = "", value.Value
-				o.remark(k, where+"."+name, "is authorization: with type and credentials here: which is which?")
+				c.remark(k, where+"."+name, "is authorization: with type and credentials here: which is which?")
 			}
 			auth := mapping()
 			set(auth, "type", str(kind))
 			set(auth, "credentials", str(credentials))
 			set(own, "authorization", flow(auth))
 		case "content-encoding", "content-type", "x-prometheus-remote-write-version", "user-agent", "host":
-			o.note(k, where+"."+name, "is set by the agent")
+			c.note(k, where+"."+name, "is set by the agent")
 		default:
 			set(rest, name, value)
 		}

@@ -55,8 +55,8 @@ func (c *cli) convert() *cobra.Command {
 		Long: "convert reads FILE (- for standard input) and prints an agent.yaml. A comment at its top, and standard error, list each\n" +
 			"setting that was not converted or behaves differently, with its line. Check the result with hwsagent check.\n" +
 			"The formats are prometheus, vmagent (-promscrape.config), grafana-agent (static mode), otelcol (OpenTelemetry\n" +
-			"Collector) and hws (Hardware Sentry's hws-config.yaml, MetricsHub's metricshub.yaml). convert detects the format from\n" +
-			"the keys of FILE, but not vmagent, which has the same keys as prometheus.\n" +
+			"Collector), alloy (Grafana Alloy), telegraf, and hws (Hardware Sentry's hws-config.yaml, MetricsHub's metricshub.yaml).\n" +
+			"convert detects the format from FILE, but not vmagent, which has the same keys as prometheus.\n" +
 			"For vmagent you may write its command-line flags after -- instead of FILE; convert then also reads the file that\n" +
 			"-promscrape.config names.",
 		Example: "  hwsagent config convert prometheus.yml >agent.yaml\n" +
@@ -89,7 +89,7 @@ func (c *cli) convert() *cobra.Command {
 			return nil
 		}),
 	}
-	cmd.Flags().StringVar(&from, "from", "", "the `format` of FILE: "+strings.Join(convert.Formats(), ", ")+"; by default detected from its keys")
+	cmd.Flags().StringVar(&from, "from", "", "the `format` of FILE: "+strings.Join(convert.Formats(), ", ")+"; by default detected from FILE")
 	return cmd
 }
 
