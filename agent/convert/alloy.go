@@ -15,17 +15,19 @@ type alloy struct {
 	// receivers are the paths of the components that write, in order.
 	receivers []string
 	variables map[*yaml.Node]bool // rules with variables
+	ofTarget  map[string][]placed // rules that belong to a receiver, by its path; see findWays
 }
 
 // alloy converts prometheus.scrape, prometheus.relabel, prometheus.remote_write, prometheus.exporter.unix and the common kinds of discovery.
 func (c *converter) alloy(root *yaml.Node) {
 	a := &alloy{converter: c, root: root, variables: map[*yaml.Node]bool{}}
 	a.localFiles(root)
+	a.findWays()
 	a.components("prometheus.remote_write", func(path string, v *yaml.Node) {
 		a.receivers = append(a.receivers, path)
 		external := get(v, "external_labels")
 		for i, endpoint := range blocks(v, "endpoint") {
-			a.endpoint(endpoint, external, blockPath(v, path, "endpoint", i), strings.TrimPrefix(path, "prometheus.remote_write."))
+			a.endpoint(endpoint, external, blockPath(v, path, "endpoint", i), path)
 		}
 	})
 	a.components("prometheus.scrape", a.scrape)
@@ -183,9 +185,14 @@ func (a *alloy) placedRules(v *yaml.Node, path, name string) []placed {
 	return all
 }
 
-// ruleBlocks is placedRules without rules that have variables, which the agent does not expand in rules.
-func (a *alloy) ruleBlocks(v *yaml.Node, path, name string) (all []*yaml.Node) {
-	for _, one := range a.placedRules(v, path, name) {
+// ruleBlocks is placedRules without rules that have variables.
+func (a *alloy) ruleBlocks(v *yaml.Node, path, name string) []*yaml.Node {
+	return a.expandable(a.placedRules(v, path, name))
+}
+
+// expandable returns the rules without variables, which the agent does not expand in rules, and notes the others.
+func (a *alloy) expandable(rules []placed) (all []*yaml.Node) {
+	for _, one := range rules {
 		if a.variables[one.rule] {
 			a.note(one.rule, one.path, "a rule cannot have a variable: write its value; the rule is left out")
 			continue
@@ -196,9 +203,9 @@ func (a *alloy) ruleBlocks(v *yaml.Node, path, name string) (all []*yaml.Node) {
 }
 
 // endpoint converts an endpoint of prometheus.remote_write.
-func (a *alloy) endpoint(v, external *yaml.Node, path, label string) {
+func (a *alloy) endpoint(v, external *yaml.Node, path, component string) {
 	own := mapping()
-	if label != "default" && get(v, "name") == nil {
+	if label := strings.TrimPrefix(component, "prometheus.remote_write."); label != "default" && get(v, "name") == nil {
 		set(own, "name", str(label))
 	}
 	pairs(v, func(key string, k, value *yaml.Node) {
@@ -221,11 +228,14 @@ func (a *alloy) endpoint(v, external *yaml.Node, path, label string) {
 			a.set(own, key, k, value, where)
 		}
 	})
+	for _, rule := range a.expandable(a.ofTarget[component]) {
+		push(own, "write_relabel_configs", rule)
+	}
 	for _, rule := range a.ruleBlocks(v, path, "write_relabel_config") {
 		push(own, "write_relabel_configs", rule)
 	}
 	if external != nil {
-		a.external(own, external, path[:strings.LastIndex(path, ".endpoint")]+".external_labels")
+		a.external(own, external, component+".external_labels")
 	}
 	a.target(own, v, path)
 }
@@ -280,64 +290,6 @@ func (a *alloy) httpHeaders(own, k, v *yaml.Node, path string) {
 	set(own, "http_headers", headers)
 }
 
-// chain is a way from a source to a receiver: the rules of the components on it.
-type chain struct {
-	rules    []placed
-	receiver string
-}
-
-// chains returns the ways that a list of receivers leads to.
-func (a *alloy) chains(forward *yaml.Node, where string, depth int) (all []chain) {
-	for i, to := range items(forward) {
-		if v, path := a.component(to.Value, "prometheus.remote_write", "receiver"); v != nil {
-			a.take(to)
-			all = append(all, chain{receiver: path})
-			continue
-		}
-		v, path := a.component(to.Value, "prometheus.relabel", "receiver")
-		if v == nil || depth > maxDepth {
-			a.note(to, at(where, i), "leads to no prometheus.relabel or prometheus.remote_write")
-			continue
-		}
-		a.take(to)
-		rules := a.placedRules(v, path, "rule")
-		for _, next := range a.chains(get(v, "forward_to"), path+".forward_to", depth+1) {
-			all = append(all, chain{append(slices.Clone(rules), next.rules...), next.receiver})
-		}
-	}
-	return all
-}
-
-// forwarded returns the rules on the way of a source, and notes what differs here.
-func (a *alloy) forwarded(v *yaml.Node, path string) []*yaml.Node {
-	k := keyOf(v, "forward_to")
-	where := path + ".forward_to"
-	all := a.chains(get(v, "forward_to"), where, 0)
-	var reached []string
-	differ := false
-	for _, one := range all {
-		reached = append(reached, one.receiver)
-		differ = differ || !slices.EqualFunc(one.rules, all[0].rules, func(x, y placed) bool { return same(x.rule, y.rule) })
-	}
-	if i := slices.IndexFunc(a.receivers, func(one string) bool { return !slices.Contains(reached, one) }); i >= 0 {
-		a.remark(k, where, "does not lead to %s there: here every target gets all samples; narrow that with write_relabel_configs", a.receivers[i])
-	}
-	var rules []*yaml.Node
-	for i, one := range all {
-		for _, r := range one.rules {
-			switch {
-			case differ:
-				a.note(r.rule, r.path, "is left out, because %s has different rules for its receivers: write it as write_relabel_configs of %s", path, one.receiver)
-			case a.variables[r.rule]:
-				a.note(r.rule, r.path, "a rule cannot have a variable: write its value; the rule is left out")
-			case i == 0:
-				rules = append(rules, r.rule)
-			}
-		}
-	}
-	return rules
-}
-
 // scrape converts prometheus.scrape: to a job, and what prometheus.exporter.unix gives to the probe host.
 func (a *alloy) scrape(path string, v *yaml.Node) {
 	t := &alloyTargets{alloy: a}
@@ -366,12 +318,8 @@ func (a *alloy) scrape(path string, v *yaml.Node) {
 	}
 	a.jobKeys(own, v, path)
 	own.Content = append(own.Content, t.kinds.Content...)
-	for _, one := range t.rules {
-		if a.variables[one.rule] {
-			a.note(one.rule, one.path, "a rule cannot have a variable: write its value; the rule is left out")
-			continue
-		}
-		push(own, "relabel_configs", one.rule)
+	for _, rule := range a.expandable(t.rules) {
+		push(own, "relabel_configs", rule)
 	}
 	for _, rule := range rules {
 		push(own, "metric_relabel_configs", rule)

@@ -204,6 +204,7 @@ type converter struct {
 	file, format string
 	out          *yaml.Node
 	*account
+	types   bool // hws: the note about the types of hosts was added
 	secrets bool // hws: the note about encrypted passwords was added
 }
 

@@ -106,7 +106,7 @@ func (c *converter) entry(path, kind string, e *yaml.Node) {
 	for _, key := range []string{kind, kind + "Group"} {
 		about := get(e, key)
 		hosts := get(about, "hostnames")
-		c.take(get(about, "type")) // which says what MetricsHub tries
+		c.typed(get(about, "type"), path+"."+key+".type")
 		switch {
 		case about == nil:
 			continue
@@ -135,6 +135,15 @@ func (c *converter) entry(path, kind string, e *yaml.Node) {
 	c.note(e, path, "has neither %s nor %[1]sGroup; it is left out", kind)
 }
 
+// typed notes once that the types of hosts, which say what MetricsHub tries, are not needed.
+func (c *converter) typed(n *yaml.Node, path string) {
+	if n != nil && !c.types {
+		c.types = true
+		c.remark(n, path, "is not needed: a probe finds out what the device is; this goes for the type of every host")
+	}
+	c.take(n)
+}
+
 // resources converts the resources of MetricsHub.
 func (c *converter) resources(v *yaml.Node, path string, group *yaml.Node) {
 	pairs(v, func(name string, _, r *yaml.Node) {
@@ -144,7 +153,7 @@ func (c *converter) resources(v *yaml.Node, path string, group *yaml.Node) {
 			c.take(n)
 			set(about, "hostname", n)
 		}
-		c.take(get(attributes, "host.type"))
+		c.typed(get(attributes, "host.type"), path+"."+name+".attributes.host.type")
 		if n := get(attributes, "host.type"); n != nil {
 			set(about, "type", n)
 		}
@@ -281,11 +290,16 @@ func (c *converter) snmp(d device, host, reached, key string, v *yaml.Node) {
 	set(p, "type", str("snmp"))
 	set(p, "target", str(net.JoinHostPort(strings.Trim(reached, "[]"), orDefault(c.text(v, "port"), "161"))))
 	auth := mapping()
-	c.text(v, "password") // which version 2 has no use for
 	version := strings.ToLower(c.text(v, "version"))
+	if rest, v3 := strings.CutPrefix(version, "v3"); v3 && !slices.Contains(strings.Fields("-md5 -sha -sha224 -sha256 -sha384 -sha512 -no-auth -no_auth -noauth"), rest) && rest != "" {
+		c.remark(keyOf(v, "version"), where+".version", "%s is no version: 3 is used", version)
+	}
 	if key == "snmpv3" || strings.HasPrefix(version, "v3") || version == "3" {
 		c.snmpv3(auth, v, version, where)
 	} else {
+		if !slices.Contains([]string{"", "v1", "v2c", "v2", "1", "2", "2c"}, version) {
+			c.remark(keyOf(v, "version"), where+".version", "%s is no version: 2 is used", version)
+		}
 		if strings.HasSuffix(version, "1") {
 			set(auth, "version", raw("1"))
 		}
