@@ -195,7 +195,7 @@ func (c *Config) validateTargets(d *document) {
 		}
 		if !taken && !explicit && name != t.URL.Place() {
 			d.warnAt(path+".url", fmt.Sprintf("without a name this target is called %q, by what tells it from others of that address", name),
-				"write that under name: else it gets another name, and begins anew in the log, when that changes")
+				"write that under name: else the name changes with it, and needs `hwsagent targets adopt OLD NEW` to keep its queue")
 		}
 	}
 	c.validateTenantNames(d)
