@@ -132,7 +132,7 @@ func (q *Queue) questionFailed(ctx context.Context, p gate.Pass, a client.Answer
 	switch client.Classify(a, config.Policy{}) {
 	case client.Retry:
 		q.noTime(a)
-		q.gate.Failed(p, a.String(), a.RetryAfter, a.Status != 0)
+		q.gate.Failed(p, a.Why(), a.RetryAfter, a.Status != 0)
 		return true, nil
 	case client.Hold:
 		if a.Status == client.StatusUnsupported || a.Status/100 == 4 && q.drops() {

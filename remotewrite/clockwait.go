@@ -77,14 +77,14 @@ func (w *window) awaitClock(ctx context.Context, e *wal.Entry) error {
 		wait := w.q.aheadFor(e)
 		if wait <= 0 {
 			if !w.q.behind {
-				w.q.waitsForClock.Store(w.q.waited)
+				w.q.setWaits(w.q.waited)
 			}
 			w.q.waited = false
 			return nil
 		}
 		w.q.waited = true
 		if !w.q.behind {
-			w.q.waitsForClock.Store(true)
+			w.q.setWaits(true)
 		}
 		w.flush()
 		known := w.q.clock.Reading()
@@ -149,6 +149,22 @@ func (q *Queue) askByTaken(ctx context.Context, p gate.Pass, taken point) error 
 	return nil
 }
 
+// setWaits records whether live samples wait for the target's clock, and since when.
+func (q *Queue) setWaits(waits bool) {
+	if q.waitsForClock.Swap(waits) != waits && waits {
+		q.waitsSince.Store(time.Now().UnixNano())
+	}
+}
+
+// awaitsClock fills in why, since when and until when samples wait for the target's clock.
+func (q *Queue) awaitsClock(s *Status) {
+	s.Failure = client.WaitsForClock(q.clockWhy())
+	s.DownSince = time.Unix(0, q.waitsSince.Load())
+	if r := q.clock.Reading(); r != nil {
+		s.NextTry = time.Now().Add(max(0, askClockEvery-r.Age()))
+	}
+}
+
 // clockWhy explains that samples wait for the target's clock, or that it is not believed; else it returns "".
 func (q *Queue) clockWhy() string {
 	skew, known := q.clock.Skew()
@@ -158,7 +174,7 @@ func (q *Queue) clockWhy() string {
 	case q.clock.Reading().Absurd():
 		return clock.Words(skew) + ", which is synchronised: the receiver's is not believed"
 	case q.waitsForClock.Load():
-		return clock.Words(skew) + ": samples wait until it reaches their time, less future_limit; set whichever clock is wrong"
+		return clock.Words(skew) + ": samples wait until it reaches their time, less future_limit"
 	}
 	return ""
 }

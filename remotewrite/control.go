@@ -116,7 +116,7 @@ func (q *Queue) waitDown(ctx context.Context) error {
 		case p.Test:
 			q.refused(p, a)
 		case v == client.Retry:
-			g.Failed(p, a.String(), a.RetryAfter, a.Status != 0)
+			g.Failed(p, a.Why(), a.RetryAfter, a.Status != 0)
 		default:
 			g.SawEmptyAnswer() // data must show whether it accepts samples
 			g.Release(p)
@@ -241,6 +241,7 @@ func (q *Queue) Status() Status {
 		s.State = StateRetrying
 	case q.waitsForClock.Load():
 		s.State, s.AwaitsClock = StateHeld, true
+		q.awaitsClock(&s)
 	case s.Backlog >= uint64(q.cfg.Queue.MaxSamplesPerSend):
 		s.State = StateBehind
 	case s.Missed > 0:

@@ -73,7 +73,7 @@ func (s *shard) judge(p gate.Pass, l *parcel, a client.Answer, m mode, c protoco
 // denied gives p back after an answer that holds the target, and reports whether it counts as one about the samples.
 func (s *shard) denied(p gate.Pass, l *parcel, a client.Answer, m mode) bool {
 	if m == once && a.Denied() {
-		s.q.gate.Failed(p, a.String(), 0, true)
+		s.q.gate.Failed(p, a.Why(), 0, true)
 		return true
 	}
 	if a.Denied() {
@@ -170,7 +170,7 @@ func (s *shard) refusalIsReal(p gate.Pass, l *parcel, a client.Answer, version w
 	}
 	if client.Classify(e, config.Policy{}) == client.Retry {
 		l.hasty++
-		g.Failed(p, e.String(), e.RetryAfter, e.Status != 0)
+		g.Failed(p, e.Why(), e.RetryAfter, e.Status != 0)
 	} else {
 		s.q.refused(p, a)
 	}

@@ -97,7 +97,7 @@ func (s *shard) holdForData(ctx context.Context, a client.Answer) error {
 		s.q.gate.Release(p) // it is held already
 		return nil
 	}
-	s.q.gate.RefusedData(p, refusesAll+a.String())
+	s.q.gate.RefusedData(p, refusesAll+a.Why())
 	return nil
 }
 
@@ -121,14 +121,14 @@ func (s *shard) awaitOpen(ctx context.Context, l *parcel) error {
 }
 
 // refusesAll explains why a target is held that refuses samples without contrast.
-const refusesAll = "it accepts no sample at all: "
+const refusesAll = "not one sample is accepted, even alone: "
 
 // refused gives p back after an answer that holds the target.
 func (q *Queue) refused(p gate.Pass, a client.Answer) {
 	if a.BlamesData() {
-		q.gate.RefusedData(p, a.String())
+		q.gate.RefusedData(p, a.Why())
 	} else {
-		q.gate.Refused(p, a.String())
+		q.gate.Refused(p, a.Why())
 	}
 	q.gate.Wait(a.RetryAfter)
 }

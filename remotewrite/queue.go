@@ -84,6 +84,7 @@ type Queue struct {
 	asked         atomic.Bool                    // whether the target was asked if it accepts empty writes
 	clock         clock.Clock
 	times         clock.Rules             // which samples may be sent, by that clock
+	waitsSince    atomic.Int64            // when they began to wait, ns since the epoch
 	waitsForClock atomic.Bool             // live samples wait for the target's clock, or the samples before them did
 	emptyRefused  atomic.Pointer[refusal] // the refusal of an empty write that asked for the time
 	retries       atomic.Uint64
@@ -336,7 +337,7 @@ func (q *Queue) deliveredSince(t time.Time) bool {
 }
 
 // note records an error for the status; the log has transitions only.
-func (q *Queue) note(text string) { q.noteFailure(text, client.NoFailure) }
+func (q *Queue) note(text string) { q.noteFailure(text, client.Failure{}) }
 
 func (q *Queue) noteFailure(text string, f client.Failure) {
 	q.mu.Lock()
@@ -348,6 +349,6 @@ func (q *Queue) noteFailure(text string, f client.Failure) {
 // target then gets 1.0, and [Status.Fallback] says why.
 func (q *Queue) noteAnswer(a client.Answer) {
 	if a.Version != wire.V2 || !a.Accepted() {
-		q.noteFailure(a.String(), a.Failure)
+		q.noteFailure(a.Why(), a.Failure)
 	}
 }

@@ -201,7 +201,7 @@ func (l *lane) guardsLate() bool { return l.behind && l.cfg.Target.CatchUp == co
 // down only the backlog: one batch may be too much, or be what the receiver fails at.
 func (l *lane) failed(p gate.Pass, a client.Answer) {
 	if !p.Behind || a.Status == 0 {
-		l.gate.Failed(p, a.String(), a.RetryAfter, a.Status != 0)
+		l.gate.Failed(p, a.Why(), a.RetryAfter, a.Status != 0)
 		return
 	}
 	l.gate.Release(p)

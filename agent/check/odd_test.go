@@ -47,14 +47,14 @@ func TestCheckOddReceivers(t *testing.T) {
 		url, more  string
 		text, with string // in the group's text; what helps
 	}{
-		"TLS without a name":     {secure(&tls.Config{Certificates: []tls.Certificate{pair}}, nil), "tls_config: {ca_file: " + ca + "}", "IP SANs", "subject alternative name"},
+		"TLS without a name":     {secure(&tls.Config{Certificates: []tls.Certificate{pair}}, nil), "tls_config: {ca_file: " + ca + "}", "it has none", "subject alternative name"},
 		"old TLS":                {secure(&tls.Config{MinVersion: tls.VersionTLS10, MaxVersion: tls.VersionTLS11}, nil), "", "protocol version", "min_version"},
 		"a client certificate":   {secure(&tls.Config{ClientAuth: tls.RequireAnyClientCert}, nil), "tls_config: {insecure_skip_verify: true}", "asks for a client certificate, and none is configured", ""},
 		"a certificate, TLS 1.2": {secure(&tls.Config{ClientAuth: tls.RequireAnyClientCert, MaxVersion: tls.VersionTLS12}, nil), "tls_config: {insecure_skip_verify: true}", "handshake failure", "cert_file and key_file"},
 		"HTTP/2 only":            {secure(&tls.Config{NextProtos: []string{"h2"}}, onlyHTTP2), "tls_config: {insecure_skip_verify: true}", "fail", "enable_http2: true"},
 		"a mail server":          {"http://" + greeter(t, "220 mail.example ESMTP\r\n"), "", "malformed HTTP", "host and port"},
 		"words of success":       {says(`{"error":"unauthorized"}`, http.StatusOK), "", `with the words "{\"error\":\"unauthorized\"}"`, ""},
-		"too large":              {says("", http.StatusRequestEntityTooLarge), "", "413", "the receiver's log"},
+		"too large":              {says("", http.StatusRequestEntityTooLarge), "", "413", "client_max_body_size"},
 		"the proxy refuses":      {"http://receiver.invalid/", "proxy_url: " + says("no", http.StatusForbidden), "403", "the proxy refuses"},
 		"a clock years away":     {receiver(t, false, date(-100*24*time.Hour)).URL, "", "100 days ahead", "set the clock"},
 	} {

@@ -1,16 +1,12 @@
 package check
 
 import (
-	"cmp"
 	"context"
 	"crypto/tls"
-	"crypto/x509"
 	"errors"
 	"fmt"
 	"io/fs"
 	"net"
-	"net/http"
-	"slices"
 	"strings"
 	"time"
 
@@ -60,7 +56,7 @@ func checkRoute(ctx context.Context, t *remoteconfig.Config) []Step {
 	}
 	var steps []Step
 	if net.ParseIP(host) == nil {
-		s := checkName(ctx, host)
+		s := checkName(ctx, t, host)
 		if steps = append(steps, s); s.Result == Fail {
 			return steps
 		}
@@ -69,8 +65,8 @@ func checkRoute(ctx context.Context, t *remoteconfig.Config) []Step {
 	dialer := net.Dialer{Timeout: stepTimeout}
 	conn, err := dialer.DialContext(ctx, "tcp", net.JoinHostPort(host, port))
 	if err != nil {
-		return append(steps, Step{Name: "tcp", Result: Fail, Took: time.Since(start), Text: shortDialError(err),
-			Try: "is the receiver running, and does a firewall let port " + port + " through?"})
+		why := client.Explain(t, err)
+		return append(steps, Step{Name: "tcp", Result: Fail, Took: time.Since(start), Text: why.Words, Try: why.Remedy})
 	}
 	defer conn.Close()
 	steps = append(steps, Step{Name: "tcp", Result: OK, Took: time.Since(start), Text: "tcp " + took(time.Since(start))})
@@ -80,30 +76,19 @@ func checkRoute(ctx context.Context, t *remoteconfig.Config) []Step {
 	return steps
 }
 
-func checkName(ctx context.Context, host string) Step {
+func checkName(ctx context.Context, t *remoteconfig.Config, host string) Step {
 	ctx, cancel := context.WithTimeout(ctx, stepTimeout)
 	defer cancel()
 	start := time.Now()
 	addrs, err := net.DefaultResolver.LookupHost(ctx, host)
 	if err != nil {
-		text := err.Error()
-		if dns, ok := errors.AsType[*net.DNSError](err); ok {
-			text = fmt.Sprintf("%s: %s", host, dns.Err)
-		}
-		return Step{Name: "dns", Result: Fail, Took: time.Since(start), Text: text, Try: "look at the host in url:, and at /etc/resolv.conf"}
+		why := client.Explain(t, err)
+		return Step{Name: "dns", Result: Fail, Took: time.Since(start), Text: why.Words, Try: why.Remedy}
 	}
 	if len(addrs) > 3 {
 		addrs = append(addrs[:3:3], "…")
 	}
 	return Step{Name: "dns", Result: OK, Took: time.Since(start), Text: "dns " + strings.Join(addrs, ", ")}
-}
-
-// shortDialError removes the parts of the error that the reader knows already.
-func shortDialError(err error) string {
-	if op, ok := errors.AsType[*net.OpError](err); ok && op.Addr != nil {
-		return op.Addr.String() + ": " + op.Err.Error()
-	}
-	return err.Error()
 }
 
 // checkTLS performs the same handshake as the client. Only the write shows whether the receiver accepts a client
@@ -130,10 +115,8 @@ func checkTLS(ctx context.Context, t *remoteconfig.Config, conn net.Conn, host s
 	start := time.Now()
 	c := tls.Client(conn, cfg)
 	if err := c.HandshakeContext(ctx); err != nil {
-		s.Took, s.Text, s.Try = time.Since(start), plainTLS(err), tryTLS(err)
-		if asked {
-			s.Try = client.ClientCertificate.Hint(t)
-		}
+		why := client.Explain(t, err)
+		s.Took, s.Text, s.Try = time.Since(start), why.Words, why.Remedy
 		return s
 	}
 	s.Took, s.Result = time.Since(start), OK
@@ -170,31 +153,6 @@ func tryFile(err error, otherwise string) string {
 	return otherwise
 }
 
-func tryTLS(err error) string {
-	if _, ok := errors.AsType[x509.UnknownAuthorityError](err); ok {
-		return "name the receiver's CA in tls_config.ca_file"
-	}
-	if wrong, ok := errors.AsType[x509.HostnameError](err); ok {
-		if c := wrong.Certificate; len(c.DNSNames)+len(c.IPAddresses) == 0 {
-			return "the receiver needs a certificate with a subject alternative name (SAN): its common name does not count"
-		}
-		return "use the name that the certificate has in url:, or give it as tls_config.server_name"
-	}
-	if invalid, ok := errors.AsType[x509.CertificateInvalidError](err); ok && invalid.Reason == x509.Expired {
-		if time.Now().Before(invalid.Cert.NotBefore) {
-			return "the receiver's certificate is not valid yet, or this host's clock is behind"
-		}
-		return "the receiver's certificate has expired, or this host's clock is wrong"
-	}
-	if strings.Contains(err.Error(), "protocol version") { // an alert, which has no type
-		return "the receiver speaks only other versions of TLS: it should be updated, or tls_config.min_version or max_version changed"
-	}
-	if _, ok := errors.AsType[tls.RecordHeaderError](err); ok {
-		return "the receiver does not speak TLS on this port: use http:// or its TLS port"
-	}
-	return "look at tls_config and at the receiver's log"
-}
-
 // checkWrite sends a write without samples: it stores nothing, and a receiver that accepts it takes data over this
 // route with these credentials.
 func checkWrite(ctx context.Context, t *remoteconfig.Config) []Step {
@@ -211,34 +169,21 @@ func checkWrite(ctx context.Context, t *remoteconfig.Config) []Step {
 			return []Step{checkVersion(t, answer)}
 		}
 	}
-	s.Took, s.Text, s.Try = answer.Took, answer.String(), answer.Failure.Hint(t)
+	s.Took, s.Text, s.Try = answer.Took, answer.Why(), answer.Failure.Remedy
 	if answer.Err != nil {
-		if try := tryAnswer(t, answer); try != "" {
-			s.Try = try
-		}
 		return []Step{s}
 	}
-	said := fmt.Sprintf("%d %s", answer.Status, http.StatusText(answer.Status))
-	if answer.Text != "" {
-		said += fmt.Sprintf(" %q", cutText(answer.Text, 200))
-	}
-	switch answer.Failure {
+	switch answer.Failure.Kind {
 	case client.NoFailure:
 		s.Result, s.Text = OK, fmt.Sprintf("an empty write is accepted: %d in %s", answer.Status, took(answer.Took))
 		if answer.Text != "" { // a receiver has nothing to say here: let people judge
 			s.Text += fmt.Sprintf(", with the words %q", cutText(answer.Text, 200))
 		}
-	case client.Page:
-	case client.Credentials, client.ClientCertificate:
-		s.Name, s.Text = "auth", said
+	case client.Credentials, client.Forbidden, client.ClientCertificate:
+		s.Name = "auth"
 	case client.Refused:
 		// Some receivers refuse a write without samples but accept others.
-		s.Result, s.Text = Warn, "an empty write is refused; writes with samples may be accepted: "+said
-	default:
-		if answer.Status != http.StatusSwitchingProtocols {
-			s.Text = said
-		}
-		s.Try = cmp.Or(s.Try, "look at the receiver's log, and at the proxies and firewalls in front of it")
+		s.Result, s.Text = Warn, "an empty write is refused; writes with samples may be accepted: "+answer.String()
 	}
 	steps := []Step{s}
 	if !answer.Date.IsZero() {
@@ -247,32 +192,14 @@ func checkWrite(ctx context.Context, t *remoteconfig.Config) []Step {
 	return steps
 }
 
-// emptyWrite sends a write without samples. If the server speaks before it is asked, or refuses while net/http still writes,
-// the error may be only that the connection was closed; a further attempt gets the server's words.
+// emptyWrite sends a write without samples. If the server speaks before it is asked, or refuses while net/http still
+// writes, the error may be only that the connection was closed; a further attempt gets the server's words.
 func emptyWrite(ctx context.Context, sender *client.Client) client.Answer {
 	a := sender.EmptyWrite(ctx)
-	for tries := 0; tries < 9 && a.Failure == client.Network && vague(a.Err); tries++ {
+	for tries := 0; tries < 9 && a.Failure.Kind == client.Cut; tries++ {
 		a = sender.EmptyWrite(ctx)
 	}
 	return a
-}
-
-// vague reports whether an error of net/http says only that this side has closed the connection.
-func vague(err error) bool {
-	return slices.ContainsFunc([]string{"use of closed network connection", "readLoopPeekFailLocked", "server closed idle connection", "broken pipe"},
-		func(text string) bool { return strings.Contains(err.Error(), text) })
-}
-
-// tryAnswer returns what to do about a server that gave no HTTP answer, if the error tells more than that.
-func tryAnswer(t *remoteconfig.Config, a client.Answer) string {
-	switch text := a.Err.Error(); {
-	case a.Failure != client.Network:
-	case strings.Contains(text, "malformed HTTP"):
-		return "the server there does not speak HTTP/1.1: look at host and port in url:"
-	case (strings.HasSuffix(text, ": EOF") || strings.Contains(text, "connection reset by peer") || vague(a.Err)) && t.URL.Full().Scheme == "https" && !t.HTTP.EnableHTTP2:
-		return "the receiver closed the connection: if it speaks HTTP/2 only, write enable_http2: true; else look at its log"
-	}
-	return ""
 }
 
 // checkVersion reports that a receiver accepts remote write 1.0 but not 2.0.

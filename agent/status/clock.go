@@ -55,8 +55,8 @@ func skewProblems(now time.Time, t TargetStatus) []Problem {
 			"a wrong clock loses samples: the receiver's clock says %s, a difference of more than future_limit (%s). %s were dropped as future",
 			bothClocks(now.Add(-t.ClockSkew), now), Span(t.FutureLimit), Samples(t.Ledger.Dropped["future"])), tryBothClocks}}
 	}
-	if t.ClockSkew.Abs() <= skewWarn {
-		return nil
+	if t.ClockSkew.Abs() <= skewWarn || t.AwaitsClock || (t.State == StateHeld || t.State == StateRetrying) && t.Failure == "clock_skew" {
+		return nil // agreement, or the target's own finding says it
 	}
 	p := Problem{SeverityWarning, "target " + t.Name, fmt.Sprintf("this host's clock is %s ahead of the receiver's", Span(t.ClockSkew)), tryClock}
 	if t.ClockSkew < 0 {

@@ -17,7 +17,7 @@ type ExpiryStatus struct {
 func expiryProblems(s Status, t TargetStatus) []Problem {
 	var all []Problem
 	for _, e := range t.Expiries {
-		if e.WarnAt.IsZero() || s.Now.Before(e.WarnAt) {
+		if e.WarnAt.IsZero() || s.Now.Before(e.WarnAt) || blamed(s, t, e) {
 			continue
 		}
 		text := fmt.Sprintf("its %s ends %s", e.What, Until(s.Now, e.At))
@@ -27,6 +27,32 @@ func expiryProblems(s Status, t TargetStatus) []Problem {
 		all = append(all, Problem{SeverityWarning, "target " + t.Name, text, tryExpiry(e)})
 	}
 	return all
+}
+
+// blamed reports whether the failure of t names what has expired, so that it needs no finding of its own.
+func blamed(s Status, t TargetStatus, e ExpiryStatus) bool {
+	if e.At.After(s.Now) || t.State != StateHeld && t.State != StateRetrying {
+		return false
+	}
+	switch t.Failure {
+	case "certificate_expired":
+		return strings.HasPrefix(e.What, "receiver's")
+	case "client_certificate":
+		return strings.HasPrefix(e.What, "client certificate")
+	case "credentials", "forbidden":
+		return strings.Contains(e.What, "token") || strings.HasPrefix(e.What, "client certificate")
+	}
+	return false
+}
+
+// ended adds to the cause of a failure the credentials that have expired.
+func ended(s Status, t TargetStatus) (text string) {
+	for _, e := range t.Expiries {
+		if blamed(s, t, e) && !strings.HasPrefix(e.What, "receiver's") {
+			text += "; its " + e.What + " ended " + Ago(s.Now, e.At)
+		}
+	}
+	return text
 }
 
 func tryExpiry(e ExpiryStatus) string {

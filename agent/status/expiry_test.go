@@ -41,19 +41,12 @@ func TestExpiries(t *testing.T) {
 	}
 }
 
-// What to do about a held target is what the failure of its last request says, and what its clock says.
+// What to do about a held target is what its failure says.
 func TestTryHeld(t *testing.T) {
-	for _, tc := range []struct {
-		target TargetStatus
-		want   string
-	}{
-		{TargetStatus{Try: "look at proxy_url"}, "look at proxy_url"},
-		{TargetStatus{}, "hwsagent check"},
-		{TargetStatus{AwaitsClock: true}, tryClock},
-	} {
-		tc.target.State, tc.target.Why = StateHeld, "401 Unauthorized: the proxy get a token from 404" // no text is read
-		if got := tryHeld(tc.target); !strings.Contains(got, tc.want) {
-			t.Errorf("%+v: %s, want %s", tc.target, got, tc.want)
+	for _, tc := range []struct{ try, want string }{{"look at proxy_url", "look at proxy_url"}, {"", "hwsagent targets test a"}} {
+		target := TargetStatus{Name: "a", State: StateHeld, Why: "401 Unauthorized: the proxy get a token from 404", Try: tc.try} // no text is read
+		if b, ok := stuck(Status{}, target); !ok || !strings.Contains(b.problem("target", "a").Try, tc.want) {
+			t.Errorf("%+v, want %s", b, tc.want)
 		}
 	}
 }

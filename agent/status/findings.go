@@ -5,7 +5,6 @@ import (
 	"net/url"
 	"slices"
 	"strings"
-	"time"
 )
 
 // trouble says why a target or a probe does not work. Its parts are separate so that several with the same cause can
@@ -128,7 +127,7 @@ func newFinding(s Status, group []member) Finding {
 		}
 		try := m.problem.Try
 		if len(group) > 1 && m.name != "" {
-			try = strings.ReplaceAll(try, " "+m.name, " "+nameHere)
+			try = impersonal(strings.ReplaceAll(try, " "+m.name, " "+nameHere), m.target.URL)
 		}
 		i := slices.IndexFunc(f.Tries, func(a Advice) bool { return a.Text == try })
 		if i < 0 && try != "" {
@@ -183,6 +182,7 @@ func impersonal(text, address string) string {
 	text = strings.ReplaceAll(text, address, "its address")
 	if u, err := url.Parse(address); err == nil && u.Host != "" {
 		text = strings.ReplaceAll(text, u.Host, "its address")
+		text = strings.ReplaceAll(text, u.Hostname(), "its host")
 	}
 	return text
 }
@@ -190,18 +190,20 @@ func impersonal(text, address string) string {
 // joinStuck describes the cost of several targets that accept nothing for one cause; each row shows the target's own
 // backlog.
 func joinStuck(s Status, all []member) string {
-	var behind time.Duration
+	longest := all[0].target
 	var waiting uint64
 	never, whole := 0, s.WAL.Error == ""
 	for _, m := range all {
-		behind = max(behind, Seconds(m.target.LagSeconds))
+		if downFor(s, m.target) > downFor(s, longest) {
+			longest = m.target
+		}
 		waiting += m.target.PendingSamples
 		whole = whole && m.target.Ledger.Dropped["budget"] == 0
 		if neverDelivered(s, m.target) {
 			never++
 		}
 	}
-	text := all[0].cause + ". Up to " + Span(behind) + " behind"
+	text := all[0].cause + ". " + downSince(s, longest)
 	if whole {
 		text += "; nothing is lost"
 	}

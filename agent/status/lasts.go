@@ -86,7 +86,7 @@ func roomProblems(s Status) []Problem {
 
 // freeProblem reports that little space is free on the file system, before that limits the log.
 func freeProblem(now time.Time, w WALStatus) *Problem {
-	if w.MinFreeBytes <= 0 || w.FreeBytes <= 0 || w.FreeBytes >= freeWarn*w.MinFreeBytes {
+	if w.Error != "" || w.MinFreeBytes <= 0 || w.FreeBytes <= 0 || w.FreeBytes >= freeWarn*w.MinFreeBytes {
 		return nil
 	}
 	replaced := "new samples replace the oldest"

@@ -55,12 +55,17 @@ func lossesOf(s Status, target string) (samples uint64, last time.Time) {
 func lossProblems(s Status) []Problem {
 	var all []Problem
 	for _, l := range s.Losses {
-		if !l.alarms(s.Now) {
+		if !l.alarms(s.Now) || l.goesOn(s) {
 			continue
 		}
 		all = append(all, lossProblem(s, l))
 	}
 	return all
+}
+
+// goesOn reports whether the log refuses samples still: then its own problem counts them.
+func (l LossStatus) goesOn(s Status) bool {
+	return l.Reason == ReasonRefused && s.WAL.Error != "" && l.LastAt.After(s.WAL.ErrorSince.Add(-time.Second))
 }
 
 // lossProblem returns the problem for one loss.
@@ -94,8 +99,8 @@ func (l LossStatus) Text(now time.Time) string {
 	switch {
 	case l.FirstAt.IsZero():
 		when = "before " + Clock(now, l.LastAt)
-	case l.LastAt.Sub(l.FirstAt) >= time.Minute:
-		when = "between " + Clock(now, l.FirstAt) + " and " + Clock(now, l.LastAt)
+	case l.LastAt.Sub(l.FirstAt) >= time.Second:
+		when = "from " + Clock(now, l.FirstAt) + " to " + Clock(now, l.LastAt) + " (" + Span(l.LastAt.Sub(l.FirstAt)) + ")"
 	}
 	verb := "were"
 	if l.Samples == 1 {

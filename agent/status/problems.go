@@ -31,7 +31,6 @@ const (
 
 // Bounds beyond which a condition needs attention.
 const (
-	lagError = 15 * time.Minute // of a target that accepts nothing
 	skewWarn = 30 * time.Second // receivers refuse samples too far from their own clock
 	fillWarn = 0.8              // undelivered data, as a part of the log's budget
 	freeWarn = 2                // free space, as a multiple of min_free_bytes
@@ -196,19 +195,12 @@ func neverDelivered(s Status, t TargetStatus) bool {
 	return deliveryOf(s, t) != DeliveryIdle && arrived(t.Ledger) == 0 && t.Ledger.Appended > t.Ledger.Filtered
 }
 
-// stuck returns the trouble of a target that accepts nothing.
+// stuck returns the trouble of a target that accepts nothing. Its words and remedy are those of the failure.
 func stuck(s Status, t TargetStatus) (trouble, bool) {
-	lag := Seconds(t.LagSeconds)
+	const look = "`hwsagent targets test " + nameHere + "` shows each step to the receiver; delivery resumes when it accepts data"
 	switch t.State {
-	case StateHeld:
-		return trouble{SeverityError, "the receiver refuses access: " + Why(t), "Held for " + Span(downFor(s, t)) + "; " + waiting(s, t), tryHeld(t)}, true
-	case StateRetrying:
-		level := SeverityWarning
-		if lag > lagError {
-			level = SeverityError
-		}
-		return trouble{level, "no delivery: " + Why(t), Span(lag) + " behind; " + waiting(s, t),
-			cmp.Or(t.Try, "the agent keeps trying; `hwsagent check` shows each step to the receiver")}, true
+	case StateHeld, StateRetrying:
+		return trouble{downSeverity(s, t), Why(t) + ended(s, t), downSince(s, t) + "; " + waiting(s, t), cmp.Or(t.Try, look)}, true
 	case StatePaused:
 		return trouble{SeverityWarning, "is paused: nothing is sent", "Paused since " + Clock(s.Now, t.PausedSince) + "; " + waiting(s, t), "hwsagent targets resume " + nameHere}, true
 	}
@@ -225,15 +217,6 @@ func missed(s Status, t TargetStatus) string {
 		return text + " waits: " + Brief(t, t.Why)
 	}
 	return text + " follows beside it"
-}
-
-// downFor returns how long t has accepted nothing. The waiting samples may be younger, because the log may have dropped
-// the oldest.
-func downFor(s Status, t TargetStatus) time.Duration {
-	if t.DownSince.IsZero() {
-		return Seconds(t.LagSeconds)
-	}
-	return max(s.Now.Sub(t.DownSince), 0)
 }
 
 // Why returns in one line why a target accepts nothing: the reason given by the target itself, or else its last error.
@@ -265,14 +248,6 @@ func more(s string) string {
 		line += " …"
 	}
 	return line
-}
-
-// tryHeld returns the remedy for a held target.
-func tryHeld(t TargetStatus) string {
-	if t.AwaitsClock {
-		return tryClock + ", the receiver's or this host's: the one that is wrong"
-	}
-	return cmp.Or(t.Try, "`hwsagent check` shows each step to the receiver; delivery resumes when the receiver accepts data")
 }
 
 func reasons(dropped map[string]uint64) string {

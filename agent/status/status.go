@@ -120,6 +120,7 @@ type TargetStatus struct {
 	LastErrorAt   time.Time     `json:"last_error_at,omitzero"`
 	Failure       string        `json:"failure,omitempty"`      // the kind of last_error: credentials, path, proxy, …
 	Try           string        `json:"try,omitempty"`          // remedy, while no data gets through
+	Permanent     bool          `json:"permanent,omitempty"`    // the failure lasts until a person acts: waiting cannot help
 	DownSince     time.Time     `json:"down_since,omitzero"`    // since when it accepts nothing
 	NextTry       time.Time     `json:"next_try,omitzero"`      // when backing off or held
 	AwaitsClock   bool          `json:"awaits_clock,omitempty"` // samples wait until the receiver's clock, which is behind, reaches their time

@@ -311,7 +311,7 @@ func TestLossIsTold(t *testing.T) {
 	for _, p := range s.Problems {
 		fmt.Fprintln(&said, p.Severity, p.Subject, p.Text, p.Try)
 	}
-	for _, want := range []string{"144\u202f329 samples were lost between 10:00:00 and 11:00:00: the log", "wal.max_bytes", "events ack",
+	for _, want := range []string{"144\u202f329 samples were lost from 10:00:00 to 11:00:00 (60 min): the log", "wal.max_bytes", "events ack",
 		"1 sample was lost before 11:00:00: the receiver refused", "hwsagent targets rejected a"} {
 		if !strings.Contains(said.String(), want) {
 			t.Errorf("%q is not told:\n%s", want, said.String())

@@ -54,8 +54,8 @@ func (t *Target) Status(stepped, now time.Time) status.TargetStatus {
 		LastSuccess: clock.OnWall(now, q.LastSuccess), LastError: q.LastError, LastErrorAt: clock.OnWall(now, q.LastErrorAt),
 		DownSince: clock.OnWall(now, q.DownSince), NextTry: clock.OnWall(now, q.NextTry), AwaitsClock: q.AwaitsClock, ClockSkew: q.ClockSkew, FutureLimit: time.Duration(t.config.Target.FutureLimit), DeadLetters: t.letters.Count(),
 	}
-	if s.State == status.StateHeld && !q.AwaitsClock || s.State == status.StateRetrying {
-		s.Failure, s.Try = q.Failure.String(), q.Failure.Hint(t.config)
+	if s.State == status.StateHeld || s.State == status.StateRetrying {
+		s.Failure, s.Try, s.Permanent = q.Failure.Kind.String(), q.Failure.Remedy, q.Failure.Permanent
 	}
 	if !t.paused.IsZero() {
 		s.State, s.Why, s.PausedSince = status.StatePaused, "paused with hwsagent targets pause", clock.OnWall(now, t.paused)

@@ -17,7 +17,7 @@ func busy(targets, probes int) status.Status {
 	for i := range targets {
 		t := status.TargetStatus{Name: fmt.Sprintf("target-%02d", i), State: status.StateOK, LastSuccess: now, Ledger: status.LedgerStatus{Appended: 9, Delivered: 9, Balanced: true}}
 		if i == targets-1 {
-			t.State, t.Why, t.DownSince, t.LagSeconds, t.PendingSamples, t.PendingBytes = status.StateHeld, "401", now.Add(-time.Minute), 60, 1000, 1<<20
+			t.State, t.Why, t.DownSince, t.LagSeconds, t.PendingSamples, t.PendingBytes = status.StateHeld, "401", now.Add(-6*time.Minute), 60, 1000, 1<<20
 			t.LastError, t.LastErrorAt, t.OldestPending = "401 Unauthorized \x1b[2J", now, now.Add(-time.Minute)
 		}
 		s.Targets = append(s.Targets, t)

@@ -87,8 +87,8 @@ func TestPageOfManyTargets(t *testing.T) {
 		t.Errorf("the page has %d bytes with its style and script, more than 100 KiB", total)
 	}
 	for name, words := range map[string][]string{
-		"receiver-07": {"401 Unauthorized: the token is not known", "Held for 12 min", "288\u202f000 samples wait", "renew the token in /etc/hwsagent/seven.token"},
-		"receiver-21": {"dial tcp 192.0.2.21:443: connect: connection refused", "34 min behind; nothing", "816\u202f000 samples wait", "start the receiver, or correct the URL"},
+		"receiver-07": {"401 Unauthorized: the token is not known", "Down since 11:48:00 (12 min)", "288\u202f000 samples wait", "renew the token in /etc/hwsagent/seven.token"},
+		"receiver-21": {"dial tcp 192.0.2.21:443: connect: connection refused", "Down since 11:26:00 (34 min); nothing", "816\u202f000 samples wait", "start the receiver, or correct the URL"},
 		"receiver-49": {"is paused: nothing is sent", "Paused since 11:09:00", "900\u202f000 samples wait", "hwsagent targets resume receiver-49"},
 	} {
 		for _, w := range words {
@@ -134,9 +134,9 @@ func TestEqualProblemsAreSaidOnce(t *testing.T) {
 		got = append(got, text)
 	}
 	want := []string{
-		"warning targets receiver-04,receiver-05: 80 samples were lost at 11:00:00: the receiver refused them (all targets added up) | : `hwsagent targets rejected NAME` shows them with the receiver's words; `hwsagent events ack` ends this warning",
-		"warning targets receiver-00,receiver-01,receiver-02: no delivery: dial tcp its address: connect: connection refused. Up to 7 min behind; nothing is lost; 3\u202f000 samples wait on disk, all targets added up" +
+		"error targets receiver-00,receiver-01,receiver-02: dial tcp its address: connect: connection refused. Down since 11:53:00 (7 min); nothing is lost; 3\u202f000 samples wait on disk, all targets added up" +
 			" | receiver-00, receiver-01: start it | receiver-02: start the third",
+		"warning targets receiver-04,receiver-05: 80 samples were lost at 11:00:00: the receiver refused them (all targets added up) | : `hwsagent targets rejected NAME` shows them with the receiver's words; `hwsagent events ack` ends this warning",
 		"warning probes probe-0,probe-1: fail: its address: timeout | : `hwsagent probe NAME` runs it once and prints its samples",
 	}
 	if diff := cmp.Diff(want, got); diff != "" {
@@ -147,7 +147,7 @@ func TestEqualProblemsAreSaidOnce(t *testing.T) {
 	}
 	var words strings.Builder
 	if err := status.WriteText(&words, s); err != nil || strings.Count(words.String(), "connection refused.") != 1 ||
-		!strings.Contains(words.String(), "Warning targets receiver-00, receiver-01, receiver-02: no delivery") || !strings.Contains(words.String(), "    Try (receiver-02): start the third\n") {
+		!strings.Contains(words.String(), "Error targets receiver-00, receiver-01, receiver-02: dial tcp") || !strings.Contains(words.String(), "    Try (receiver-02): start the third\n") {
 		t.Errorf("in words (%v):\n%s", err, words.String())
 	}
 	body := render(t, s, nil)
@@ -156,7 +156,7 @@ func TestEqualProblemsAreSaidOnce(t *testing.T) {
 			t.Errorf("%q is said %d times", w, n)
 		}
 	}
-	if strings.Contains(body, "<details class=\"warning\" open>") {
+	if strings.Contains(body, "<details class=\"error\" open>") {
 		t.Error("a row is open whose trouble others share")
 	}
 }

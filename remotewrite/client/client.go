@@ -11,6 +11,7 @@ import (
 	"crypto/x509"
 	"errors"
 	"fmt"
+	"net"
 	"net/http"
 	"net/url"
 	"strings"
@@ -69,6 +70,7 @@ type Client struct {
 	opts    Options
 	files   bool // the entry may name credential files
 	changed chan struct{}
+	tls     tlsAsked // whether the port of an http:// URL speaks TLS
 
 	mu      sync.Mutex
 	current *generation // nil until the credentials could be read
@@ -188,7 +190,7 @@ func (c *Client) Send(ctx context.Context, r Request) Answer {
 	start := time.Now()
 	l, err := c.take()
 	if err != nil {
-		return Answer{Err: err, Failure: failureOfFiles(err), Took: time.Since(start)}
+		return Answer{Err: err, Failure: ofFiles(c.entry, err, strings.TrimPrefix(err.Error(), "post to "+c.place+": ")), Took: time.Since(start)}
 	}
 	defer c.release(l)
 	source := l.creds.tokens
@@ -229,7 +231,10 @@ func (c *Client) send(ctx context.Context, l *generation, k *token, r Request) A
 		if errors.Is(context.Cause(ctx), errNoAnswer) || errors.Is(err, syscall.ETIMEDOUT) {
 			c.leave(l)
 		}
-		return Answer{Err: c.explain(ctx, l, err), Failure: failureOf(through(l.proxy, err)), Blocked: blocks(err), Took: time.Since(start)}
+		shown := c.shownError(ctx, l, err)
+		a := Answer{Err: fmt.Errorf("post to %s: %w", c.place, shown), Blocked: blocks(err), Took: time.Since(start)}
+		a.Failure = c.failure(ctx, l, err, shown)
+		return a
 	}
 	c.noteServer(resp.TLS)
 	defer func() { _ = resp.Body.Close() }() // the needed part was read
@@ -261,9 +266,10 @@ func (c *Client) send(ctx context.Context, l *generation, k *token, r Request) A
 		a.Written = parseWritten(resp.Header)
 	}
 	a.RetryAfter = retryAfter(resp.Header.Get("Retry-After"), a.Date, time.Now())
-	a.Failure = failureOfStatus(a, strings.HasPrefix(c.url, "http://"))
-	if k.signs() {
-		a.noteSkew(time.Now())
+	if k.signs() && a.noteSkew(time.Now()) {
+		a.Failure = siteOf(c.entry).failure(ClockSkew, a.String())
+	} else {
+		a.Failure = ofAnswer(c.entry, a)
 	}
 	switch a.Status {
 	case http.StatusBadRequest, http.StatusUnauthorized, http.StatusForbidden, http.StatusProxyAuthRequired:
@@ -274,9 +280,9 @@ func (c *Client) send(ctx context.Context, l *generation, k *token, r Request) A
 
 var errNoAnswer = errors.New("no answer within remote_timeout")
 
-// explain turns an error of net/http, whose text may contain the whole URL, into an error for
+// shownError turns an error of net/http, whose text may contain the whole URL, into an error for
 // people. If TLS is the cause, the certificate files are read again.
-func (c *Client) explain(ctx context.Context, l *generation, err error) error {
+func (c *Client) shownError(ctx context.Context, l *generation, err error) error {
 	if wrapped, ok := errors.AsType[*url.Error](err); ok {
 		err = wrapped.Err
 	}
@@ -288,12 +294,29 @@ func (c *Client) explain(ctx context.Context, l *generation, err error) error {
 		c.blamed(l)
 	}
 	if cause := context.Cause(ctx); errors.Is(cause, errNoAnswer) {
-		return fmt.Errorf("post to %s: %w", c.place, through(l.proxy, fmt.Errorf("%w (%s)", cause, c.timeout)))
+		return through(l.proxy, c.late())
 	}
 	if cause := context.Cause(ctx); errors.Is(err, context.DeadlineExceeded) && cause != nil {
 		err = cause // the caller set the deadline and its cause
 	}
-	return fmt.Errorf("post to %s: %w", c.place, c.redacted(l, err))
+	return c.redacted(l, err)
+}
+
+// late is the error of a request that took too long.
+func (c *Client) late() error { return fmt.Errorf("%w (%s)", errNoAnswer, c.timeout) }
+
+// failure returns the failure of a request without an answer; shown is its error for people.
+func (c *Client) failure(ctx context.Context, l *generation, err, shown error) Failure {
+	typed := through(l.proxy, err)
+	if operation, ok := errors.AsType[*net.OpError](err); errors.Is(context.Cause(ctx), errNoAnswer) && (!ok || operation.Op != "dial") {
+		typed = through(l.proxy, c.late())
+	}
+	f := explain(c.entry, typed, shown.Error())
+	if (f.Kind == Cut || f.Kind == Network) && l.proxy == "" && c.speaksTLS(ctx) {
+		f = siteOf(c.entry).failure(SchemeTLS, "")
+	}
+	f.Words = c.redact(l, f.Words)
+	return f
 }
 
 // take returns the generation of connections to use, and replaces one that is too old.

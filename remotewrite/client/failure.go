@@ -1,105 +1,207 @@
 package client
 
 import (
-	"cmp"
+	"context"
 	"crypto/tls"
 	"crypto/x509"
 	"errors"
+	"io"
 	"io/fs"
 	"net"
 	"net/http"
-	"slices"
+	"os"
 	"strings"
+	"syscall"
+	"time"
 
 	"hwsagent/remotewrite/config"
+	"hwsagent/remotewrite/reply"
 )
 
-// Failure is the part of the route to a receiver that an answer blames. It guides people;
-// [Classify] decides the outcome of the samples.
-type Failure uint8
-
-// The failures. Their names are part of the status JSON.
-const (
-	NoFailure         Failure = iota
-	FileMissing               // a credential file does not exist
-	FileForbidden             // the agent may not read a credential file
-	FileUnusable              // a credential file has contents that cannot be used, or is no file
-	Token                     // the endpoint of oauth2 or of a cloud gave no token
-	Proxy                     // the proxy refused, or could not be used
-	Handshake                 // TLS: the handshake failed
-	ServerCertificate         // TLS: the receiver's certificate could not be verified
-	ClientCertificate         // the receiver refuses the client certificate, or requires one
-	Credentials               // 401, 403, 407
-	ReceiverOff               // 404 of a Prometheus whose receiver is disabled
-	Path                      // the URL's path is not a write path: 404, 405, 101
-	Scheme                    // http:// to a TLS port, or https:// to a port without TLS
-	Page                      // a web page: a portal or a login
-	Redirect                  // 3xx
-	Refused                   // 400, 409, 422
-	Message                   // 415: not this version of remote write
-	Busy                      // 429, 5xx
-	Network                   // no answer
-	ClockSkew                 // this host's clock is wrong, so the receiver refuses the time of a signature
-	OtherStatus               // any other unsuccessful status
-	numFailures
-)
-
-// String returns the failure's name, "" for NoFailure.
-func (f Failure) String() string {
-	return [numFailures]string{"", "file_missing", "file_forbidden", "file_unusable", "token", "proxy", "handshake", "server_certificate", "client_certificate", "credentials", "receiver_off", "path", "scheme",
-		"page", "redirect", "refused", "message", "busy", "network", "clock_skew", "other_status"}[f]
+// Failure says for people why a request failed and what to do. [Classify] decides what it means for the samples. It is a
+// value: later readers show it, and parse no text again. The zero Failure means success.
+type Failure struct {
+	Kind      Kind
+	Words     string // what happened, in one line without secrets
+	Remedy    string // what to do
+	Permanent bool   // waiting cannot help: a person must act
 }
 
-// failureOf returns the failure of a request that got no answer, NoFailure for a nil err. It needs the original err:
-// redaction turns an error into a text.
-func failureOf(err error) Failure {
-	var (
-		token     *tokenError
-		proxy     *proxyError
-		through   *throughError
-		operation *net.OpError
-		verify    *tls.CertificateVerificationError
-		invalid   x509.CertificateInvalidError
-		record    tls.RecordHeaderError
-	)
-	switch {
-	case err == nil:
-		return NoFailure
-	case errors.Is(err, fs.ErrNotExist):
-		return FileMissing
-	case errors.Is(err, fs.ErrPermission):
-		return FileForbidden
-	case errors.As(err, &token):
-		if token.clock {
-			return ClockSkew
-		}
-		return Token
-	case errors.As(err, &proxy), errors.As(err, &through):
-		return Proxy
-	case errors.Is(err, http.ErrSchemeMismatch):
-		return Scheme
-	case errors.As(err, &verify):
-		return ServerCertificate
-	case errors.As(err, &operation) && operation.Op == "remote error" && strings.Contains(operation.Err.Error(), "certificate"):
-		return ClientCertificate // the receiver's alert; RFC 8446, section 6.2
-	case errors.As(err, &operation) && (operation.Op == "remote error" || operation.Op == "local error"), // an alert, see crypto/tls
-		errors.As(err, &invalid), errors.As(err, &record),
-		strings.Contains(err.Error(), "tls: "), strings.Contains(err.Error(), "x509: "): // most errors of crypto/tls have no type
-		return Handshake
+// Explain returns the failure of a request to the target with that entry that got no answer, the zero value for a nil
+// err. It is pure. The words may contain err's text, so err must have no secrets.
+func Explain(c *config.Config, err error) Failure {
+	if err == nil {
+		return Failure{}
 	}
-	return Network
+	return explain(c, err, err.Error())
 }
 
-// failureOfFiles returns the failure of a request that was not sent, because the credentials cannot be used.
-func failureOfFiles(err error) Failure {
-	if f := failureOf(err); f == FileMissing || f == FileForbidden {
+// WaitsForClock returns the failure of a target whose samples wait for its clock.
+func WaitsForClock(words string) Failure { return siteOf(&config.Config{}).failure(AwaitsClock, words) }
+
+// explain is Explain for an error whose text without secrets is shown: redaction turns an error into a text, and the kind
+// needs the error's type.
+func explain(c *config.Config, err error, shown string) Failure {
+	s := siteOf(c)
+	if p, ok := errors.AsType[*proxyError](err); ok {
+		f := s.failure(Proxy, shown)
+		f.Permanent = lasts(p.status)
 		return f
 	}
-	return FileUnusable
+	if t, ok := errors.AsType[*tokenError](err); ok {
+		return s.noToken(t, shown)
+	}
+	k, detail := kindOf(err, shown)
+	if p, ok := errors.AsType[*throughError](err); ok {
+		scheme, address, _ := strings.Cut(p.proxy, "://")
+		if k >= SchemeTLS && k <= Handshake && scheme != "https" {
+			return s.failure(k, detail) // TLS is the receiver's: the proxy has none
+		}
+		s.addr = address // the agent connects to the proxy
+		inner := s.failure(k, detail)
+		f := s.failure(Proxy, "through the proxy "+p.proxy+": "+inner.Words)
+		f.Permanent = inner.Permanent
+		return f
+	}
+	return s.failure(k, detail)
 }
 
-// failureOfStatus returns the failure of an answer with a status; plain is set if it came over http://.
-func failureOfStatus(a Answer, plain bool) Failure {
+// noToken returns the failure of a request that was not sent for want of a token.
+func (s site) noToken(t *tokenError, shown string) Failure {
+	if t.clock {
+		return s.failure(ClockSkew, shown)
+	}
+	f := s.failure(Token, shown)
+	f.Permanent = blocks(t)
+	return f
+}
+
+// ofFiles returns the failure of a request that was not sent, because the credentials cannot be used.
+func ofFiles(c *config.Config, err error, shown string) Failure {
+	k := FileUnusable
+	switch {
+	case errors.Is(err, fs.ErrNotExist):
+		k = FileMissing
+	case errors.Is(err, fs.ErrPermission):
+		k = FileForbidden
+	}
+	return siteOf(c).failure(k, shown)
+}
+
+// kindOf returns the kind of an error, and its detail.
+func kindOf(err error, shown string) (Kind, string) {
+	if dns, ok := errors.AsType[*net.DNSError](err); ok { // first: it may wrap the failure of the way to the DNS server
+		if dns.IsNotFound {
+			return UnknownHost, ""
+		}
+		return NameServer, dns.Err
+	}
+	if k, detail := tlsKind(err); k != NoFailure {
+		return k, detail
+	}
+	operation, _ := errors.AsType[*net.OpError](err)
+	dialing := operation != nil && operation.Op == "dial"
+	timeout, isNet := errors.AsType[net.Error](err)
+	switch {
+	case errors.Is(err, fs.ErrNotExist) && !dialing:
+		return FileMissing, shown
+	case errors.Is(err, fs.ErrPermission) && !dialing:
+		return FileForbidden, shown
+	case errors.Is(err, http.ErrSchemeMismatch):
+		return SchemePlain, ""
+	case errors.Is(err, syscall.ECONNREFUSED):
+		return ConnectionRefused, ""
+	case errors.Is(err, syscall.EHOSTUNREACH), errors.Is(err, syscall.ENETUNREACH), errors.Is(err, syscall.EHOSTDOWN), errors.Is(err, syscall.ENETDOWN):
+		return NoRoute, ""
+	case errors.Is(err, errNoAnswer):
+		return Timeout, shown
+	case dialing && operation.Timeout():
+		return ConnectTimeout, ""
+	case errors.Is(err, context.DeadlineExceeded), errors.Is(err, os.ErrDeadlineExceeded), isNet && timeout.Timeout():
+		return Timeout, "it is too slow"
+	case errors.Is(err, syscall.ECONNRESET), errors.Is(err, syscall.ECONNABORTED):
+		return Cut, "connection reset"
+	case errors.Is(err, syscall.EPIPE), errors.Is(err, net.ErrClosed):
+		return Cut, "while the request was sent"
+	case errors.Is(err, errEndsEach):
+		return Cut, shown
+	case errors.Is(err, io.EOF), errors.Is(err, io.ErrUnexpectedEOF):
+		return Cut, "end of the stream"
+	}
+	return Network, shown
+}
+
+// tlsKind returns the kind of an error of TLS, and its detail; NoFailure for another error.
+func tlsKind(err error) (Kind, string) {
+	certificate := certificateText(err)
+	if wrong, ok := errors.AsType[x509.HostnameError](err); ok {
+		return WrongName, namesOf(wrong.Certificate)
+	}
+	if _, ok := errors.AsType[x509.UnknownAuthorityError](err); ok {
+		return UnknownAuthority, certificate
+	}
+	if invalid, ok := errors.AsType[x509.CertificateInvalidError](err); ok {
+		return invalidKind(invalid, certificate)
+	}
+	if verify, ok := errors.AsType[*tls.CertificateVerificationError](err); ok {
+		return ServerCertificate, strings.TrimPrefix(verify.Err.Error(), "x509: ") + "; " + certificate
+	}
+	if record, ok := errors.AsType[tls.RecordHeaderError](err); ok {
+		return SchemePlain, record.Msg
+	}
+	operation, _ := errors.AsType[*net.OpError](err)
+	if operation == nil || operation.Op != "remote error" && operation.Op != "local error" { // an alert, see crypto/tls
+		if strings.Contains(err.Error(), "tls: ") || strings.Contains(err.Error(), "x509: ") { // most errors of crypto/tls have no type
+			return Handshake, plainTLS(err)
+		}
+		return NoFailure, ""
+	}
+	said := strings.TrimPrefix(operation.Err.Error(), "tls: ")
+	switch {
+	case operation.Op == "remote error" && strings.Contains(said, "certificate"): // RFC 8446, section 6.2
+		return ClientCertificate, "TLS alert: " + said
+	case strings.Contains(said, "protocol version"):
+		return TLSVersion, "TLS alert: " + said
+	}
+	return Handshake, "TLS alert: " + said
+}
+
+// invalidKind returns the kind of a certificate that is invalid by itself.
+func invalidKind(invalid x509.CertificateInvalidError, certificate string) (Kind, string) {
+	if invalid.Reason != x509.Expired {
+		return ServerCertificate, strings.TrimPrefix(invalid.Error(), "x509: ") + "; " + certificate
+	}
+	if c := invalid.Cert; c != nil && time.Now().Before(c.NotBefore) {
+		return NotYetValid, "it begins on " + c.NotBefore.UTC().Format(certificateDate) + "; " + certificate
+	}
+	if c := invalid.Cert; c != nil {
+		return Expired, "it ended on " + c.NotAfter.UTC().Format(certificateDate) + "; " + certificate
+	}
+	return Expired, certificate
+}
+
+// plainTLS returns the text of an error of crypto/tls without its prefix.
+func plainTLS(err error) string {
+	text := err.Error()
+	if at := strings.LastIndex(text, "tls: "); at >= 0 {
+		text = text[at+len("tls: "):]
+	}
+	return text
+}
+
+const certificateDate = "2006-01-02 15:04:05 UTC"
+
+// ofAnswer returns the failure of an answer with a status, the zero value for a success.
+func ofAnswer(c *config.Config, a Answer) Failure {
+	k := kindOfStatus(a, siteOf(c).scheme == "http")
+	if k == NoFailure {
+		return Failure{}
+	}
+	return siteOf(c).failure(k, a.String())
+}
+
+// kindOfStatus returns the kind of an answer with a status; plain is set if it came over http://.
+func kindOfStatus(a Answer, plain bool) Kind {
 	switch code := a.Status; {
 	case a.Page:
 		return Page
@@ -107,22 +209,37 @@ func failureOfStatus(a Answer, plain bool) Failure {
 		return NoFailure
 	case a.blamesCertificate():
 		return ClientCertificate
-	case code == http.StatusUnauthorized, code == http.StatusForbidden, code == http.StatusProxyAuthRequired:
+	case code == http.StatusForbidden:
+		return Forbidden
+	case code == http.StatusUnauthorized, code == http.StatusProxyAuthRequired:
 		return Credentials
 	case code == http.StatusNotFound && strings.Contains(a.Text, receiverWords):
 		return ReceiverOff
-	case code == http.StatusNotFound, code == http.StatusMethodNotAllowed, code == http.StatusSwitchingProtocols:
+	case code == http.StatusNotFound:
 		return Path
+	case code == http.StatusMethodNotAllowed, code == http.StatusSwitchingProtocols:
+		return Method
 	case code == http.StatusBadRequest && plain && strings.Contains(strings.ToUpper(a.Text), "HTTPS"): // the words of nginx and Go
-		return Scheme
+		return SchemeTLS
 	case code == http.StatusBadRequest, code == http.StatusConflict, code == http.StatusUnprocessableEntity:
 		return Refused
 	case code/100 == 3:
 		return Redirect
+	case code == http.StatusRequestEntityTooLarge:
+		return TooLarge
 	case code == http.StatusUnsupportedMediaType:
 		return Message
-	case code == http.StatusTooManyRequests, code/100 == 5:
-		return Busy
+	case code == http.StatusTooManyRequests:
+		if a.Reply().Reason == reply.SeriesLimit {
+			return SeriesLimit
+		}
+		return RateLimit
+	case code == http.StatusServiceUnavailable:
+		return Unavailable
+	case code == http.StatusBadGateway, code == http.StatusGatewayTimeout:
+		return Gateway
+	case code/100 == 5:
+		return ServerError
 	}
 	return OtherStatus
 }
@@ -131,100 +248,4 @@ func failureOfStatus(a Answer, plain bool) Failure {
 func (a Answer) blamesCertificate() bool {
 	text := strings.ToLower(a.Text)
 	return a.Status/100 == 4 && (strings.Contains(text, "ssl certificate") || strings.Contains(text, "client certificate"))
-}
-
-// receiverWords are the words of Prometheus' 404 when its receiver is disabled (web/api/v1, remoteWrite), and
-// receiverFlag is the flag that enables it. Prometheus 2.42 names the flag of versions before 2.33 there.
-const (
-	receiverWords = "remote write receiver needs to be enabled"
-	receiverFlag  = "--web.enable-remote-write-receiver"
-)
-
-// writePaths lists the write paths of common receivers.
-const writePaths = "/api/v1/write (Prometheus, started with --web.enable-remote-write-receiver), " +
-	"/api/v1/push (Cortex, Mimir), /api/v1/receive (Thanos)"
-
-// Hint returns a remedy for the failure at the target with that entry; "" if there is none.
-func (f Failure) Hint(c *config.Config) string {
-	switch f {
-	case FileMissing:
-		return "create the file; no reload is needed"
-	case FileForbidden:
-		return "make the agent's user the owner of the file: chown"
-	case FileUnusable:
-		return "correct the credential files that the error names; no reload is needed"
-	case ClockSkew:
-		return "set this host's clock, with chrony or systemd-timesyncd: the receiver refuses signatures if the clock is more than 5 minutes wrong"
-	case Token:
-		if hint := cloudTokenHint(c); hint != "" {
-			return hint
-		}
-		return "look at oauth2: client_id, client_secret_file, scopes, token_url, and its tls_config and proxy_url; changed files need no reload"
-	case Proxy:
-		return "look at proxy_url, its user, and the rules of the proxy"
-	case Handshake:
-		return "the receiver may want another version of TLS or another client certificate: look at tls_config (min_version, cert_file, key_file), and at its log"
-	case ServerCertificate:
-		return serverCertificateHint(c)
-	case ReceiverOff:
-		return "start that Prometheus with " + receiverFlag
-	case ClientCertificate:
-		if file := c.HTTP.TLSConfig.CertFile; file != "" {
-			return "the receiver refuses " + file + ": it may have expired, or its authority may be unknown to the receiver"
-		}
-		return "the receiver requires a client certificate: name it in tls_config: cert_file and key_file"
-	case Credentials:
-		return credentialsHint(c)
-	case Path:
-		return "change the path of url: to the receiver's write path: " + writePaths
-	case Scheme:
-		if u := c.URL.Full(); u != nil && u.Scheme == "https" {
-			return "the receiver does not speak TLS on this port: use http:// or its TLS port"
-		}
-		return "use https:// in url:"
-	case Page:
-		letIn := "give it credentials"
-		if files := secretFiles(c); files != "" {
-			letIn = "put valid credentials into " + files
-		}
-		return "a login or a portal answers here: write to the receiver itself, or " + letIn + "; writes go to " + writePaths
-	case Redirect:
-		return "redirects are not followed, because they leak credentials: write the final URL, if it is your receiver's"
-	case Refused:
-		return "if the answer is not about samples or about an empty write, change the path of url: to the receiver's write path: " + writePaths
-	case Message:
-		return "if this receiver accepts only remote write 2.0, write protobuf_message: auto"
-	case Busy:
-		return "the receiver answers, but accepts no data now; the agent keeps the data and will retry"
-	case Network:
-		return "look at the receiver's log, and at the proxies and firewalls in front of it"
-	}
-	return ""
-}
-
-// serverCertificateHint returns the remedy for an untrusted certificate of the receiver.
-func serverCertificateHint(c *config.Config) string {
-	file := cmp.Or(c.HTTP.TLSConfig.CAFile, "tls_config.ca_file")
-	return "if the named issuer is the right one, put its certificate into " + file + "; if a name or a date is wrong, change the receiver's certificate, or the name in url:"
-}
-
-// credentialsHint returns the remedy if the receiver refuses the credentials, or requires some.
-func credentialsHint(c *config.Config) string {
-	if hint := cloudRightHint(c); hint != "" {
-		return hint
-	}
-	hint := "the receiver requires credentials: bearer_token_file, basic_auth or tls_config, or a tenant's header (X-Scope-OrgID)"
-	if files := secretFiles(c); files != "" {
-		hint = "put a valid token, password or certificate into " + files + "; no reload is needed"
-	}
-	if u := c.URL.Full(); u != nil && u.Scheme == "http" && (c.HTTP.ProxyFromEnvironment || c.HTTP.ProxyURL.URL != nil && c.HTTP.ProxyURL.String() != "") {
-		hint += "; or the proxy refuses, whose answers to http:// look like the receiver's: look at the rules of the proxy"
-	}
-	return hint
-}
-
-// secretFiles lists the entry's credential files except the CA file.
-func secretFiles(c *config.Config) string {
-	files := slices.DeleteFunc(c.CredentialFiles(), func(file string) bool { return file == c.HTTP.TLSConfig.CAFile })
-	return strings.Join(files, ", ")
 }

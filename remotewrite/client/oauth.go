@@ -230,7 +230,8 @@ func (e *tokenError) Error() string {
 
 // noToken returns the answer for a request that was not sent because there is no token.
 func (c *Client) noToken(l *generation, err error, took time.Duration) Answer {
-	a := Answer{Err: fmt.Errorf("post to %s: %w", c.place, c.redacted(l, err)), Failure: failureOf(err), Blocked: blocks(err), Took: took}
+	shown := c.redacted(l, err)
+	a := Answer{Err: fmt.Errorf("post to %s: %w", c.place, shown), Failure: explain(c.entry, err, shown.Error()), Blocked: blocks(err), Took: took}
 	if t, ok := errors.AsType[*tokenError](err); ok {
 		a.RetryAfter = t.after
 	}

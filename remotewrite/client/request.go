@@ -38,7 +38,7 @@ type Answer struct {
 
 	Status     int           // the HTTP status, 0 if there was no response
 	Err        error         // why there was no response; credentials and query strings are removed
-	Failure    Failure       // the failure to show to people; NoFailure on success
+	Failure    Failure       // the failure to show to people; zero on success
 	Blocked    bool          // Err is a refusal by a proxy or token endpoint that lasts until a person fixes it
 	Again      bool          // sent twice: a kept connection ended without an answer, and the receiver may have taken the request there
 	Page       bool          // a 2xx with a web page: a portal or a login answered, not a receiver
@@ -61,6 +61,9 @@ func (a Answer) String() string {
 	}
 	return statusText(a.Status, a.Text)
 }
+
+// Why returns in one line for people why the request failed: the words of its failure.
+func (a Answer) Why() string { return cmp.Or(a.Failure.Words, a.String()) }
 
 // Accepted reports whether a receiver accepted the request: a 2xx without a web page and, for a body
 // of zstd, from VictoriaMetrics.

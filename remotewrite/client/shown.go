@@ -15,11 +15,20 @@ import (
 // maxShownChain is how many certificates of a chain are shown: a server may send any number.
 const maxShownChain = 4
 
-// withChain adds to the error of a refused certificate its subject, its issuer, and the chain sent with it.
+// withChain adds to the error of a refused certificate what certificateText says.
 func withChain(err error) error {
+	if text := certificateText(err); text != "" {
+		return fmt.Errorf("%w (%s)", err, text)
+	}
+	return err
+}
+
+// certificateText describes the certificate that err refuses: its subject, its issuer, and the chain sent with it; "" if
+// err refuses none.
+func certificateText(err error) string {
 	v, ok := errors.AsType[*tls.CertificateVerificationError](err)
 	if !ok || len(v.UnverifiedCertificates) == 0 {
-		return err
+		return ""
 	}
 	leaf := v.UnverifiedCertificates[0]
 	text := fmt.Sprintf("certificate of %s, issued by %s", nameOf(leaf), issuerOf(leaf))
@@ -35,7 +44,7 @@ func withChain(err error) error {
 	} else {
 		text += "; no certificate of an authority was sent with it"
 	}
-	return fmt.Errorf("%w (%s)", err, text)
+	return text
 }
 
 // maxShownName bounds the name in a certificate, in bytes.

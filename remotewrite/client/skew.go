@@ -22,10 +22,11 @@ func blamesClock(text string) bool {
 	}, func(words string) bool { return strings.Contains(text, words) })
 }
 
-// noteSkew marks the refusal of a signed request if this host's clock is the cause. now is the time of the answer.
-func (a *Answer) noteSkew(now time.Time) {
+// noteSkew reports whether this host's clock is why a signed request was refused, and adds the difference to the text. now
+// is the time of the answer.
+func (a *Answer) noteSkew(now time.Time) bool {
 	if a.Status != http.StatusForbidden && a.Status != http.StatusUnauthorized && a.Status != http.StatusBadRequest {
-		return
+		return false
 	}
 	var ahead time.Duration // of this host's clock relative to the receiver's
 	if !a.Date.IsZero() {
@@ -33,9 +34,8 @@ func (a *Answer) noteSkew(now time.Time) {
 	}
 	far := ahead.Abs() > signatureLife
 	if !far && !blamesClock(a.Text) {
-		return
+		return false
 	}
-	a.Failure = ClockSkew
 	if far { // in minutes, so that equal refusals have equal texts
 		word := "ahead of"
 		if ahead < 0 {
@@ -43,4 +43,5 @@ func (a *Answer) noteSkew(now time.Time) {
 		}
 		a.Text = strings.TrimPrefix(fmt.Sprintf("%s (this host's clock is %s %s the receiver's)", a.Text, strings.TrimSuffix(ahead.Abs().Round(time.Minute).String(), "0s"), word), " ")
 	}
+	return true
 }

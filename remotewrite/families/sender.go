@@ -85,7 +85,7 @@ func (m *Sender) send(ctx context.Context, batch []prompb.MetricMetadata) bool {
 	m.metrics.Sending(counts, len(body), false)
 	a := m.post(ctx, client.Request{Body: body})
 	if a.RetryAfter > 0 || a.Status == http.StatusTooManyRequests {
-		m.gate.Failed(p, a.String(), a.RetryAfter, true) // the failure concerns the target, not this request
+		m.gate.Failed(p, a.Why(), a.RetryAfter, true) // the failure concerns the target, not this request
 	} else {
 		m.gate.Release(p)
 	}

@@ -1,0 +1,58 @@
+package status
+
+import "time"
+
+// How long a target may accept nothing until that is an error, if waiting can help.
+const (
+	downOnly  = 2 * time.Minute // the only target
+	downOther = 5 * time.Minute // one of several
+)
+
+// downSeverity returns how bad it is that a held or retrying target accepts nothing: an error at once if waiting cannot
+// help, else after a while.
+func downSeverity(s Status, t TargetStatus) string {
+	after := downOther
+	if targets(s) == 1 {
+		after = downOnly
+	}
+	if t.Permanent || downFor(s, t) >= after {
+		return SeverityError
+	}
+	return SeverityWarning
+}
+
+// targets counts the configured targets.
+func targets(s Status) (n int) {
+	for _, t := range s.Targets {
+		if t.State != StateOrphan {
+			n++
+		}
+	}
+	return n
+}
+
+// downFor returns how long t has accepted nothing. The waiting samples may be younger, because the log may have dropped
+// the oldest.
+func downFor(s Status, t TargetStatus) time.Duration {
+	if t.DownSince.IsZero() {
+		return Seconds(t.LagSeconds)
+	}
+	return max(s.Now.Sub(t.DownSince), 0)
+}
+
+// downSince says since when t has accepted nothing, and how long that is.
+func downSince(s Status, t TargetStatus) string {
+	since := t.DownSince
+	if since.IsZero() {
+		since = s.Now.Add(-Seconds(t.LagSeconds))
+	}
+	return "Down since " + Clock(s.Now, since) + " (" + Span(s.Now.Sub(since)) + ")"
+}
+
+// TargetSeverity returns how bad it is that t accepts nothing: ok, warning or error. Alerts read it.
+func TargetSeverity(s Status, t TargetStatus) string {
+	if b, ok := stuck(s, t); ok && s.Running {
+		return b.severity
+	}
+	return LevelOK
+}
