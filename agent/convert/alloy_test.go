@@ -33,3 +33,17 @@ func TestAlloyTenants(t *testing.T) {
 		t.Errorf("the rules are the job's:\n%s", r.Config)
 	}
 }
+
+// TestAlloyShort: a component without settings that a job reads has no note.
+func TestAlloyShort(t *testing.T) {
+	r, err := convert.Convert("alloy", "f.alloy", []byte(`prometheus.exporter.unix "h" { }
+prometheus.scrape "x" {
+  targets    = prometheus.exporter.unix.h.targets
+  forward_to = [prometheus.remote_write.d.receiver]
+}
+prometheus.remote_write "d" { endpoint { url = env("U") } }
+`))
+	if err != nil || len(r.Notes) != 0 || !strings.Contains(r.Config, "type: host") || !strings.Contains(r.Config, "url: ${U}") {
+		t.Errorf("%v %v\n%s", err, r.Notes, r.Config)
+	}
+}

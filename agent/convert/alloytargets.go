@@ -106,6 +106,9 @@ func (t *alloyTargets) reference(n *yaml.Node, path string, depth int) {
 
 // unix makes the probe host of a prometheus.exporter.unix that a job reads.
 func (a *alloy) unix(t *alloyTargets, scrape *yaml.Node, path string, rules []*yaml.Node) {
+	if len(t.host.Content) == 0 {
+		a.take(t.host)
+	}
 	p := a.hostProbe()
 	set(ensure(p, "labels", mapping), "job", str("integrations/unix"))
 	for _, key := range []string{"scrape_interval", "scrape_timeout"} {
