@@ -75,7 +75,7 @@ func importRules() []importRule {
 		{dir: "remotewrite/givenup", ours: []string{"wal/queue"}},
 		{dir: "remotewrite/families", ours: []string{"remotewrite/client", "remotewrite/config", "remotewrite/gate", "remotewrite/metrics", "remotewrite/wire", "wal"}},
 		{dir: "remotewrite/protocol", ours: []string{"remotewrite/client", "remotewrite/reply", "remotewrite/wire"}},
-		{dir: "remotewrite/client/cloud", ours: []string{"remotewrite/config"}},
+		{dir: "remotewrite/client/cloud", ours: []string{"internal/redact", "remotewrite/config"}},
 		{dir: "remotewrite/tenant", ours: []string{"remotewrite/config", "wal"}},
 		{dir: "remotewrite/replay", ours: []string{"remotewrite/client", "remotewrite/config", "remotewrite/pace", "remotewrite/tenant", "remotewrite/wire", "wal"}},
 		{dir: "remotewrite/deadletter", ours: []string{"remotewrite"}},

@@ -57,7 +57,6 @@ const pollFiles = 2 * time.Second
 type Client struct {
 	entry   *config.Config
 	http    promconfig.HTTPClientConfig // of entry, with the user from its URL
-	env     cloud.Environment
 	name    string
 	url     string // with the query, without a user
 	place   string // the URL to show to people
@@ -92,7 +91,6 @@ func New(c *config.Config, o Options) (*Client, error) {
 	client := &Client{
 		entry:   c,
 		http:    c.HTTP,
-		env:     environment(o.Getenv),
 		name:    c.TargetName(),
 		place:   c.URL.String(),
 		timeout: time.Duration(c.RemoteTimeout),
@@ -375,7 +373,7 @@ func (c *Client) blamed(l *generation) {
 // reload reads the credential files. New contents take effect if atOnce is set or if two consecutive
 // reads agree.
 func (c *Client) reload(atOnce bool) error {
-	creds, err := loadCredentials(c.entry, &c.http, c.env)
+	creds, err := loadCredentials(c.entry, &c.http)
 	if err == nil {
 		creds.hide = c.hide
 	}

@@ -1,10 +1,12 @@
 package client
 
 import (
+	"context"
 	"crypto"
 	"crypto/rand"
 	"crypto/rsa"
 	"crypto/sha256"
+	"crypto/tls"
 	"crypto/x509"
 	"crypto/x509/pkix"
 	"encoding/base64"
@@ -13,6 +15,7 @@ import (
 	"fmt"
 	"io"
 	"math/big"
+	"net"
 	"net/http"
 	"net/url"
 	"slices"
@@ -21,6 +24,9 @@ import (
 	"testing"
 	"testing/synctest"
 	"time"
+
+	"github.com/aws/aws-sdk-go-v2/aws"
+	v4 "github.com/aws/aws-sdk-go-v2/aws/signer/v4"
 
 	"hwsagent/remotewrite/client/cloud"
 	"hwsagent/remotewrite/config"
@@ -89,10 +95,27 @@ func (s *sky) signer(r *http.Request, body []byte, service string) string {
 	again := r.Clone(r.Context())
 	again.URL.Host = r.Host
 	k.Region, k.Service = "eu-central-1", service
-	if k.Sign(again, sha256.Sum256(body), at); again.Header.Get("Authorization") != was {
+	if signedAs(again, was); service == "aps" {
+		err = k.Sign(again, sha256.Sum256(body), at)
+	} else {
+		err = v4.NewSigner().SignHTTP(r.Context(), aws.Credentials{AccessKeyID: k.ID, SecretAccessKey: k.Secret, SessionToken: k.Session},
+			again, fmt.Sprintf("%x", sha256.Sum256(body)), service, k.Region, at)
+	}
+	if err != nil || again.Header.Get("Authorization") != was {
 		return ""
 	}
 	return id
+}
+
+// signedAs leaves a request only the headers that a signature covers.
+func signedAs(r *http.Request, signature string) {
+	_, names, _ := strings.Cut(signature, "SignedHeaders=")
+	names, _, _ = strings.Cut(names, ",")
+	for name := range r.Header {
+		if !slices.Contains(strings.Split(names, ";"), strings.ToLower(name)) {
+			r.Header.Del(name)
+		}
+	}
 }
 
 func (s *sky) receiver(w http.ResponseWriter, r *http.Request) {
@@ -125,29 +148,36 @@ func (s *sky) endpoint(w http.ResponseWriter, r *http.Request) {
 	s.asked = append(s.asked, asked{r.Host, r.URL.Path, r.Header, r.URL.Query(), form, s.signer(r, body, "sts")})
 	n, fail, life := len(s.asked), s.fail, s.life
 	s.mu.Unlock()
-	if fail != nil {
+	if fail != nil && !strings.HasSuffix(r.URL.Path, "/.well-known/openid-configuration") {
 		r.Form = form
 		fail(w, r)
 		return
 	}
 	k := cloud.Keys{ID: fmt.Sprint("ASIA", n), Secret: fmt.Sprint("CANARY-secret-", n), Session: fmt.Sprint("CANARY-session-", n)}
 	end := time.Now().Add(life).UTC().Format(time.RFC3339)
+	if !strings.HasPrefix(r.URL.Path, "/latest/") {
+		w.Header().Set("Content-Type", "application/json")
+	}
 	switch {
 	case strings.HasPrefix(form.Get("Action"), "AssumeRole"):
 		s.add(k)
 		_, _ = fmt.Fprintf(w, `<%[1]sResponse xmlns="https://sts.amazonaws.com/doc/2011-06-15/"><%[1]sResult><Credentials><AccessKeyId>%[2]s</AccessKeyId><SecretAccessKey>%[3]s</SecretAccessKey><SessionToken>%[4]s</SessionToken><Expiration>%[5]s</Expiration></Credentials></%[1]sResult></%[1]sResponse>`,
 			form.Get("Action"), k.ID, k.Secret, k.Session, end)
 	case r.Method == http.MethodPut && r.URL.Path == "/latest/api/token":
+		w.Header().Set("X-Aws-Ec2-Metadata-Token-Ttl-Seconds", r.Header.Get("X-Aws-Ec2-Metadata-Token-Ttl-Seconds"))
 		_, _ = io.WriteString(w, "CANARY-imds")
 	case r.URL.Path == "/latest/meta-data/iam/security-credentials/" && r.Header.Get("X-Aws-Ec2-Metadata-Token") == "CANARY-imds":
 		_, _ = io.WriteString(w, "my role")
 	case r.URL.Path == "/latest/meta-data/iam/security-credentials/my role" && r.Header.Get("X-Aws-Ec2-Metadata-Token") == "CANARY-imds", r.URL.Path == "/v1/credentials" && r.Header.Get("Authorization") == "CANARY-pod":
 		s.add(k)
 		_, _ = fmt.Fprintf(w, `{"Code": "Success", "AccessKeyId": %q, "SecretAccessKey": %q, "Token": %q, "Expiration": %q}`, k.ID, k.Secret, k.Session, end)
+	case strings.HasSuffix(r.URL.Path, "/.well-known/openid-configuration"):
+		at := "https://localhost/" + strings.Split(r.URL.Path, "/")[1]
+		_, _ = fmt.Fprintf(w, `{"issuer": %q, "authorization_endpoint": %q, "token_endpoint": %q}`, at+"/v2.0", at+"/oauth2/v2.0/authorize", at+"/oauth2/v2.0/token")
 	case r.URL.Path == "/msi":
 		_, _ = fmt.Fprintf(w, `{"access_token": "CANARY-token-%d", "expires_on": "%d"}`, n, time.Now().Add(life).Unix())
 	case r.Header.Get("Metadata") == "true", r.Header.Get("Metadata-Flavor") == "Google", strings.HasSuffix(r.URL.Path, "/token"):
-		_, _ = fmt.Fprintf(w, `{"access_token": "CANARY-token-%d", "expires_in": "%d"}`, n, int(life.Seconds()))
+		_, _ = fmt.Fprintf(w, `{"access_token": "CANARY-token-%d", "token_type": "Bearer", "expires_in": %d}`, n, int(life.Seconds()))
 	default:
 		w.WriteHeader(http.StatusNotFound)
 	}
@@ -159,26 +189,42 @@ func (s *sky) add(k cloud.Keys) {
 	s.keys[k.ID] = k
 }
 
+func pairOf(certificate, key string) (certificatePEM, keyPEM []byte) {
+	return []byte(certificate), []byte(key)
+}
+
 // newSky makes a client of an entry below a sky, in a bubble.
 func newSky(t *testing.T, keys, dir string, env map[string]string) (*sky, *Client, func()) {
 	t.Helper()
 	s := &sky{life: time.Hour, keys: map[string]cloud.Keys{"AKIA": {ID: "AKIA", Secret: "CANARY-key"}}}
 	receiver, stopReceiver := testnet.Serve(t, nil, s.receiver)
 	endpoint, stopEndpoint := testnet.Serve(t, nil, s.endpoint)
-	dial := dialEach(map[string]*testnet.Net{"h.example": receiver, "localhost": endpoint, "169.254.169.254": endpoint, "169.254.170.23": endpoint})
-	getenv := func(name string) string {
-		value, set := env[name]
-		if !set {
-			value = map[string]string{"AWS_ENDPOINT_URL_STS": "http://localhost/", "AZURE_AUTHORITY_HOST": "http://localhost"}[name]
-		}
-		return strings.ReplaceAll(value, "DIR", dir)
+	certificate, err := tls.X509KeyPair(pairOf(loginAuthority.Issue("localhost")))
+	if err != nil {
+		t.Fatal(err)
 	}
-	c := newClient(t, "{url: http://h.example/ws/api/v1/remote_write, "+keys+"}", dir, Options{Dial: dial, Getenv: getenv})
+	login, stopLogin := testnet.Serve(t, &tls.Config{Certificates: []tls.Certificate{certificate}}, s.endpoint)
+	plain := dialEach(map[string]*testnet.Net{"h.example": receiver, "localhost": endpoint, "169.254.169.254": endpoint, "169.254.170.23": endpoint})
+	dial := func(ctx context.Context, network, address string) (net.Conn, error) {
+		if address == "localhost:443" {
+			return login.Dial(ctx, network, address)
+		}
+		return plain(ctx, network, address)
+	}
+	home := t.TempDir()
+	for name, value := range map[string]string{"HOME": home, "AWS_CA_BUNDLE": "", "AWS_ENDPOINT_URL_STS": "http://localhost/", "AZURE_AUTHORITY_HOST": "https://localhost"} {
+		t.Setenv(name, value)
+	}
+	for name, value := range env {
+		t.Setenv(name, strings.ReplaceAll(value, "DIR", dir))
+	}
+	c := newClient(t, "{url: http://h.example/ws/api/v1/remote_write, "+keys+"}", dir, Options{Dial: dial})
 	return s, c, func() {
 		synctest.Wait() // connections for which no request waits
 		c.Close()
 		stopReceiver()
 		stopEndpoint()
+		stopLogin()
 	}
 }
 
@@ -245,16 +291,16 @@ func TestCloudAccess(t *testing.T) {
 		"machine":           {"sigv4: {}", machine, "ASIA3", with()},
 		"machine and role":  {"sigv4: {profile: placed}", machine + " localhost/", "ASIA4", files},
 
-		"virtual machine":  {"azuread: {managed_identity: {}}", "169.254.169.254/metadata/identity/oauth2/token", "CANARY-token-1", nil},
+		"virtual machine":  {"azuread: {managed_identity: {}, scope: https://one.example/.default}", "169.254.169.254/metadata/identity/oauth2/token", "CANARY-token-1", nil},
 		"app service":      {"azuread: {managed_identity: {client_id: " + azureTestID + "}}", "localhost/msi", "CANARY-token-1", map[string]string{"IDENTITY_ENDPOINT": "http://localhost/msi", "IDENTITY_HEADER": "CANARY-app"}},
-		"workload":         {"azuread: {workload_identity: {" + ids + ", token_file_path: web}}", "localhost/" + azureTestID + "/oauth2/v2.0/token", "CANARY-token-1", nil},
-		"workload by env":  {"azuread: {workload_identity: {" + ids + "}}", "localhost/" + azureTestID + "/oauth2/v2.0/token", "CANARY-token-1", map[string]string{"AZURE_FEDERATED_TOKEN_FILE": "DIR/web"}},
-		"secret":           {"azuread: {oauth: {" + ids + ", client_secret: CANARY-app}, cloud: AzureChina}", "localhost/" + azureTestID + "/oauth2/v2.0/token", "CANARY-token-1", nil},
-		"certificate":      {"azuread: {certificate: {" + ids + ", certificate_path: app.crt, certificate_key_path: app.key}}", "localhost/" + azureTestID + "/oauth2/v2.0/token", "CANARY-token-1", nil},
-		"sdk, secret":      {"azuread: {sdk: {}}", "localhost/t/oauth2/v2.0/token", "CANARY-token-1", map[string]string{"AZURE_TENANT_ID": "t", "AZURE_CLIENT_ID": "i", "AZURE_CLIENT_SECRET": "CANARY-app"}},
-		"sdk, certificate": {"azuread: {sdk: {tenant_id: u}}", "localhost/u/oauth2/v2.0/token", "CANARY-token-1", map[string]string{"AZURE_TENANT_ID": "t", "AZURE_CLIENT_ID": "i", "AZURE_CLIENT_CERTIFICATE_PATH": "DIR/app.pem"}},
-		"sdk, workload":    {"azuread: {sdk: {}}", "localhost/t/oauth2/v2.0/token", "CANARY-token-1", map[string]string{"AZURE_TENANT_ID": "t", "AZURE_CLIENT_ID": "i", "AZURE_FEDERATED_TOKEN_FILE": "DIR/web"}},
-		"sdk, machine":     {"azuread: {sdk: {}}", "169.254.169.254/metadata/identity/oauth2/token", "CANARY-token-1", nil},
+		"workload":         {"azuread: {workload_identity: {" + ids + ", token_file_path: web}}", "localhost/" + azureTestID + "/v2.0/.well-known/openid-configuration localhost/" + azureTestID + "/oauth2/v2.0/token", "CANARY-token-2", nil},
+		"workload by env":  {"azuread: {workload_identity: {" + ids + "}}", "localhost/" + azureTestID + "/v2.0/.well-known/openid-configuration localhost/" + azureTestID + "/oauth2/v2.0/token", "CANARY-token-2", map[string]string{"AZURE_FEDERATED_TOKEN_FILE": "DIR/web"}},
+		"secret":           {"azuread: {oauth: {" + ids + ", client_secret: CANARY-app}, cloud: AzureChina}", "localhost/" + azureTestID + "/v2.0/.well-known/openid-configuration localhost/" + azureTestID + "/oauth2/v2.0/token", "CANARY-token-2", nil},
+		"certificate":      {"azuread: {certificate: {" + ids + ", certificate_path: app.crt, certificate_key_path: app.key}}", "localhost/" + azureTestID + "/v2.0/.well-known/openid-configuration localhost/" + azureTestID + "/oauth2/v2.0/token", "CANARY-token-2", nil},
+		"sdk, secret":      {"azuread: {sdk: {}}", "localhost/t/v2.0/.well-known/openid-configuration localhost/t/oauth2/v2.0/token", "CANARY-token-2", map[string]string{"AZURE_TENANT_ID": "t", "AZURE_CLIENT_ID": "i", "AZURE_CLIENT_SECRET": "CANARY-app"}},
+		"sdk, certificate": {"azuread: {sdk: {tenant_id: u}}", "localhost/t/v2.0/.well-known/openid-configuration localhost/t/oauth2/v2.0/token", "CANARY-token-2", map[string]string{"AZURE_TENANT_ID": "t", "AZURE_CLIENT_ID": "i", "AZURE_CLIENT_CERTIFICATE_PATH": "DIR/app.pem"}},
+		"sdk, workload":    {"azuread: {sdk: {}}", "localhost/t/v2.0/.well-known/openid-configuration localhost/t/oauth2/v2.0/token", "CANARY-token-2", map[string]string{"AZURE_TENANT_ID": "t", "AZURE_CLIENT_ID": "i", "AZURE_FEDERATED_TOKEN_FILE": "DIR/web"}},
+		"sdk, machine":     {"azuread: {sdk: {}, scope: https://two.example/.default}", "169.254.169.254/metadata/identity/oauth2/token 169.254.169.254/metadata/identity/oauth2/token", "CANARY-token-2", nil},
 		"service account":  {"google_iam: {credentials_file: google.json}", "localhost/google/token", "CANARY-token-1", nil},
 		"default account":  {"google_iam: {}", "localhost/google/token", "CANARY-token-1", map[string]string{"GOOGLE_APPLICATION_CREDENTIALS": "DIR/google.json"}},
 		"person":           {"google_iam: {credentials_file: person.json}", "localhost/google/token", "CANARY-token-1", nil},
@@ -308,14 +354,16 @@ func (s *sky) check(t *testing.T, name string) {
 		ok = last.by == "ASIA3" && f.Get("RoleArn") == "arn:placed"
 	case "web identity":
 		ok = last.by == "" && f.Get("WebIdentityToken") == "CANARY-web" && f.Get("RoleArn") == "arn:web" && last.header.Get("Authorization") == ""
-	case "virtual machine", "sdk, machine":
-		ok = last.query.Encode() == "api-version=2018-02-01&resource=https%3A%2F%2Fmonitor.azure.com%2F"
+	case "virtual machine":
+		ok = last.query.Encode() == "api-version=2018-02-01&resource=https%3A%2F%2Fone.example"
+	case "sdk, machine":
+		ok = last.query.Encode() == "api-version=2018-02-01&resource=https%3A%2F%2Ftwo.example"
 	case "app service":
 		ok = last.query.Encode() == "api-version=2019-08-01&client_id="+azureTestID+"&resource=https%3A%2F%2Fmonitor.azure.com%2F" && last.header.Get("X-Identity-Header") == "CANARY-app"
 	case "workload", "workload by env":
-		ok = f.Get("client_assertion") == "CANARY-web" && f.Get("client_assertion_type") == "urn:ietf:params:oauth:client-assertion-type:jwt-bearer" && f.Get("scope") == "https://monitor.azure.com//.default"
+		ok = f.Get("client_assertion") == "CANARY-web" && f.Get("client_assertion_type") == "urn:ietf:params:oauth:client-assertion-type:jwt-bearer" && strings.HasPrefix(f.Get("scope"), "https://monitor.azure.com//.default")
 	case "secret":
-		ok = f.Encode() == "client_id="+azureTestID+"&client_secret=CANARY-app&grant_type=client_credentials&scope=https%3A%2F%2Fmonitor.azure.cn%2F%2F.default"
+		ok = f.Get("client_id") == azureTestID && f.Get("client_secret") == "CANARY-app" && f.Get("grant_type") == "client_credentials" && strings.HasPrefix(f.Get("scope"), "https://monitor.azure.cn//.default")
 	case "person":
 		ok = f.Encode() == "client_id=me&client_secret=CANARY-person&grant_type=refresh_token&refresh_token=CANARY-refresh"
 	case "google's machine":
@@ -339,7 +387,7 @@ func TestCloudAssertions(t *testing.T) {
 			if a := c.EmptyWrite(t.Context()); a.Status != 200 {
 				t.Fatalf("%+v", a)
 			}
-			f := s.calls()[0].form
+			f := s.calls()[len(s.calls())-1].form
 			parts := strings.Split(f.Get("assertion")+f.Get("client_assertion"), ".")
 			if len(parts) != 3 {
 				t.Fatalf("%v", f)
@@ -366,11 +414,11 @@ func TestCloudAssertions(t *testing.T) {
 			switch {
 			case err != nil:
 				t.Error(err)
-			case pss && (header["alg"] != "PS256" || header["x5t#S256"] != base64.RawURLEncoding.EncodeToString(print[:]) || len(header["x5c"].([]any)) != 1 ||
-				claims["iss"] != azureTestID || claims["sub"] != azureTestID || claims["aud"] != "http://localhost/t.example/oauth2/v2.0/token" || claims["exp"] != now+600):
+			case pss && (header["alg"] != "PS256" || header["x5t#S256"] != base64.StdEncoding.EncodeToString(print[:]) || len(header["x5c"].([]any)) != 1 ||
+				claims["iss"] != azureTestID || claims["sub"] != azureTestID || claims["aud"] != "https://localhost/t.example/oauth2/v2.0/token" || claims["exp"].(float64) <= now):
 				t.Errorf("%v, %v", header, claims)
 			case !pss && (header["alg"] != "RS256" || header["kid"] != "k1" || claims["iss"] != "agent@p.example" || claims["aud"] != "http://localhost/google/token" ||
-				claims["scope"] != "https://www.googleapis.com/auth/monitoring.write" || claims["iat"] != now || claims["exp"] != now+600 || f.Get("grant_type") != config.GrantJWT):
+				claims["scope"] != "https://www.googleapis.com/auth/monitoring.write" || claims["exp"].(float64) <= now || f.Get("grant_type") != config.GrantJWT):
 				t.Errorf("%v, %v", header, claims)
 			}
 		})

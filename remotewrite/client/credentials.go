@@ -46,6 +46,7 @@ type credentials struct {
 
 	// source gets tokens or keys; nil without oauth2 or a cloud.
 	source cloud.Source
+	signs  bool // source gets keys of Amazon Web Services
 
 	// tokens keeps what source gave; nil without one. It is made when the credentials come into use.
 	tokens *tokens
@@ -54,7 +55,7 @@ type credentials struct {
 // loadCredentials reads all files and checks that they can be used: a token is one
 // line and not empty, certificates parse, certificate and key match. The error lists all
 // faults without any secret.
-func loadCredentials(entry *config.Config, httpConfig *promconfig.HTTPClientConfig, env cloud.Environment) (*credentials, error) {
+func loadCredentials(entry *config.Config, httpConfig *promconfig.HTTPClientConfig) (*credentials, error) {
 	from := httpConfig
 	c := &credentials{http: *from, ends: map[string]time.Time{}}
 	l := &fileLoader{sum: sha256.New().Sum(nil)}
@@ -63,7 +64,7 @@ func loadCredentials(entry *config.Config, httpConfig *promconfig.HTTPClientConf
 	c.loadHeaders(l, from)
 	c.loadTLS(l, &c.http.TLSConfig, "")
 	c.hideProxy(&from.ProxyConfig)
-	c.loadCloud(l, entry, env)
+	c.loadCloud(l, entry)
 	c.header = authHeader(&c.http)
 	if err := errors.Join(l.errs...); err != nil {
 		return nil, err
@@ -80,25 +81,31 @@ type fileLoader struct {
 
 // read returns the file's content without what editors add around it, and adds an error to l.errs.
 func (l *fileLoader) read(name string) (string, bool) {
-	s, err := l.Read(name)
-	if err != nil {
-		l.errs = append(l.errs, err)
+	text, err := redact.ReadFile(name)
+	switch {
+	case err != nil:
+		l.errs = append(l.errs, fmt.Errorf("read credentials: %w", err)) // contains the name
+		return "", false
+	case text == "":
+		l.errs = append(l.errs, fmt.Errorf("read credentials: %s is empty", name))
+		return "", false
 	}
-	return s, err == nil
+	l.add(text)
+	return text, true
 }
 
-// Read is read with the error for the caller. It implements [cloud.Files].
-func (l *fileLoader) Read(name string) (string, error) {
+// note adds a file that something else reads to the checksum: its content, or that it cannot be read.
+func (l *fileLoader) note(name string) {
 	text, err := redact.ReadFile(name)
 	if err != nil {
-		return "", fmt.Errorf("read credentials: %w", err) // contains the name
+		text = err.Error()
 	}
-	if text == "" {
-		return "", fmt.Errorf("read credentials: %s is empty", name)
-	}
+	l.add(text)
+}
+
+func (l *fileLoader) add(text string) {
 	part := sha256.Sum256([]byte(text))
 	l.sum = append(l.sum, part[:]...)
-	return text, nil
 }
 
 // line reads a file whose content becomes the value of a header.

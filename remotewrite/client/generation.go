@@ -62,7 +62,9 @@ func (l *generation) post(ctx context.Context, to string, header http.Header, k 
 	}
 	maps.Copy(req.Header, header)
 	addHeader(req.Header, l.creds.header)
-	k.authorize(req.Request, body)
+	if err := k.authorize(req.Request, body); err != nil {
+		return nil, err
+	}
 	if attempt > 0 {
 		req.Header.Set("Retry-Attempt", strconv.Itoa(attempt))
 	}

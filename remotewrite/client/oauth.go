@@ -37,13 +37,14 @@ func (k *token) same(other *token) bool {
 func (k *token) signs() bool { return k != nil && k.keys != nil }
 
 // authorize adds a token to a request with that body; k may be nil.
-func (k *token) authorize(req *http.Request, body *lentBody) {
+func (k *token) authorize(req *http.Request, body *lentBody) error {
 	switch {
 	case k.signs():
-		k.keys.Sign(req, body.sum(), time.Now())
+		return k.keys.Sign(req, body.sum(), time.Now())
 	case k != nil:
 		req.Header.Set("Authorization", k.header)
 	}
+	return nil
 }
 
 // usable reports whether the token stays valid long enough to reach the receiver.

@@ -280,7 +280,7 @@ func TestOAuth2Failures(t *testing.T) {
 		"a page as ok": {text(200, "text/html", "<html>sign in</html>"), "cannot parse json", Hold, 0},
 		"error as ok":  {text(200, "application/json", `{"error": "unauthorized_client"}`), "unauthorized_client", Hold, 0},
 		"no token":     {text(200, "application/json", `{"token_type": "bearer"}`), "missing access_token", Hold, 0},
-		"two lines":    {text(200, "application/json", `{"access_token": "a\nb"}`), "can be sent", Hold, 0},
+		"two lines":    {text(200, "application/json", `{"access_token": "a\nb"}`), "cannot be sent", Hold, 0},
 		"endless":      {func(w http.ResponseWriter, r *http.Request) { drip(w, r, strings.Repeat("a", 1<<16)) }, "more than 262144 bytes", Retry, time.Second},
 		"drips":        {func(w http.ResponseWriter, r *http.Request) { drip(w, r, "{") }, "no answer within 10s", Retry, 10 * time.Second},
 		"hangs":        {func(_ http.ResponseWriter, r *http.Request) { <-r.Context().Done() }, "no answer within 10s", Retry, 10 * time.Second},

@@ -13,9 +13,8 @@ type Options struct {
 	Logger  *slog.Logger // nil: no logging
 	Metrics Metrics      // nil: no metrics
 
-	Dial          DialFunc                 // nil: TCP
-	Getenv        func(name string) string // the value of an environment variable of a cloud; nil: os.Getenv
-	ConnectionAge time.Duration            // 0: five minutes
+	Dial          DialFunc      // nil: TCP
+	ConnectionAge time.Duration // 0: five minutes
 }
 
 // withDefaults returns the options with defaults for unset fields; c is the target's entry.

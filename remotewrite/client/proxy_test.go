@@ -328,7 +328,7 @@ func TestProxyForTokens(t *testing.T) {
 	azure := "{url: 'https://h.example/', azuread: {oauth: {client_id: " + azureTestID + ", tenant_id: t, client_secret: x}}, proxy_url: '" + p.url() + "'}"
 	for text, from := range map[string]string{
 		strings.Replace(fmt.Sprintf(entry, p.url()), "http://idp", "https://idp", 1): "OAuth2 token from https://idp.example/token",
-		azure: "Azure token from https://login.microsoftonline.com/t/oauth2/v2.0/token",
+		azure: "Azure token from https://login.microsoftonline.com/t/v2.0/.well-known/openid-configuration",
 	} {
 		a := newClient(t, text, "", Options{}).EmptyWrite(t.Context())
 		want := "get " + from + ": the proxy http://" + p.listener.Addr().String() + " answers 407 Proxy Authentication Required"

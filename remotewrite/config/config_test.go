@@ -205,8 +205,6 @@ func TestConfigProblems(t *testing.T) {
 		{`{url: http://h/, azuread: {oauth: {client_id: 00000000-0000-0000-0000-000000000000, client_secret: x, tenant_id: a/b}}}`, "azuread.oauth.tenant_id", "not a tenant"},
 		{`{url: http://h/, azuread: {sdk: {tenant_id: a/b}}}`, "azuread.sdk.tenant_id", "not a tenant"},
 		{`{url: http://h/, azuread: {certificate: {client_id: 00000000-0000-0000-0000-000000000000, tenant_id: t}}}`, "azuread.certificate.certificate_path", "missing"},
-		{`{url: http://h/, azuread: {certificate: {client_id: 00000000-0000-0000-0000-000000000000, tenant_id: t, certificate_path: a.pfx}}}`, "azuread.certificate.certificate_path", "openssl pkcs12"},
-		{`{url: http://h/, azuread: {certificate: {client_id: 00000000-0000-0000-0000-000000000000, tenant_id: t, certificate_path: a.pem, certificate_password: x}}}`, "azuread.certificate.certificate_path", "openssl pkcs12"},
 		{`{url: http://h/, sigv4: {}, google_iam: {}}`, "", "sigv4, google_iam (leave one)"},
 		{`{url: http://h/, azuread: {sdk: {}}, basic_auth: {username: x}}`, "", "basic_auth, azuread"},
 		{`{url: http://h/, google_iam: {}, bearer_token_file: x}`, "", "authorization, google_iam"},

@@ -3,7 +3,6 @@ package config
 import (
 	"encoding/hex"
 	"maps"
-	"path/filepath"
 	"slices"
 	"strings"
 )
@@ -131,11 +130,8 @@ func (c *Config) validateAzure(f *findings) {
 func (p *AzureCertificate) validate(f *findings) {
 	azureID(f, "azuread.certificate.client_id", p.ClientID, false)
 	azureTenant(f, "azuread.certificate.tenant_id", p.TenantID, false)
-	switch ext := strings.ToLower(filepath.Ext(p.CertificatePath)); {
-	case p.CertificatePath == "":
+	if p.CertificatePath == "" {
 		f.add("azuread.certificate.certificate_path", "missing")
-	case ext == ".pfx", ext == ".p12", p.CertificatePassword != "":
-		f.hint("azuread.certificate.certificate_path", "PFX files and passwords are not supported by this build", "write the file anew in PEM, with its key: openssl pkcs12 -in FILE.pfx -nodes -out FILE.pem")
 	}
 }
 

@@ -1,114 +1,101 @@
 package cloud
 
 import (
-	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
 	"fmt"
 	"io/fs"
+	"net/http"
 	"net/url"
+	"os"
 	"path/filepath"
+	"runtime"
 	"time"
 
-	"github.com/golang-jwt/jwt/v5"
+	"cloud.google.com/go/compute/metadata"
+	"golang.org/x/oauth2"
+	"golang.org/x/oauth2/google"
 
+	"hwsagent/internal/redact"
 	"hwsagent/remotewrite/config"
 )
 
-// googleScope is the permission to write samples. googleTokens is the token endpoint for files that name none.
-const (
-	googleScope  = "https://www.googleapis.com/auth/monitoring.write"
-	googleTokens = "https://oauth2.googleapis.com/token" // #nosec G101 -- an address
-)
+// googleScope is the permission to write samples.
+const googleScope = "https://www.googleapis.com/auth/monitoring.write"
 
-// googleFile is the content of a credential file, for a service account or a person.
-type googleFile struct {
-	Type         string `json:"type"`
-	Email        string `json:"client_email"`
-	KeyID        string `json:"private_key_id"`
-	Key          string `json:"private_key"`
-	TokenURI     string `json:"token_uri"`
-	ClientID     string `json:"client_id"`
-	ClientSecret string `json:"client_secret"`
-	RefreshToken string `json:"refresh_token"`
+// googleIAM gets tokens by Google's library: with the entry's file, that of the environment, that of the gcloud command,
+// or else from the machine.
+type googleIAM struct{ *config.GoogleIAM }
+
+// Google returns the source of an entry's tokens.
+func Google(c *config.GoogleIAM) Source { return googleIAM{c} }
+
+func (g googleIAM) What() string { return "Google token" }
+
+// Files returns the one file that is read.
+func (g googleIAM) Files() []string {
+	file, _ := g.file()
+	return []string{file}
 }
 
-// Google selects the source of Google tokens: the entry's file, that of the environment, that of the gcloud
-// command, or else the machine.
-func Google(c *config.GoogleIAM, env Environment, files Files) (Source, error) {
-	file, must := c.CredentialsFile, true
-	if file == "" {
-		file = env.Get("GOOGLE_APPLICATION_CREDENTIALS")
+// file returns the file with credentials, and whether it must exist.
+func (g googleIAM) file() (name string, must bool) {
+	if g.CredentialsFile != "" {
+		return g.CredentialsFile, true
 	}
-	if file == "" && env.Home != "" {
-		file, must = filepath.Join(env.Home, ".config", "gcloud", "application_default_credentials.json"), false
+	if name := os.Getenv("GOOGLE_APPLICATION_CREDENTIALS"); name != "" {
+		return name, true
 	}
-	if file != "" {
-		text, err := files.Read(file)
-		if err == nil {
-			s, err := googleFromFile(text)
-			if err != nil {
-				return nil, fmt.Errorf("google_iam: %s: %w", file, err)
-			}
-			return s, nil
-		}
-		if must || !errors.Is(err, fs.ErrNotExist) {
-			return nil, err
-		}
+	base := filepath.Join(os.Getenv("HOME"), ".config")
+	if runtime.GOOS == "windows" {
+		base = os.Getenv("APPDATA")
 	}
-	host := cmp.Or(env.Get("GCE_METADATA_HOST"), "169.254.169.254")
-	return googleMachine("http://" + host + "/computeMetadata/v1/instance/service-accounts/default/token?scopes=" + url.QueryEscape(googleScope)), nil
+	return filepath.Join(base, "gcloud", "application_default_credentials.json"), false
 }
 
-// googleFromFile reads a credential file. Its errors contain no part of the text.
-func googleFromFile(text string) (Source, error) {
-	var f googleFile
-	if json.Unmarshal([]byte(text), &f) != nil {
-		return nil, errors.New("it is not JSON as Google's console writes it")
+func (g googleIAM) Get(ctx context.Context, client *http.Client) (Access, error) {
+	file, must := g.file()
+	text, err := redact.ReadFile(file)
+	if !must && errors.Is(err, fs.ErrNotExist) {
+		return ofMachine(ctx, client)
 	}
-	g := &tokenForm{what: "Google token", to: cmp.Or(f.TokenURI, googleTokens)}
-	if _, ok := endpoint(g.to); !ok {
-		return nil, errors.New("its token_uri is not an https address")
-	}
-	switch f.Type {
-	case "service_account":
-		key, err := rsaKey(f.Key)
-		if err != nil {
-			return nil, fmt.Errorf("its private_key cannot be used: %w", err)
-		}
-		if f.Email == "" {
-			return nil, errors.New("it has no client_email")
-		}
-		g.hidden = []string{f.Key}
-		g.values, g.assertion = url.Values{"grant_type": {config.GrantJWT}}, "assertion"
-		g.sign = func() (string, error) {
-			now := time.Now()
-			t := jwt.NewWithClaims(jwt.SigningMethodRS256, jwt.MapClaims{
-				"iss": f.Email, "scope": googleScope, "aud": g.to, "iat": now.Unix(), "exp": now.Add(assertionLife).Unix(),
-			})
-			t.Header["kid"] = f.KeyID
-			return t.SignedString(key)
-		}
-	case "authorized_user":
-		g.values = url.Values{"grant_type": {"refresh_token"}, "client_id": {f.ClientID}, "client_secret": {f.ClientSecret}, "refresh_token": {f.RefreshToken}}
-		g.hidden = []string{f.ClientSecret, f.RefreshToken}
-	default:
-		return nil, errors.New("its type is neither service_account nor authorized_user, which are those that this build supports")
-	}
-	return g, nil
-}
-
-// googleMachine is the address of the machine's metadata server that issues tokens for its service account.
-type googleMachine string
-
-func (m googleMachine) What() string      { return "Google token" }
-func (m googleMachine) Secrets() []string { return nil }
-
-func (m googleMachine) Get(ctx context.Context, net Network) (Access, error) {
-	req, err := get(ctx, string(m), "Metadata-Flavor", "Google")
 	if err != nil {
-		return Access{}, err
+		return Access{}, fmt.Errorf("google_iam: %w", err)
 	}
-	return askBearer(net, req, true)
+	// The operator trusts the file, external accounts included: the agent reads it as Google's own programs do.
+	var of struct {
+		Type google.CredentialsType `json:"type"`
+	}
+	if json.Unmarshal([]byte(text), &of) != nil {
+		return Access{}, fmt.Errorf("google_iam: %s is not JSON as Google's console writes it", file)
+	}
+	ctx = context.WithValue(ctx, oauth2.HTTPClient, client)
+	c, err := google.CredentialsFromJSONWithType(ctx, []byte(text), of.Type, googleScope)
+	if err != nil {
+		return Access{}, fmt.Errorf("google_iam: %s: %w", file, err)
+	}
+	got, err := c.TokenSource.Token()
+	if err != nil {
+		return Access{}, fmt.Errorf("google_iam: %w", err)
+	}
+	return bearer(got.AccessToken, got.Expiry), nil
+}
+
+// ofMachine asks the metadata server of the virtual machine. Google's default chain remembers for the life of a process
+// that there was none; this asks again each time.
+func ofMachine(ctx context.Context, client *http.Client) (Access, error) {
+	begin := time.Now()
+	text, err := metadata.NewClient(client).GetWithContext(ctx, "instance/service-accounts/default/token?scopes="+url.QueryEscape(googleScope))
+	if err != nil {
+		return Access{}, fmt.Errorf("google_iam: %w", err)
+	}
+	var t struct {
+		Token   string `json:"access_token"`
+		Seconds int64  `json:"expires_in"`
+	}
+	if err := json.Unmarshal([]byte(text), &t); err != nil || t.Token == "" {
+		return Access{}, errors.New("google_iam: the metadata server's answer has no access_token")
+	}
+	return bearer(t.Token, begin.Add(time.Duration(t.Seconds)*time.Second)), nil
 }
