@@ -1,6 +1,7 @@
 package agent
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"log/slog"
@@ -63,7 +64,7 @@ type Agent struct {
 	targets  *targets.Set
 	inputs   *inputs.Path
 	runner   *probes.Runner
-	scraper  scraper // nil in a build that cannot scrape
+	scraper  *scraper
 	intake   *receivers.Set
 	pushed   pushed         // set by the change in progress
 	pull     *receivers.Set // the pull endpoint; it listens as receivers do
@@ -79,8 +80,9 @@ type Agent struct {
 	taps     tap.Hub
 	history  *history.Store
 
-	closeLog    func() error  // log.Close
-	closeWithin time.Duration // see there
+	closeLog    func() error                // log.Close
+	scrape      func(context.Context) error // scraper.Run
+	closeWithin time.Duration               // see there
 
 	lists   lists      // set by the change in progress, except its files
 	changes *changes   // every configuration is applied by one of these
@@ -142,6 +144,7 @@ func (a *Agent) build(cfg *config.Config) error {
 	a.inputs.Observe(followers)
 	a.runner = probes.NewRunner(a.log, a.logger) // only a default: each probe has its own input
 	a.scraper = newScraper(cfg, a.inputs, a.registry, a.logger)
+	a.scrape = a.scraper.Run
 	a.intake, a.pull = receivers.NewSet(a.logger, intakeGrace), receivers.NewSet(a.logger, shownGrace)
 	a.pulling = panics.New(pullName, a.logger)
 	a.registry.MustRegister(newAccounts(a), newIntakeMetrics(a.intake))
@@ -239,10 +242,8 @@ func (a *Agent) swap(cfg *config.Config) error {
 	if err := a.targets.Enroll(plan); err != nil {
 		return errors.Join(err, closeProbes(specs), intake.Abandon(), pull.Abandon())
 	}
-	if a.scraper != nil {
-		if err := a.scraper.Apply(cfg.ScrapeJobs()); err != nil {
-			return errors.Join(err, closeProbes(specs), intake.Abandon(), pull.Abandon())
-		}
+	if err := a.scraper.Apply(cfg.ScrapeJobs()); err != nil {
+		return errors.Join(err, closeProbes(specs), intake.Abandon(), pull.Abandon())
 	}
 	applied = true
 	a.log.Reconfigure(logSettings(cfg))

@@ -1,4 +1,4 @@
-//go:build !minimal && unix
+//go:build unix
 
 package agent
 

@@ -178,10 +178,8 @@ func unlike(before, after *config.Config) ([]confdiff.Change, error) {
 			}
 		}
 	}
-	if before.ScrapeJobs() != nil && after.ScrapeJobs() != nil {
-		for _, job := range after.ScrapeJobs().Names() {
-			hidden(confdiff.Named("scrape_configs", job), after.ScrapeJobs().Same(before.ScrapeJobs(), job))
-		}
+	for _, job := range after.ScrapeJobs().Names() {
+		hidden(confdiff.Named("scrape_configs", job), after.ScrapeJobs().Same(before.ScrapeJobs(), job))
 	}
 	for i := range changes {
 		path := changes[i].Path

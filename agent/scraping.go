@@ -1,10 +1,7 @@
-//go:build !minimal
-
 package agent
 
 import (
 	"context"
-	"fmt"
 	"log/slog"
 	"net/http"
 	"sync/atomic"
@@ -26,8 +23,8 @@ import (
 // inputScrape is the kind of the inputs that are scrape jobs.
 const inputScrape = "scrape"
 
-// runningScraper adapts the build's scraper to the agent's interface.
-type runningScraper struct {
+// scraper scrapes the jobs of the configuration in force.
+type scraper struct {
 	s    *scrape.Scraper
 	path *inputs.Path
 	jobs *atomic.Pointer[config.Jobs] // in force
@@ -37,7 +34,7 @@ type runningScraper struct {
 // scrapeMetrics returns the metrics of scraping.
 func scrapeMetrics() []meter.Metric { return scrape.Metrics() }
 
-func newScraper(cfg *config.Config, path *inputs.Path, reg prometheus.Registerer, logger *slog.Logger) scraper {
+func newScraper(cfg *config.Config, path *inputs.Path, reg prometheus.Registerer, logger *slog.Logger) *scraper {
 	jobs := new(atomic.Pointer[config.Jobs])
 	out := func(job string, interval time.Duration) storage.AppendableV2 {
 		limit, configured := jobs.Load().MaxSeries(job)
@@ -53,16 +50,16 @@ func newScraper(cfg *config.Config, path *inputs.Path, reg prometheus.Registerer
 		return text
 	}
 	logger = slog.New(redact.Handler(logger.Handler(), func(text string) string { return cut(redact.Text(text)) }))
-	return runningScraper{path: path, jobs: jobs, cut: cut, s: scrape.New(scrape.Options{
+	return &scraper{path: path, jobs: jobs, cut: cut, s: scrape.New(scrape.Options{
 		Out: out, Registerer: reg, Logger: logger, StartTimestamps: cfg.Global.ScrapeStartTimestamps,
 		Guard: func(job string) *panics.Guard { return path.Guard(inputScrape, job) },
 	})}
 }
 
-func (r runningScraper) Run(ctx context.Context) error { return r.s.Run(ctx) }
+func (r *scraper) Run(ctx context.Context) error { return r.s.Run(ctx) }
 
 // ServeHTTP answers like the scraper, with hidden texts cut out. A cut never removes a quote of the JSON.
-func (r runningScraper) ServeHTTP(w http.ResponseWriter, req *http.Request) {
+func (r *scraper) ServeHTTP(w http.ResponseWriter, req *http.Request) {
 	if j := r.jobs.Load(); j == nil || j.Hidden == nil {
 		r.s.ServeHTTP(w, req)
 		return
@@ -81,20 +78,16 @@ func (w *cutWriter) Write(p []byte) (int, error) {
 	return len(p), err
 }
 
-func (r runningScraper) Apply(jobs config.ScrapeJobs) error {
-	theirs, ok := jobs.(config.Jobs)
-	if !ok {
-		return fmt.Errorf("scrape: jobs of another kind: %T", jobs)
-	}
-	r.jobs.Store(&theirs) // before the first of them is scraped
-	if err := r.s.Apply(theirs.Jobs); err != nil {
+func (r *scraper) Apply(jobs *config.Jobs) error {
+	r.jobs.Store(jobs) // before the first of them is scraped
+	if err := r.s.Apply(jobs.Jobs); err != nil {
 		return err
 	}
-	r.path.Keep(inputScrape, theirs.Names())
+	r.path.Keep(inputScrape, jobs.Names())
 	return nil
 }
 
-func (r runningScraper) Status(now time.Time) []status.ScrapeStatus {
+func (r *scraper) Status(now time.Time) []status.ScrapeStatus {
 	var all []status.ScrapeStatus
 	for _, j := range r.s.Status() {
 		s := status.ScrapeStatus{Job: j.Name, Error: r.cut(redact.Text(j.Error)), Dropped: j.Dropped}

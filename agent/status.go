@@ -55,9 +55,7 @@ func (a *Agent) Status() status.Status {
 	}
 	s.Pull = a.pullStatus(cfg, now)
 	s.Inputs, s.Duplicates = inputStatus(a.inputs, now)
-	if a.scraper != nil {
-		s.Scrape = a.scraper.Status(now)
-	}
+	s.Scrape = a.scraper.Status(now)
 	for _, r := range a.intake.Status() {
 		s.Receivers = append(s.Receivers, receiverStatus(r, now))
 	}

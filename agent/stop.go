@@ -177,9 +177,7 @@ func (a *Agent) runInputs(ctx context.Context) error {
 	g, ctx := errgroup.WithContext(ctx)
 	runPart(g, ctx, "the probes", a.runner.Run)
 	runPart(g, ctx, "the receivers", func(ctx context.Context) error { a.intake.Run(ctx); return nil })
-	if a.scraper != nil {
-		runPart(g, ctx, "the scrape jobs", a.scraper.Run)
-	}
+	runPart(g, ctx, "the scrape jobs", a.scrape)
 	return g.Wait()
 }
 

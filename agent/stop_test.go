@@ -76,18 +76,6 @@ func (c hangingCommit) Commit() error {
 	return c.AppenderV2.Rollback()
 }
 
-// hangingScraper hangs when it is to stop.
-type hangingScraper struct {
-	scraper
-	*hang
-}
-
-func (s hangingScraper) Run(ctx context.Context) error {
-	<-ctx.Done()
-	s.wait()
-	return nil
-}
-
 // hangingListener hangs when it is closed.
 type hangingListener struct {
 	net.Listener
@@ -113,7 +101,9 @@ var hangingParts = []hangingPart{
 	{"a probe's round", func(_ *testing.T, a *Agent, h *hang) { plantProbe(a, hangingProbe{collect: h}, nil) }, false, false, ""},
 	{"closing a probe", func(_ *testing.T, a *Agent, h *hang) { plantProbe(a, hangingProbe{close: h}, nil) }, false, true, `probe "planted" (`},
 	{"a probe's commit", func(_ *testing.T, a *Agent, h *hang) { plantProbe(a, hangingProbe{}, hangingLog{a.log, h}) }, false, false, `probe "planted" (`},
-	{"the scrape jobs", func(_ *testing.T, a *Agent, h *hang) { a.scraper = hangingScraper{a.scraper, h} }, false, true, "the scrape jobs ("},
+	{"the scrape jobs", func(_ *testing.T, a *Agent, h *hang) {
+		a.scrape = func(ctx context.Context) error { <-ctx.Done(); h.wait(); return nil }
+	}, false, true, "the scrape jobs ("},
 	{"a receiver", func(t *testing.T, a *Agent, h *hang) { plantReceiver(t, a.intake, "planted", h) }, false, false, "receiver planted ("},
 	{"the pull endpoint", func(t *testing.T, a *Agent, h *hang) { plantReceiver(t, a.pull, "pull", h) }, false, false, "receiver pull ("},
 	{"the control socket", func(_ *testing.T, a *Agent, h *hang) { a.socket = hangingListener{a.socket, h} }, false, true, "the control socket ("},

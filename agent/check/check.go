@@ -276,10 +276,8 @@ func tasks(ctx context.Context, cfg *config.Config, o Options) (all []task) {
 			all = append(all, task{Group{Kind: GroupProbe, Name: p.Name, About: about}, func() []Step { return checkProbe(ctx, p, o) }})
 		}
 	}
-	if cfg.ScrapeJobs() != nil {
-		for _, job := range cfg.ScrapeJobs().Names() {
-			all = append(all, task{Group{Kind: GroupScrape, Name: job}, func() []Step { return checkJob(ctx, cfg.ScrapeJobs(), job) }})
-		}
+	for _, job := range cfg.ScrapeJobs().Names() {
+		all = append(all, task{Group{Kind: GroupScrape, Name: job}, func() []Step { return checkJob(ctx, cfg.ScrapeJobs(), job) }})
 	}
 	return all
 }

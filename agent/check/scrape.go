@@ -8,18 +8,19 @@ import (
 
 	"hwsagent/agent/config"
 	"hwsagent/internal/text"
+	"hwsagent/receivers/scrape"
 )
 
 // shownTargets bounds the failing targets of a job that have a step of their own.
 const shownTargets = 10
 
 // checkJob looks for the targets of a scrape job and scrapes each once.
-func checkJob(ctx context.Context, jobs config.ScrapeJobs, name string) []Step {
+func checkJob(ctx context.Context, jobs *config.Jobs, name string) []Step {
 	return jobSteps(jobs.Try(ctx, name))
 }
 
 // jobSteps returns the steps for what a job's trial has found.
-func jobSteps(t config.Tried) (steps []Step) {
+func jobSteps(t scrape.Tried) (steps []Step) {
 	switch {
 	case t.Problem != "":
 		steps = append(steps, Step{Name: "discovery", Result: Fail, Text: t.Problem, Try: "correct that, or the job's entry in scrape_configs"})

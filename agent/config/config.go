@@ -26,9 +26,9 @@ type Config struct {
 	RemoteWrite []*remoteconfig.Config `yaml:"remote_write"`
 
 	// The scrape configuration, as in Prometheus. The jobs of both keys are checked and complete.
-	ScrapeConfigs     []ScrapeConfig  `yaml:"scrape_configs"`
-	ScrapeConfigFiles []string        `yaml:"scrape_config_files"` // Paths or patterns of files that have `scrape_configs:` and nothing else
-	scrape            ScrapeJobs      // nil in a build that cannot scrape
+	ScrapeConfigs     []ScrapeConfig `yaml:"scrape_configs"`
+	ScrapeConfigFiles []string       `yaml:"scrape_config_files"` // Paths or patterns of files that have `scrape_configs:` and nothing else
+	scrape            *Jobs
 	scrapeHidden      *redact.Secrets // texts from variables and files in the URL paths of the jobs
 
 	entries      []Probe           // as in the file; ExpandTargets turns them into Probes

@@ -1,26 +1,14 @@
-//go:build !minimal
-
 package config
 
 import (
 	"context"
-	"reflect"
 
 	"hwsagent/internal/redact"
 	"hwsagent/receivers/scrape"
 )
 
-// The kinds of input that this build has.
-const (
-	canScrape      = true
-	canReceiveOTLP = true
-)
-
-// scrapeTypes returns the types of a scrape configuration, for hints.
-func scrapeTypes() []reflect.Type { return []reflect.Type{scrape.Schema()} }
-
-// parseScrape makes jobs from all scrape configurations, or reports their mistakes.
-func parseScrape(d *document, src scrapeSource) ScrapeJobs {
+// parseScrape makes jobs from all scrape configurations, or reports their mistakes and returns nil.
+func parseScrape(d *document, src scrapeSource) *Jobs {
 	jobs, mistakes := scrape.Parse(src.theirs())
 	if len(mistakes) > 0 && mistakes[0].Entry < 0 {
 		for _, m := range mistakes {
@@ -43,7 +31,7 @@ func parseScrape(d *document, src scrapeSource) ScrapeJobs {
 	if jobs == nil {
 		return nil
 	}
-	parsed := Jobs{Jobs: jobs, Hidden: src.Hidden, limits: map[string]int{}}
+	parsed := &Jobs{Jobs: jobs, Hidden: src.Hidden, limits: map[string]int{}}
 	for i, name := range jobs.Names() {
 		parsed.limits[name] = src.Entries[i].MaxSeries
 	}
@@ -69,39 +57,37 @@ func checkScrape(e scrapeText, global string) []scrapeMistake {
 	return found
 }
 
-// Jobs are the [ScrapeJobs] of a build that can scrape.
+// Jobs are checked scrape configurations. They do not change; their methods may be called from several goroutines.
 type Jobs struct {
 	*scrape.Jobs
 	Hidden *redact.Secrets // texts from variables and files in the jobs' URL paths; nil if there are none
 	limits map[string]int  // series limits by job name
 }
 
-// MaxSeries implements [ScrapeJobs].
-func (j Jobs) MaxSeries(job string) (limit int, known bool) {
+// MaxSeries returns how many series the named job may have at a time; 0: no limit. known says whether the job exists.
+func (j *Jobs) MaxSeries(job string) (limit int, known bool) {
 	limit, known = j.limits[job]
 	return limit, known
 }
 
-// Same implements [ScrapeJobs].
-func (j Jobs) Same(other ScrapeJobs, job string) bool {
-	o, ok := other.(Jobs)
-	return !ok || j.Jobs.Same(o.Jobs, job)
-}
+// Same reports whether the named job is the same in other, or missing in one of the two.
+func (j *Jobs) Same(other *Jobs, job string) bool { return j.Jobs.Same(other.Jobs, job) }
 
-// Try implements [ScrapeJobs]. It cuts hidden texts out of the result.
-func (j Jobs) Try(ctx context.Context, job string) Tried {
+// Try looks for the targets of the named job and scrapes each once; see [scrape.Jobs.Try]. It cuts hidden texts out of the
+// result.
+func (j *Jobs) Try(ctx context.Context, job string) scrape.Tried {
 	cut := func(text string) string { return j.Hidden.Cut(redact.Text(text)) }
-	found := j.Jobs.Try(ctx, job)
-	tried := Tried{Looked: found.Looked, Found: found.Found, Kept: found.Kept, Problem: cut(found.Problem)}
-	for _, t := range found.Targets {
+	tried := j.Jobs.Try(ctx, job)
+	tried.Problem = cut(tried.Problem)
+	for i := range tried.Targets {
+		t := &tried.Targets[i]
 		t.URL, t.Error, t.Try = cut(t.URL), cut(t.Error), cut(t.Try)
-		tried.Targets = append(tried.Targets, TriedTarget(t))
 	}
 	return tried
 }
 
-// Files implements [ScrapeJobs].
-func (j Jobs) Files() []NamedFile {
+// Files returns the files from which jobs read credentials and certificates.
+func (j *Jobs) Files() []NamedFile {
 	var all []NamedFile
 	for _, f := range j.Jobs.Files() {
 		all = append(all, NamedFile{f.Path, "scrape job " + f.Job, f.Secret})

@@ -13,6 +13,7 @@ import (
 	"hwsagent/internal/redact"
 	"hwsagent/probes/catalog"
 	"hwsagent/probes/snmp"
+	"hwsagent/receivers/scrape"
 	remoteconfig "hwsagent/remotewrite/config"
 )
 
@@ -76,10 +77,7 @@ func (d *document) shapesAt(path string) []redact.Shape {
 		}
 	}
 	if len(next) == 1 && next[0].Type == reflect.TypeFor[ScrapeConfig]() {
-		next = nil
-		for _, t := range scrapeTypes() {
-			next = append(next, redact.ShapeOf(t))
-		}
+		next = []redact.Shape{redact.ShapeOf(scrape.Schema())}
 	}
 	if len(next) == 1 && next[0].Type == reflect.TypeFor[Probe]() {
 		if n := d.value(path + ".type"); n != nil {
@@ -332,7 +330,7 @@ func sensitiveKeys() map[string]bool {
 			walk(open, depth+1)
 		}
 	}
-	for _, t := range append(scrapeTypes(), reflect.TypeFor[Config]()) {
+	for _, t := range []reflect.Type{scrape.Schema(), reflect.TypeFor[Config]()} {
 		walk(redact.ShapeOf(t), 0)
 	}
 	for _, kind := range catalog.Names() {

@@ -27,9 +27,7 @@ remote_write:
   - {url: "http://r/push", headers: {X-Scope-OrgID: a}}
   - {url: "http://r/push", headers: {X-Scope-OrgID: b}}
 `
-	if canScrape {
-		text += `scrape_configs: [{job_name: j, static_configs: [{targets: ["127.0.0.1:1"]}]}]` + "\n"
-	}
+	text += `scrape_configs: [{job_name: j, static_configs: [{targets: ["127.0.0.1:1"]}]}]` + "\n"
 	cfg, warns, err := LoadBytes("agent.yaml", []byte(text), testEnv)
 	if err != nil {
 		t.Fatal(err)

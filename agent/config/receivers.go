@@ -138,9 +138,6 @@ func (c *OTLP) validate(d *document) {
 	case !c.PromoteAllResourceAttributes && len(c.IgnoreResourceAttributes) > 0:
 		d.errorAt(at+".ignore_resource_attributes", "has an effect only with promote_all_resource_attributes: true", "")
 	}
-	if !canReceiveOTLP {
-		d.errorAtKey(at, "this build of the agent cannot receive OTLP", "it was built with -tags minimal; use the usual one, or remove the key")
-	}
 }
 
 // Limits is [receivers.Limits]; 0 stands for the default.

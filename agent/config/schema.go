@@ -15,6 +15,7 @@ import (
 	"hwsagent/probes/catalog"
 	"hwsagent/probes/self"
 	"hwsagent/probes/snmp"
+	"hwsagent/receivers/scrape"
 	remoteconfig "hwsagent/remotewrite/config"
 )
 
@@ -50,11 +51,7 @@ func (s *schemas) of(shape redact.Shape) any {
 	case t == reflect.TypeFor[Probe]():
 		return s.refer(t, func() any { return s.probe(shape) })
 	case t == reflect.TypeFor[ScrapeConfig]():
-		types := scrapeTypes()
-		if len(types) == 0 { // this build cannot scrape
-			return schemaNode{"type": "object"}
-		}
-		return s.of(redact.ShapeOf(types[0]))
+		return s.of(redact.ShapeOf(scrape.Schema()))
 	case t == reflect.TypeFor[Receivers]():
 		return s.refer(t, func() any { return s.receivers(shape) })
 	case t == reflect.TypeFor[snmp.Auth](): // or the name of one

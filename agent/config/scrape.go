@@ -1,7 +1,6 @@
 package config
 
 import (
-	"context"
 	"errors"
 	"fmt"
 	"path/filepath"
@@ -9,7 +8,6 @@ import (
 	"regexp"
 	"slices"
 	"strings"
-	"time"
 
 	"go.yaml.in/yaml/v4"
 
@@ -127,10 +125,6 @@ func entriesOf(d *document, dir string) []scrapeEntry {
 // decodeScrape checks all scrape configurations and makes jobs from them.
 func (c *Config) decodeScrape(d *document, x *expander) {
 	entries := c.scrapeEntries(d, x)
-	if len(entries) > 0 && !canScrape {
-		entries[0].in.errorAtKey("scrape_configs", "this build of the agent cannot scrape", "it was built with -tags minimal; use the usual one, or remove the key")
-		return
-	}
 	jobs := map[string]scrapeEntry{}
 	src := scrapeSource{Global: c.scrapeGlobal(d)}
 	if c.Global.ScrapeTimeout > c.Global.ScrapeInterval || d.wrongBelow("global") {
@@ -284,42 +278,5 @@ func (d *document) wrongBelow(path string) bool {
 	})
 }
 
-// ScrapeJobs are checked scrape configurations. They do not change; their methods may be called from several goroutines.
-type ScrapeJobs interface {
-	// Names returns the names of the jobs, in the order of the configuration.
-	Names() []string
-	// MaxSeries returns how many series the named job may have at a time; 0: no limit. known says whether the job exists.
-	MaxSeries(job string) (limit int, known bool)
-	// Same reports whether the named job is the same in other, or missing in one of the two.
-	Same(other ScrapeJobs, job string) bool
-	// YAML returns the list with defaults filled in and secrets hidden.
-	YAML() ([]byte, error)
-	// Check reports jobs that cannot work with the files that they name.
-	Check() error
-	// Try looks for the targets of the named job and scrapes each once, within bounds. It stores nothing.
-	Try(ctx context.Context, job string) Tried
-	// Files returns the files from which jobs read credentials and certificates.
-	Files() []NamedFile
-}
-
-// Tried is the outcome of looking for the targets of a job and scraping them once; it mirrors the scraper's own type. Its texts
-// contain no secrets.
-type Tried struct {
-	Looked  bool          // the targets were looked for elsewhere: in files, or by asking other servers
-	Found   int           // targets
-	Kept    int           // targets that relabel_configs keep
-	Problem string        // why not all targets could be found; "" if they could
-	Targets []TriedTarget // those that were scraped
-}
-
-// TriedTarget is the outcome of scraping a target once.
-type TriedTarget struct {
-	URL     string
-	Took    time.Duration
-	Samples int    // that the target showed
-	Error   string // "" if the scrape succeeded
-	Try     string // what to do about the error
-}
-
-// ScrapeJobs returns the scrape jobs of all files; nil in a build that cannot scrape.
-func (c *Config) ScrapeJobs() ScrapeJobs { return c.scrape }
+// ScrapeJobs returns the scrape jobs of all files.
+func (c *Config) ScrapeJobs() *Jobs { return c.scrape }

@@ -1,4 +1,4 @@
-//go:build unix && !minimal
+//go:build unix
 
 package config
 

@@ -12,6 +12,7 @@ import (
 
 	"hwsagent/internal/redact"
 	"hwsagent/probes/catalog"
+	"hwsagent/receivers/scrape"
 )
 
 // place of a configuration that can hold a secret: the steps to it, as shown by name.
@@ -91,9 +92,7 @@ func eachShape(t *testing.T, visit func(secretPlace) (deeper bool)) {
 	for _, kind := range catalog.Names() {
 		walk([]string{"probes", "-"}, kind, redact.ShapeOf(reflect.TypeOf(newSettings(kind))))
 	}
-	for _, s := range scrapeTypes() {
-		walk([]string{"scrape_configs", "-"}, "", redact.ShapeOf(s))
-	}
+	walk([]string{"scrape_configs", "-"}, "", redact.ShapeOf(scrape.Schema()))
 }
 
 // secretPlaces returns all places that hold a secret, or a mapping or list with one.

@@ -3,7 +3,6 @@ package rules
 import (
 	"fmt"
 	"go/ast"
-	"go/build/constraint"
 	"go/parser"
 	"go/token"
 	"io/fs"
@@ -378,49 +377,6 @@ func TestImportRulesBite(t *testing.T) {
 			t.Errorf("%s (test %t) imports %s: got %q, want broken = %t", tc.dir, tc.test, tc.path, why, tc.broken)
 		}
 	}
-}
-
-// optional are packages of ours that `-tags minimal` leaves out.
-func optional() []string { return []string{"receivers/scrape", "receivers/otlp"} }
-
-// TestMinimalIsWithout: packages left out of a minimal build are only imported by each other, and by files that such a
-// build does not have.
-func TestMinimalIsWithout(t *testing.T) {
-	guarded := 0
-	for _, s := range sources(t, parser.ImportsOnly|parser.ParseComments) {
-		for _, p := range s.imports(t) {
-			ours := strings.TrimPrefix(p, module+"/")
-			for _, o := range optional() {
-				if !below(ours, o) || below(s.dir(), o) {
-					continue
-				}
-				guarded++
-				if s.builds(t, "minimal") {
-					t.Errorf("%s imports %s and is built with -tags minimal", s.file, p)
-				}
-			}
-		}
-	}
-	if guarded == 0 {
-		t.Error("nothing imports what is optional: the search is broken")
-	}
-}
-
-// builds reports whether a build with that tag and no other has the file.
-func (s source) builds(t *testing.T, tag string) bool {
-	for _, group := range s.ast.Comments {
-		for _, c := range group.List {
-			if !constraint.IsGoBuild(c.Text) || c.Pos() > s.ast.Package {
-				continue
-			}
-			x, err := constraint.Parse(c.Text)
-			if err != nil {
-				t.Fatalf("%s: %v", s.file, err)
-			}
-			return x.Eval(func(have string) bool { return have == tag || have == "linux" || have == "unix" })
-		}
-	}
-	return true
 }
 
 // TestNoInitNorGrabBags keeps two habits out: registration by init, and packages whose

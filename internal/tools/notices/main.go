@@ -1,5 +1,5 @@
 // Command notices lists the licences of everything linked into the agent: of each module in a released platform's
-// build, usual or minimal, and of Go itself.
+// build, and of Go itself.
 //
 //	notices -o NOTICE          writes the file
 //	notices -check NOTICE      fails when the file is out of date
@@ -81,23 +81,20 @@ type listed struct {
 // module describes the linked parts of one module.
 type module struct {
 	path, version string
-	inMinimal     bool              // also in a build with -tags minimal
 	texts         map[string]string // by the path of the file in the module
 }
 
 // linked returns the modules in any platform's build, including Go's standard library, sorted by path.
 func linked() ([]*module, error) {
 	all := map[string]*module{}
-	for _, minimal := range []bool{false, true} {
-		for _, p := range platforms() {
-			packages, err := list(p, minimal)
-			if err != nil {
+	for _, p := range platforms() {
+		packages, err := list(p)
+		if err != nil {
+			return nil, err
+		}
+		for _, one := range packages {
+			if err := add(all, one); err != nil {
 				return nil, err
-			}
-			for _, one := range packages {
-				if err := add(all, one, minimal); err != nil {
-					return nil, err
-				}
 			}
 		}
 	}
@@ -105,7 +102,7 @@ func linked() ([]*module, error) {
 	if err != nil {
 		return nil, fmt.Errorf("find Go: %w", err)
 	}
-	std := &module{path: "Go, its runtime and standard library", inMinimal: true, texts: map[string]string{}}
+	std := &module{path: "Go, its runtime and standard library", texts: map[string]string{}}
 	if err := std.read(strings.TrimSpace(string(goroot)), "."); err != nil {
 		return nil, err
 	}
@@ -117,12 +114,8 @@ func linked() ([]*module, error) {
 }
 
 // list returns the packages of one build.
-func list(platform [2]string, minimal bool) ([]listed, error) {
-	args := []string{"list", "-deps", "-json=ImportPath,Dir,Standard,Module"}
-	if minimal {
-		args = append(args, "-tags", "minimal")
-	}
-	cmd := exec.Command("go", append(args, program)...)
+func list(platform [2]string) ([]listed, error) {
+	cmd := exec.Command("go", "list", "-deps", "-json=ImportPath,Dir,Standard,Module", program)
 	cmd.Env = append(os.Environ(), "CGO_ENABLED=0", "GOOS="+platform[0], "GOARCH="+platform[1])
 	var said bytes.Buffer
 	cmd.Stderr = &said
@@ -144,7 +137,7 @@ func list(platform [2]string, minimal bool) ([]listed, error) {
 }
 
 // add adds a package to the modules, with the licences in its directory and in those above it up to its module's.
-func add(all map[string]*module, one listed, minimal bool) error {
+func add(all map[string]*module, one listed) error {
 	if one.Standard || one.Module == nil || one.Module.Main {
 		return nil
 	}
@@ -156,7 +149,6 @@ func add(all map[string]*module, one listed, minimal bool) error {
 		m = &module{path: one.Module.Path, version: one.Module.Version, texts: map[string]string{}}
 		all[m.path] = m
 	}
-	m.inMinimal = m.inMinimal || minimal
 	inside, err := filepath.Rel(one.Module.Dir, one.Dir)
 	if err != nil {
 		return fmt.Errorf("find %s in its module: %w", one.ImportPath, err)

@@ -41,23 +41,18 @@ func pkg(dir, module, version, inside string) listed {
 }
 
 // The licence of a package is that of its directory and of all above it in its module, and of no
-// other directory; what a minimal build does not have is marked.
+// other directory.
 func TestNotices(t *testing.T) {
 	a := tree(t, map[string]string{
 		"LICENSE": apache, "NOTICE.txt": "Somebody's product\r\n", "in/ner/LICENSE": mit, "in/ner/x.go": "", "other/LICENSE": mpl, "license.go": "package a", "README": "",
 	})
 	b := tree(t, map[string]string{"LICENSE": mpl, "x/LICENSE": mit})
 	all := map[string]*module{}
-	for _, p := range []struct {
-		listed
-		minimal bool
-	}{
-		{pkg(a, "example.org/a", "v1.0.0", "in/ner"), false},
-		{pkg(b, "example.org/b", "v2.0.0", ""), false},
-		{pkg(b, "example.org/b", "v2.0.0", "x"), true},
-		{listed{ImportPath: "fmt", Standard: true}, true},
+	for _, p := range []listed{
+		pkg(a, "example.org/a", "v1.0.0", "in/ner"), pkg(b, "example.org/b", "v2.0.0", ""), pkg(b, "example.org/b", "v2.0.0", "x"),
+		{ImportPath: "fmt", Standard: true},
 	} {
-		if err := add(all, p.listed, p.minimal); err != nil {
+		if err := add(all, p); err != nil {
 			t.Fatal(err)
 		}
 	}
@@ -67,7 +62,7 @@ func TestNotices(t *testing.T) {
 	}
 	words := strings.Join(strings.Fields(out.String()), " ")
 	for _, want := range []string{
-		"* example.org/a v1.0.0 Apache-2.0, MIT example.org/b v2.0.0 MIT, MPL-2.0", "https://example.org/b (tag v2.0.0)", "https://proxy.golang.org/example.org/b/@v/v2.0.0.zip",
+		"example.org/a v1.0.0 Apache-2.0, MIT example.org/b v2.0.0 MIT, MPL-2.0", "https://example.org/b (tag v2.0.0)", "https://proxy.golang.org/example.org/b/@v/v2.0.0.zip",
 		"example.org/a v1.0.0: NOTICE.txt Somebody's product", "example.org/a v1.0.0: in/ner/LICENSE example.org/b v2.0.0: x/LICENSE MIT License",
 	} {
 		if !strings.Contains(words, want) {
@@ -93,7 +88,7 @@ func TestUnknownLicences(t *testing.T) {
 		}
 		dir := tree(t, files)
 		all := map[string]*module{}
-		if err := add(all, pkg(dir, "example.org/a", "v1.0.0", ""), false); err != nil {
+		if err := add(all, pkg(dir, "example.org/a", "v1.0.0", "")); err != nil {
 			t.Fatal(err)
 		}
 		if err := write(&strings.Builder{}, []*module{all["example.org/a"]}); err == nil || !strings.Contains(err.Error(), want) || !strings.Contains(err.Error(), "example.org/a v1.0.0") {

@@ -67,7 +67,7 @@ const heading = `Notices for hwsagent
 hwsagent itself is licensed under the Apache License 2.0: see LICENSE. Its binaries contain the
 modules below, each under its own licence. This file is written by internal/tools/notices from the
 modules that are linked on any platform that is released, and checked by continuous
-integration. What is marked with * is not in an agent that was built with -tags minimal.
+integration.
 `
 
 // write writes the notices: the list of modules, the location of their source if their licence requires that, and all
@@ -82,12 +82,8 @@ func write(out io.Writer, modules []*module) error {
 		if err != nil {
 			return err
 		}
-		mark := " "
-		if !m.inMinimal {
-			mark = "*"
-		}
 		name := strings.TrimSpace(m.path + " " + m.version)
-		fmt.Fprintf(&b, "%s %-86s %s\n", mark, name, strings.Join(ids, ", "))
+		fmt.Fprintf(&b, "%-86s %s\n", name, strings.Join(ids, ", "))
 		if slices.Contains(ids, "MPL-2.0") {
 			fmt.Fprintf(&source, "\n%s is licensed under the Mozilla Public License 2.0 and not changed. Its source is at\nhttps://%s (tag %s) and at\nhttps://proxy.golang.org/%s/@v/%s.zip\n",
 				name, m.path, m.version, m.path, m.version)
