@@ -5,6 +5,7 @@ import (
 
 	"github.com/prometheus/client_golang/prometheus"
 
+	"hwsagent/agent/status"
 	"hwsagent/internal/meter"
 	"hwsagent/internal/version"
 	"hwsagent/wal/queue"
@@ -49,7 +50,7 @@ type accounts struct {
 
 	account, accountDropped                      *prometheus.Desc
 	appended, delivered, filtered, dropped, lost *prometheus.Desc
-	pending, missed, pendingBytes, lag           *prometheus.Desc
+	pending, missed, pendingBytes, lag, severity *prometheus.Desc
 	failing, skipped, refused                    *prometheus.Desc
 	maxBytes, freeBytes                          *prometheus.Desc
 
@@ -74,6 +75,7 @@ func newAccounts(a *Agent) *accounts {
 		missed:         own.Desc(meter.NotZero, meter.Gauge, "target_missed_samples", "Waiting samples that a target with catch_up: live_first gets beside the fresh ones; 0 with in_order.", "target"),
 		pendingBytes:   own.Desc(meter.Sent, meter.Gauge, "target_pending_bytes", "Bytes of the log that wait for the target.", "target"),
 		lag:            own.Desc(meter.Sent, meter.Gauge, "target_lag_seconds", "Age of the oldest sample that waits; 0 if none does.", "target"),
+		severity:       own.Desc(meter.NotZero, meter.Gauge, "target_severity", "How bad it is that the target accepts nothing: 0 it accepts samples, 1 waiting may help, 2 a person must act.", "target"),
 		failing:        own.Desc(meter.NotZero, meter.Gauge, "probe_failing", "1 while a probe reads nothing: its last round failed or hangs; else 0.", "probe"),
 		skipped:        own.Desc(meter.NotZero, meter.Counter, "probe_skipped_rounds_total", "Rounds that did not begin because the previous round had not ended.", "probe"),
 		refused:        own.Desc(meter.NotZero, meter.Counter, "probe_refused_samples_total", "Samples that were invalid, or that the log refused.", "probe"),
@@ -95,7 +97,7 @@ func newAccounts(a *Agent) *accounts {
 }
 
 func (c *accounts) Describe(ch chan<- *prometheus.Desc) {
-	for _, d := range []*prometheus.Desc{c.account, c.accountDropped, c.appended, c.delivered, c.filtered, c.dropped, c.lost, c.pending, c.missed, c.pendingBytes, c.lag,
+	for _, d := range []*prometheus.Desc{c.account, c.accountDropped, c.appended, c.delivered, c.filtered, c.dropped, c.lost, c.pending, c.missed, c.pendingBytes, c.lag, c.severity,
 		c.failing, c.skipped, c.refused, c.maxBytes, c.freeBytes,
 		c.inputSeries, c.inputFiltered, c.inputRefused, c.inputPanics, c.twiceSeries, c.twiceSamples,
 		c.samplesIn, c.segment, c.readSegment} {
@@ -107,9 +109,12 @@ func (c *accounts) Collect(ch chan<- prometheus.Metric) {
 	send := func(d *prometheus.Desc, kind prometheus.ValueType, value float64, labels ...string) {
 		ch <- prometheus.MustNewConstMetric(d, kind, value, labels...)
 	}
-	now := time.Now()
+	now, stepped := time.Now(), c.agent.clock.LastStep()
+	for name, severity := range c.agent.severities(stepped, now) {
+		send(c.severity, prometheus.GaugeValue, float64(severity), name)
+	}
 	for _, t := range c.agent.targets.All() {
-		a := t.Account(c.agent.clock.LastStep(), now)
+		a := t.Account(stepped, now)
 		l, since, lost := a.Total, a.Since, uint64(0)
 		send(c.appended, prometheus.CounterValue, float64(since.Appended), t.Name())
 		send(c.delivered, prometheus.CounterValue, float64(since.Delivered), t.Name())
@@ -155,6 +160,19 @@ func (c *accounts) Collect(ch chan<- prometheus.Metric) {
 	send(c.freeBytes, prometheus.GaugeValue, float64(s.Free))
 	send(c.samplesIn, prometheus.CounterValue, float64(s.Appended))
 	send(c.segment, prometheus.GaugeValue, float64(s.Head.Segment))
+}
+
+// severities returns for each target how bad it is that it accepts nothing.
+func (a *Agent) severities(stepped, now time.Time) map[string]int {
+	s := status.Status{Running: true, Now: now}
+	for _, t := range a.targets.All() {
+		s.Targets = append(s.Targets, t.Status(stepped, now))
+	}
+	all := map[string]int{}
+	for _, t := range s.Targets {
+		all[t.Name] = status.Severity(s, t)
+	}
+	return all
 }
 
 // oneIf is 1 for true and 0 for false.

@@ -139,8 +139,8 @@ func mixinRules(t *testing.T) map[string]string {
 	return rules
 }
 
-// TestAlertsAreDocumented: docs/operate.md names each alert about agents, docs/hardware.md each alert on hardware. A
-// runbook_url leads to an anchor of such a page.
+// TestAlertsAreDocumented: docs/operate.md names each alert about agents, docs/hardware.md each alert on hardware. The
+// runbook_url of each leads to an anchor of such a page.
 func TestAlertsAreDocumented(t *testing.T) {
 	for rules, page := range map[string]string{"rules.yaml": "operate.md", "hardware/rules.yaml": "hardware.md"} {
 		text, source := readText(t, filepath.Join("../docs", page)), readText(t, filepath.Join(mixinDir, rules))
@@ -152,8 +152,19 @@ func TestAlertsAreDocumented(t *testing.T) {
 			if !regexp.MustCompile(`\b` + a[1] + `\b`).MatchString(text) {
 				t.Errorf("docs/%s does not name the alert %s", page, a[1])
 			}
+			if prefix := map[string]string{"operate.md": "Hwsagent", "hardware.md": "Hardware"}[page]; !strings.HasPrefix(a[1], prefix) {
+				t.Errorf("%s: the alert %s does not begin with %s", rules, a[1], prefix)
+			}
 		}
-		for _, m := range regexp.MustCompile(`runbook_url: .*/docs/([a-z/-]+\.md)#([\w-]+)`).FindAllStringSubmatch(source, -1) {
+		runbooks := regexp.MustCompile(`runbook_url: (\S+/docs/([a-z/-]+\.md))#([\w-]+)`).FindAllStringSubmatch(source, -1)
+		if len(runbooks) != len(alerts) {
+			t.Errorf("%s: %d alerts have a runbook_url, of %d", rules, len(runbooks), len(alerts))
+		}
+		for _, m := range runbooks {
+			if _, err := os.Stat(filepath.Join(mixinDir, filepath.Dir(rules), m[1])); err != nil {
+				t.Errorf("%s: %v", rules, err)
+			}
+			m = m[1:]
 			if !strings.Contains(readText(t, filepath.Join("../docs", m[1])), `<a id="`+m[2]+`">`) {
 				t.Errorf("%s: docs/%s has no anchor %s", rules, m[1], m[2])
 			}

@@ -49,10 +49,15 @@ func downSince(s Status, t TargetStatus) string {
 	return "Down since " + Clock(s.Now, since) + " (" + Span(s.Now.Sub(since)) + ")"
 }
 
-// TargetSeverity returns how bad it is that t accepts nothing: ok, warning or error. Alerts read it.
-func TargetSeverity(s Status, t TargetStatus) string {
-	if b, ok := stuck(s, t); ok && s.Running {
-		return b.severity
+// Severity returns how bad it is that t, one of the targets of s, accepts nothing: 0 if it accepts samples, 1 for a warning,
+// 2 for an error. The agent's metric has it, so that alerts follow the rule of the page.
+func Severity(s Status, t TargetStatus) int {
+	b, ok := stuck(s, t)
+	switch {
+	case !ok:
+		return 0
+	case b.severity == SeverityError:
+		return 2
 	}
-	return LevelOK
+	return 1
 }
