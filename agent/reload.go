@@ -106,7 +106,10 @@ func (a *Agent) tryReload() (Reloaded, error) {
 	if err != nil {
 		a.logger.Error("The configuration was not reloaded; the one in force stays", "file", a.o.ConfigFile, "err", err)
 		a.mu.Lock()
-		a.status.ReloadError, a.status.ReloadedAt = err.Error(), time.Now()
+		a.status.ReloadError, a.status.ReloadedAt, a.status.ReloadMistakes = err.Error(), time.Now(), 0
+		if mistakes, ok := errors.AsType[*config.Errors](err); ok {
+			a.status.ReloadMistakes = len(mistakes.Errors)
+		}
 		a.mu.Unlock()
 		a.metrics.reloadFailed()
 		a.events.Add(events.Event{Time: time.Now(), Kind: events.ReloadFailed, Subject: "config", Text: "the reload failed and changed nothing: " + status.FirstLine(err.Error())})

@@ -42,11 +42,20 @@ func downFor(s Status, t TargetStatus) time.Duration {
 
 // downSince says since when t has accepted nothing, and how long that is.
 func downSince(s Status, t TargetStatus) string {
-	since := t.DownSince
-	if since.IsZero() {
-		since = s.Now.Add(-Seconds(t.LagSeconds))
+	d := downFor(s, t)
+	return "Down since " + Clock(s.Now, s.Now.Add(-d)) + " (" + Span(d) + ")"
+}
+
+// Down says since when t has accepted nothing, and when it is tried next; "" if it accepts samples or is paused.
+func Down(s Status, t TargetStatus) string {
+	if t.State != StateHeld && t.State != StateRetrying {
+		return ""
 	}
-	return "Down since " + Clock(s.Now, since) + " (" + Span(s.Now.Sub(since)) + ")"
+	text := "down since " + Clock(s.Now, s.Now.Add(-downFor(s, t)))
+	if t.NextTry.After(s.Now) {
+		text += ", next try " + Until(s.Now, t.NextTry)
+	}
+	return text
 }
 
 // Severity returns how bad it is that t, one of the targets of s, accepts nothing: 0 if it accepts samples, 1 for a warning,

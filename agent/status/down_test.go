@@ -65,3 +65,22 @@ func TestOneFindingPerCause(t *testing.T) {
 		}
 	}
 }
+
+// After a failed reload the first mistake is shown, and how many others there are.
+func TestFirstMistake(t *testing.T) {
+	for _, c := range []struct {
+		text string
+		n    int
+		want string
+	}{
+		{"a.yaml:1:1: x", 1, "a.yaml:1:1: x"},
+		{"a.yaml:1:1: x\n  ^\na.yaml:2:1: y", 2, "a.yaml:1:1: x (and 1 more mistake)"},
+		{"a.yaml:1:1: x\n  ^\n", 4, "a.yaml:1:1: x (and 3 more mistakes)"},
+		{"cannot open the log\nmore", 0, "cannot open the log …"},
+		{"cannot open the log", 0, "cannot open the log"},
+	} {
+		if got := firstMistake(ConfigStatus{ReloadError: c.text, ReloadMistakes: c.n}); got != c.want {
+			t.Errorf("%q, want %q", got, c.want)
+		}
+	}
+}

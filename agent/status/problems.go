@@ -78,7 +78,7 @@ func configProblems(s Status) []Problem {
 	}
 	return append(all, Problem{SeverityError, "config",
 		fmt.Sprintf("the reload at %s failed and changed nothing; the configuration loaded at %s stays in force. %s",
-			Clock(s.Now, s.Config.ReloadedAt), Clock(s.Now, s.Config.LoadedAt), more(s.Config.ReloadError)),
+			Clock(s.Now, s.Config.ReloadedAt), Clock(s.Now, s.Config.LoadedAt), firstMistake(s.Config)),
 		"correct " + s.Config.File + ", check it with `hwsagent check --no-network`, and reload"})
 }
 
@@ -241,11 +241,16 @@ func FirstLine(s string) string {
 	return strings.TrimSuffix(strings.TrimSpace(line), ".")
 }
 
-// more returns the first line of s, with a mark if there are further lines.
-func more(s string) string {
-	line, rest, _ := strings.Cut(strings.TrimSpace(s), "\n")
-	if rest != "" {
-		line += " …"
+// firstMistake returns the first mistake for which a reload failed, and how many others there are.
+func firstMistake(c ConfigStatus) string {
+	line, rest, _ := strings.Cut(strings.TrimSpace(c.ReloadError), "\n")
+	switch more := c.ReloadMistakes - 1; {
+	case more == 1:
+		return line + " (and 1 more mistake)"
+	case more > 1:
+		return fmt.Sprintf("%s (and %d more mistakes)", line, more)
+	case more < 0 && rest != "":
+		return line + " …"
 	}
 	return line
 }

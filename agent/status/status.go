@@ -35,6 +35,9 @@ type ConfigStatus struct {
 	LoadedAt    time.Time `json:"loaded_at,omitzero"`
 	ReloadError string    `json:"reload_error,omitempty"` // of the last reload, until one succeeds
 	ReloadedAt  time.Time `json:"reload_attempted_at,omitzero"`
+
+	ReloadMistakes int `json:"reload_mistakes,omitempty"` // in the configuration, if they are why the reload failed
+
 	// Underway describes a reload or command that takes too long, and the part that it waits for.
 	Underway string `json:"underway,omitempty"`
 }

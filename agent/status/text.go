@@ -129,16 +129,15 @@ func writeFindings(b io.Writer, all []Finding) {
 	}
 }
 
-// lastError returns the last error of t, unless a later request succeeded.
+// lastError returns why t accepts nothing and since when, else the last error unless a later request succeeded.
 func lastError(s Status, t TargetStatus) string {
+	if down := Down(s, t); down != "" {
+		return Plain(Cut(Why(t), 70)) + " (" + down + ")"
+	}
 	if t.LastError == "" {
 		return "–"
 	}
-	text := Plain(Cut(Brief(t, t.LastError), 70)) + " (" + Ago(s.Now, t.LastErrorAt)
-	if t.NextTry.After(s.Now) {
-		text += ", next try " + Until(s.Now, t.NextTry)
-	}
-	return text + ")"
+	return Plain(Cut(Brief(t, t.LastError), 70)) + " (" + Ago(s.Now, t.LastErrorAt) + ")"
 }
 
 func orDash(s string) string {

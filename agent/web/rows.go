@@ -25,7 +25,7 @@ type rowView struct {
 	Lag, Waiting, Sent, Lost24        string // the row
 	Size, Oldest, FullIn, Retry       string // shown when the row is open
 	Refused, Delivered, Success, Skew string
-	Error, Next, Account, Ends        string
+	Error, Down, Account, Ends        string
 	Notes                             []string
 	Plots                             []plotView
 	Backlog                           int // share of the log's budget, in percent
@@ -60,7 +60,7 @@ func newRow(s status.Status, t status.TargetStatus) rowView {
 		TargetStatus: t, Level: status.LevelOf(s, t), Word: status.Word(s, t), Lag: status.Span(status.Seconds(t.LagSeconds)), Waiting: status.Count(t.PendingSamples),
 		Sent: status.Rate(t.SentPerSec), Size: status.Size(t.PendingBytes), Oldest: status.Clock(s.Now, t.OldestPending), Retry: status.Count(t.Failed),
 		Refused: status.Count(t.Ledger.Dropped["rejected"]), Delivered: status.Count(t.Ledger.Delivered), Success: status.Ago(s.Now, t.LastSuccess),
-		Backlog: status.Percent(t.PendingBytes, s.WAL.MaxBytes), Ends: status.ExpiryText(s, t),
+		Backlog: status.Percent(t.PendingBytes, s.WAL.MaxBytes), Ends: status.ExpiryText(s, t), Down: status.Down(s, t),
 	}
 	if n := status.Lost24(s, t.Name); n > 0 {
 		r.Lost24 = status.Count(n)
@@ -73,9 +73,6 @@ func newRow(s status.Status, t status.TargetStatus) rowView {
 	}
 	if r.LastError = status.Brief(t, t.LastError); saidAlready(s, t, r.LastError) {
 		r.LastError = ""
-	}
-	if t.NextTry.After(s.Now) {
-		r.Next = status.Until(s.Now, t.NextTry)
 	}
 	if t.ClockSkew.Abs() > time.Second {
 		r.Skew = status.Span(t.ClockSkew) + " behind the receiver"

@@ -79,7 +79,7 @@ func showPlots(p *page, plots []plotView) {
 	for _, plot := range plots {
 		p.raw(`<img src="`)
 		p.local(plot.URL)
-		p.put(`" width="160" height="34" alt="`, plot.Label, ` in the last 24 hours" loading="lazy">`)
+		p.put(`" width="160" height="34" alt="`, plot.Label, `: the last 24 hours" loading="lazy">`)
 	}
 	p.raw("</div>\n")
 }
@@ -87,6 +87,9 @@ func showPlots(p *page, plots []plotView) {
 // showMore ends a row with the less important details.
 func showMore(p *page, r rowView) {
 	p.raw(`<p class="more">`)
+	if r.Down != "" {
+		p.put(`<b class="bad">`, r.Down, `</b> · `)
+	}
 	if r.Error != "" {
 		p.raw(`<span`)
 		p.rawIf(r.Level != status.LevelOK, ` class="bad"`)
@@ -95,9 +98,6 @@ func showMore(p *page, r rowView) {
 			p.put(`: `, r.LastError, ``)
 		}
 		p.raw(`</span> · `)
-	}
-	if r.Next != "" {
-		p.put(`next try `, r.Next, ` · `)
 	}
 	if !r.LastSuccess.IsZero() {
 		p.put(`last write accepted `, r.Success, ` · `)

@@ -57,9 +57,8 @@ const pollFiles = 2 * time.Second
 type Client struct {
 	entry   *config.Config
 	http    promconfig.HTTPClientConfig // of entry, with the user from its URL
-	name    string
-	url     string // with the query, without a user
-	place   string // the URL to show to people
+	url     string                      // with the query, without a user
+	place   string                      // the URL to show to people
 	header  [wire.NumVersions]http.Header
 	zstd    http.Header  // of a request with zstd
 	version wire.Version // the newest that the entry asks for
@@ -91,7 +90,6 @@ func New(c *config.Config, o Options) (*Client, error) {
 	client := &Client{
 		entry:   c,
 		http:    c.HTTP,
-		name:    c.TargetName(),
 		place:   c.URL.String(),
 		timeout: time.Duration(c.RemoteTimeout),
 		opts:    o,
@@ -388,7 +386,7 @@ func (c *Client) reload(atOnce bool) error {
 		}
 	}
 	if err != nil && (c.err == nil || c.err.Error() != err.Error()) {
-		c.opts.Logger.Warn("Cannot use the credentials", "target", c.name, "former_in_use", c.current != nil, "err", err)
+		c.opts.Logger.Warn("Cannot use the credentials", "former_in_use", c.current != nil, "err", err)
 		c.opts.Metrics.Reloaded(err)
 	}
 	c.err = err
@@ -410,7 +408,7 @@ func (c *Client) use(creds *credentials) error {
 	c.opts.Metrics.SetExpiries(creds.ends)
 	if c.current != nil || c.err != nil { // not the first credentials, or the first were faulty
 		c.renewed = time.Now()
-		c.opts.Logger.Info("Credentials changed", "target", c.name)
+		c.opts.Logger.Info("Credentials changed")
 		c.opts.Metrics.Reloaded(nil)
 		select {
 		case c.changed <- struct{}{}:

@@ -10,7 +10,7 @@ import (
 // Options are the settings of a client that its configuration does not have.
 type Options struct {
 	Version string       // of the agent, for the User-Agent header
-	Logger  *slog.Logger // nil: no logging
+	Logger  *slog.Logger // with the target's name; nil: no logging
 	Metrics Metrics      // nil: no metrics
 
 	Dial          DialFunc      // nil: TCP
