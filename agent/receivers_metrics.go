@@ -13,8 +13,8 @@ type intakeMetrics struct {
 	own      *meter.Set
 	counters counters
 
-	requests, samples, active      *prometheus.Desc
-	refusedRequests, refusedSample *prometheus.Desc
+	requests, repeated, samples, active *prometheus.Desc
+	refusedRequests, refusedSample      *prometheus.Desc
 }
 
 func newIntakeMetrics(set *receivers.Set) *intakeMetrics {
@@ -23,6 +23,7 @@ func newIntakeMetrics(set *receivers.Set) *intakeMetrics {
 		set:             set,
 		own:             own,
 		requests:        own.Desc(meter.Sent, meter.Counter, "requests_total", "Requests received, whatever the answer.", "receiver"),
+		repeated:        own.Desc(meter.NotZero, meter.Counter, "repeated_requests_total", "Requests whose body was stored before: answered, and not stored again.", "receiver"),
 		samples:         own.Desc(meter.Sent, meter.Counter, "samples_total", "Samples appended to the log, histograms included.", "receiver"),
 		active:          own.Desc(meter.Sent, meter.Gauge, "active_series", "Different series of the last one to two hours.", "receiver"),
 		refusedRequests: own.Desc(meter.NotZero, meter.Counter, "refused_requests_total", "Requests not answered with 2xx, by reason.", "receiver", "reason"),
@@ -32,7 +33,7 @@ func newIntakeMetrics(set *receivers.Set) *intakeMetrics {
 
 // Describe implements [prometheus.Collector].
 func (m *intakeMetrics) Describe(ch chan<- *prometheus.Desc) {
-	for _, d := range []*prometheus.Desc{m.requests, m.samples, m.active, m.refusedRequests, m.refusedSample} {
+	for _, d := range []*prometheus.Desc{m.requests, m.repeated, m.samples, m.active, m.refusedRequests, m.refusedSample} {
 		ch <- d
 	}
 }
@@ -41,6 +42,7 @@ func (m *intakeMetrics) Describe(ch chan<- *prometheus.Desc) {
 func (m *intakeMetrics) Collect(ch chan<- prometheus.Metric) {
 	for _, r := range m.set.Status() {
 		ch <- m.counters.metric(m.requests, r.Requests, r.Name)
+		ch <- m.counters.metric(m.repeated, r.Repeated, r.Name)
 		ch <- m.counters.metric(m.samples, r.Samples, r.Name)
 		ch <- prometheus.MustNewConstMetric(m.active, prometheus.GaugeValue, float64(r.ActiveSeries), r.Name)
 		for reason, n := range r.RefusedRequests {

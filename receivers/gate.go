@@ -39,10 +39,11 @@ type GateOptions struct {
 
 // Gate admits requests to one receiver, within its limits, and counts their outcomes. It is safe for concurrent use.
 type Gate struct {
-	o      GateOptions
-	memory *semaphore.Weighted // of Limits.MemoryBytes
-	slots  *semaphore.Weighted // of Limits.Requests
-	active *activeSeries
+	o       GateOptions
+	memory  *semaphore.Weighted // of Limits.MemoryBytes
+	slots   *semaphore.Weighted // of Limits.Requests
+	active  *activeSeries
+	repeats *repeats
 
 	numbers atomic.Uint32 // of requests: odd ones, so that none is 0
 
@@ -55,6 +56,7 @@ type Gate struct {
 type Counts struct {
 	Requests        uint64 // begun
 	Accepted        uint64 // answered with 2xx
+	Repeated        uint64 // of these, those stored before
 	Samples         uint64 // appended to the log
 	RefusedRequests map[Reason]uint64
 	// RefusedSamples counts samples refused alone, including exemplars and metadata; samples of requests that
@@ -74,7 +76,7 @@ func NewGate(o GateOptions) *Gate {
 	}
 	return &Gate{
 		o: o, memory: semaphore.NewWeighted(o.Limits.MemoryBytes), slots: semaphore.NewWeighted(int64(o.Limits.Requests)),
-		active: newActiveSeries(o.Limits.ActiveSeries), told: map[Reason]time.Time{},
+		active: newActiveSeries(o.Limits.ActiveSeries), repeats: newRepeats(), told: map[Reason]time.Time{},
 		counts: Counts{RefusedRequests: map[Reason]uint64{}, RefusedSamples: map[Reason]uint64{}},
 	}
 }
@@ -96,6 +98,7 @@ func (g *Gate) Counts() Counts {
 type Request struct {
 	*http.Request
 	Body  []byte // decompressed
+	raw   []byte // as received
 	gate  *Gate
 	taken int64 // bytes taken from the gate's memory
 
@@ -149,8 +152,8 @@ func (g *Gate) serve(w http.ResponseWriter, r *Request, handle func(http.Respons
 			return err
 		}
 	}
-	raw, err := r.read(w)
-	if err != nil {
+	var err error
+	if r.raw, err = r.read(w); err != nil {
 		return err
 	}
 	// A request waits here only after its whole body has arrived: a slow client never holds a slot.
@@ -164,7 +167,7 @@ func (g *Gate) serve(w http.ResponseWriter, r *Request, handle func(http.Respons
 		later(Busy, time.Second, "the request was not read within %s: the agent has too much to do, or send less at once", readTimeout))
 	defer end()
 	r.Request = r.WithContext(work)
-	if r.Body, err = r.decode(r.Header.Get("Content-Encoding"), raw); err != nil {
+	if r.Body, err = r.decode(r.Header.Get("Content-Encoding"), r.raw); err != nil {
 		return err
 	}
 	return handle(w, r)

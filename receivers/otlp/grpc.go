@@ -76,22 +76,24 @@ func (v *Receiver) export(w http.ResponseWriter, r *receivers.Request) error {
 			return err
 		}
 	}
-	md, err := v.decode(r, message, false)
-	if err != nil {
-		return err
-	}
-	refused, why, err := v.store(r, md)
-	if err != nil {
-		return err
-	}
-	answer := response(refused, why)
+	return r.Once(w, func() (receivers.Answer, bool, error) {
+		md, err := v.decode(r, message, false)
+		if err != nil {
+			return nil, false, err
+		}
+		refused, why, err := v.store(r, md)
+		return func(w http.ResponseWriter) { answerGRPC(w, response(refused, why)) }, why == "", err
+	})
+}
+
+// answerGRPC answers a stored request.
+func answerGRPC(w http.ResponseWriter, answer []byte) {
 	head := w.Header()
 	head.Set("Content-Type", "application/grpc")
 	head.Set("Trailer", "Grpc-Status, Grpc-Message")
 	w.WriteHeader(http.StatusOK)
 	_, _ = w.Write(append(binary.BigEndian.AppendUint32([]byte{0}, uint32(len(answer))), answer...)) // an error means that the client has gone
 	head.Set("Grpc-Status", strconv.Itoa(codeOK))
-	return nil
 }
 
 // refuseGRPC answers with a status and no message.

@@ -51,25 +51,29 @@ func checkType(r *http.Request) error {
 func isJSON(r *http.Request) bool { return typeOf(r) == typeJSON }
 
 func (v *Receiver) post(w http.ResponseWriter, r *receivers.Request) error {
-	md, err := v.decode(r, r.Body, isJSON(r.Request))
-	if err != nil {
-		return err
-	}
-	refused, why, err := v.store(r, md)
-	if err != nil {
-		return err
-	}
-	w.Header().Set("Content-Type", typeOf(r.Request))
-	if !isJSON(r.Request) {
+	kind := typeOf(r.Request)
+	return r.Once(w, func() (receivers.Answer, bool, error) {
+		md, err := v.decode(r, r.Body, kind == typeJSON)
+		if err != nil {
+			return nil, false, err
+		}
+		refused, why, err := v.store(r, md)
+		return func(w http.ResponseWriter) { answer(w, kind, refused, why) }, why == "", err
+	})
+}
+
+// answer answers a stored request of that content type.
+func answer(w http.ResponseWriter, kind string, refused uint64, why string) {
+	w.Header().Set("Content-Type", kind)
+	if kind != typeJSON {
 		_, _ = w.Write(response(refused, why)) // an error means that the client has gone
-		return nil
+		return
 	}
 	answer := map[string]any{}
 	if why != "" {
 		answer["partialSuccess"] = map[string]string{"rejectedDataPoints": strconv.FormatUint(refused, 10), "errorMessage": why}
 	}
 	_ = json.NewEncoder(w).Encode(answer) // as above
-	return nil
 }
 
 // response returns an ExportMetricsServiceResponse. Without refused points, why is a warning.

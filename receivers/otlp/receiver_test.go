@@ -179,8 +179,12 @@ func TestRelabelling(t *testing.T) {
 func TestDeltas(t *testing.T) {
 	r := newRig(Settings{})
 	const step = 1000
-	send := func(i, v int64) *httptest.ResponseRecorder {
+	send := func(i, v int64, schema ...string) *httptest.ResponseRecorder {
 		return r.post("application/x-protobuf", must(request(func(ms pmetric.MetricSlice) {
+			for _, text := range schema {
+				ms.AppendEmpty().SetEmptyGauge() // without a point: only the body differs
+				ms.At(0).SetName(text)
+			}
 			sum(ms, pmetric.AggregationTemporalityDelta, now+(i-1)*step, now+i*step, v)
 			exponential(ms, now+(i-1)*step, now+i*step, int32(2-i), 1, uint64(v))
 		}).MarshalProto()))
@@ -193,10 +197,13 @@ func TestDeltas(t *testing.T) {
 		t.Errorf("with a full log: %d", w.Code)
 	}
 	r.log.Fail(nil)
-	for range 2 {
-		if w := send(2, 7); w.Code != 200 {
+	for range 2 { // the request again, answered as before
+		if w := send(2, 7); w.Code != 200 || w.Body.Len() > 0 {
 			t.Errorf("%d %s", w.Code, w.Body)
 		}
+	}
+	if w := send(2, 7, "by another sender"); w.Code != 200 {
+		t.Errorf("%d %s", w.Code, w.Body)
 	}
 	var got []string
 	for _, l := range r.lines() {

@@ -36,10 +36,20 @@ func checkType(r *http.Request) error {
 // store writes one exposition to the log. Samples without a timestamp get that of the parameter timestamp, or of the
 // request; extra_label=name=value, any number of times, is added to every series.
 func store(w http.ResponseWriter, r *receivers.Request) error {
+	return r.Once(w, func() (receivers.Answer, bool, error) {
+		timed, err := read(r)
+		return func(w http.ResponseWriter) { w.WriteHeader(http.StatusNoContent) }, timed, err
+	})
+}
+
+// read is store without the answer. timed reports whether all samples have times that the request gives.
+func read(r *receivers.Request) (timed bool, err error) {
 	now, extra, err := parameters(r.Request)
 	if err != nil {
-		return err
+		return false, err
 	}
+	timed = r.URL.Query().Has("timestamp")
+	all := true
 	contentType := exposition.Text
 	if kind, _, err := mime.ParseMediaType(r.Header.Get("Content-Type")); err == nil && kind == "application/openmetrics-text" {
 		contentType = exposition.OpenMetrics
@@ -63,16 +73,16 @@ func store(w http.ResponseWriter, r *receivers.Request) error {
 		t := now
 		if s.Timed {
 			t = s.T
+		} else {
+			all = false
 		}
 		return b.Append(s.ST, t, s.V, s.H, s.FH, s.Exemplars...)
 	})
 	if err != nil {
-		return err
+		return false, err
 	}
-	if _, err = b.Commit(); err == nil {
-		w.WriteHeader(http.StatusNoContent)
-	}
-	return err
+	_, err = b.Commit()
+	return timed || all, err
 }
 
 // maxExtra bounds how many labels the parameters of a request may add.

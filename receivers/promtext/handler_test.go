@@ -116,6 +116,32 @@ func TestSeriesBeyondALimitForLabels(t *testing.T) {
 	}
 }
 
+// A text whose samples have times, of their own or of the request, is stored once, however often it comes. One without
+// has new samples each time.
+func TestRepeatedText(t *testing.T) {
+	for body, tc := range map[string]struct {
+		query  string
+		stored int
+	}{
+		"a 1 1700000000000\na 2 1700000001000\n": {"", 2},
+		"a 1 1700000000000\na 2\n":               {"", 4},
+		"a 1\n":                                  {"", 2},
+		"b 1\n":                                  {"?timestamp=1700000000000", 1},
+	} {
+		l := &receivertest.Log{}
+		g := l.Gate("import", receivers.DefaultLimits())
+		h := New(g)
+		for range 2 {
+			if w := send(h, tc.query, "", body); w.Code != 204 {
+				t.Errorf("%q: %d %s", body, w.Code, w.Body)
+			}
+		}
+		if n := len(l.Samples()); n != tc.stored {
+			t.Errorf("%q: %d samples are stored, want %d", body, n, tc.stored)
+		}
+	}
+}
+
 // FuzzImport: whatever comes, it is stored or refused as a whole, or its single samples are.
 func FuzzImport(f *testing.F) {
 	f.Add(false, "timestamp=5&extra_label=dc=x", text)

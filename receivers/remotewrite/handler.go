@@ -48,6 +48,22 @@ func (h *handler) write(w http.ResponseWriter, r *receivers.Request) error {
 			return err
 		}
 	}
+	return r.Once(w, func() (receivers.Answer, bool, error) {
+		written, metadata, err := h.store(r, body, message)
+		if message == message2 && err != nil {
+			tell(w, written) // so the sender knows how much of the request is stored
+		}
+		return func(w http.ResponseWriter) {
+			if message == message2 {
+				tell(w, written)
+			}
+			w.WriteHeader(http.StatusNoContent)
+		}, !metadata, err
+	})
+}
+
+// store puts a message into the log, and reports what was written and whether it had metadata without samples.
+func (h *handler) store(r *receivers.Request, body []byte, message string) (written receivers.Written, metadata bool, err error) {
 	b := r.Batch()
 	defer b.Rollback()
 	var said []prompb.MetricMetadata
@@ -56,27 +72,25 @@ func (h *handler) write(w http.ResponseWriter, r *receivers.Request) error {
 	} else {
 		said, err = h.decode1(r, body, b)
 	}
-	var written receivers.Written
-	if err == nil {
-		written, err = b.Commit()
-		if err == nil || receivers.AsRefusal(err).Reason == receivers.InvalidSample { // only single samples are refused: the rest is stored
-			h.note(said, b)
-		}
+	if err != nil {
+		return written, false, err
 	}
-	if message == message2 {
-		// Set the counts after a refusal, too: they tell the sender how much of the request was stored.
-		for header, n := range map[string]uint64{
-			"X-Prometheus-Remote-Write-Samples-Written":    written.Samples,
-			"X-Prometheus-Remote-Write-Histograms-Written": written.Histograms,
-			"X-Prometheus-Remote-Write-Exemplars-Written":  written.Exemplars,
-		} {
-			w.Header().Set(header, strconv.FormatUint(n, 10))
-		}
+	written, err = b.Commit()
+	if err == nil || receivers.AsRefusal(err).Reason == receivers.InvalidSample { // only single samples are refused: the rest is stored
+		h.note(said, b)
 	}
-	if err == nil {
-		w.WriteHeader(http.StatusNoContent)
+	return written, len(said) > 0, err
+}
+
+// tell sets the counts of what is stored.
+func tell(w http.ResponseWriter, written receivers.Written) {
+	for header, n := range map[string]uint64{
+		"X-Prometheus-Remote-Write-Samples-Written":    written.Samples,
+		"X-Prometheus-Remote-Write-Histograms-Written": written.Histograms,
+		"X-Prometheus-Remote-Write-Exemplars-Written":  written.Exemplars,
+	} {
+		w.Header().Set(header, strconv.FormatUint(n, 10))
 	}
-	return err
 }
 
 // checkType refuses a request that is not remote write, by its header.

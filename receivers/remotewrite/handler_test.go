@@ -135,6 +135,7 @@ func TestVersion2(t *testing.T) {
 	}
 	// Nothing is.
 	l.Fail(receivertest.ErrFull)
+	h = New(l.Gate("remote_write", receivers.DefaultLimits())) // that does not know the request
 	if w = send(h, content2, request2(t)); w.Code != 503 || head("Samples") != "0" || head("Exemplars") != "0" {
 		t.Errorf("%d %s %v", w.Code, w.Body, w.Header())
 	}
@@ -211,6 +212,35 @@ func TestHostileMessages(t *testing.T) {
 		if w.Code/100 != 4 || g.Counts().RefusedRequests[tc.reason] != 1 || len(l.Samples()) != 0 {
 			t.Errorf("%s: %d %s, counted %v; want %s", tc.name, w.Code, w.Body, g.Counts().RefusedRequests, tc.reason)
 		}
+	}
+}
+
+// TestRepeatedRequest: a request that comes again is answered as before, and not logged again: its older samples would be late.
+func TestRepeatedRequest(t *testing.T) {
+	for content, message := range map[string][]byte{"application/x-protobuf": marshal(t, &prompb.WriteRequest{Timeseries: []prompb.TimeSeries{
+		{Labels: pairs("__name__", "re"), Samples: []prompb.Sample{{Value: 1, Timestamp: 1}, {Value: 2, Timestamp: 2}, {Value: 3, Timestamp: 3}}},
+	}}), content2: request2(t)} {
+		l := &receivertest.Log{}
+		g := l.Gate("remote_write", receivers.DefaultLimits())
+		h := New(g)
+		first := send(h, content, message)
+		stored := len(l.Samples())
+		again := send(h, content, message)
+		if diff := cmp.Diff(first.Header(), again.Header()); first.Code != 204 || again.Code != 204 || diff != "" || len(l.Samples()) != stored || stored < 3 || g.Counts().Repeated != 1 {
+			t.Errorf("%s: %d, %d; %d samples, then %d; %+v; %s", content, first.Code, again.Code, stored, len(l.Samples()), g.Counts(), diff)
+		}
+	}
+	// Metadata alone is recorded each time.
+	l := &receivertest.Log{}
+	g := l.Gate("remote_write", receivers.DefaultLimits())
+	h := New(g)
+	for range 2 {
+		if w := send(h, "", marshal(t, &prompb.WriteRequest{Metadata: []prompb.MetricMetadata{{MetricFamilyName: "a"}}})); w.Code != 204 {
+			t.Errorf("%d %s", w.Code, w.Body)
+		}
+	}
+	if n := g.Counts().Repeated; n != 0 {
+		t.Errorf("%d requests with metadata count as repeated", n)
 	}
 }
 
