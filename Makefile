@@ -119,6 +119,8 @@ define stage
 	for shell in bash zsh fish; do $(BIN)/hwsagent completion $$shell >$(STAGE)/completion.$$shell || exit 1; done
 	$(BIN)/hwsagent config schema >$(STAGE)/agent.schema.json
 	gzip -9nc CHANGELOG.md >$(STAGE)/changelog.gz
+	mkdir -p $(STAGE)/docs && cp -R docs/*.md docs/probes docs/reference docs/img $(STAGE)/docs
+	cp -R deploy/mixin $(STAGE) && sed -i -E 's|(\.\./)+docs/|/usr/share/doc/hwsagent/docs/|' $(STAGE)/mixin/*.yaml $(STAGE)/mixin/hardware/*.yaml
 endef
 
 install: build ## below PREFIX (/usr/local) of DESTDIR; the service and an empty configuration as well
@@ -167,7 +169,10 @@ release-of: PROGRAM = hwsagent$(if $(filter windows,$(GOOS)),.exe)
 release-of:
 	rm -rf $(STAGE)/$(NAME) && mkdir $(STAGE)/$(NAME)
 	GOOS=$(GOOS) GOARCH=$(ARCH) $(GO) build -trimpath -ldflags '$(LDFLAGS)' -o $(STAGE)/$(NAME)/$(PROGRAM) ./cmd/hwsagent
-	cp -R LICENSE NOTICE README.md CHANGELOG.md agent.yaml $(STAGE)/man $(STAGE)/agent.schema.json $(STAGE)/completion.* deploy/package/hwsagent.service $(STAGE)/$(NAME)
+	cp -R LICENSE NOTICE README.md CHANGELOG.md agent.yaml $(STAGE)/agent.schema.json $(STAGE)/docs $(STAGE)/$(NAME)
+	mkdir $(STAGE)/$(NAME)/deploy && cp -R deploy/mixin $(STAGE)/$(NAME)/deploy
+	[ $(GOOS) = windows ] || cp -R $(STAGE)/man $(STAGE)/completion.* $(STAGE)/$(NAME)
+	[ $(GOOS) != linux ] || cp deploy/package/hwsagent.service $(STAGE)/$(NAME)
 	tar -C $(STAGE) --sort=name --mtime=@$(SOURCE_DATE_EPOCH) --owner=0 --group=0 --numeric-owner -cf - $(NAME) | gzip -9n >$(DIST)/$(NAME).tar.gz
 	env -u GOOS -u GOARCH $(GO) run ./internal/tools/sbom -version '$(VERSION)' -time $(SOURCE_DATE_EPOCH) $(STAGE)/$(NAME)/$(PROGRAM) >$(DIST)/$(NAME).cdx.json
 	[ $(GOOS) != linux ] || { cp $(STAGE)/$(NAME)/hwsagent $(STAGE)/hwsagent && $(package); }

@@ -119,7 +119,7 @@ func (m *machine) tutorial() {
 	}
 	// Debian's images for containers leave manual pages out; the package has them.
 	list := m.do("dpkg-deb -c hwsagent_*.deb")
-	for _, file := range []string{"man/man1/hwsagent-targets-test.1.gz", "hwsagent/mixin/rules.yaml", "hwsagent/mixin/hardware-rules.yaml", "hwsagent/mixin/dashboards/fleet.json"} {
+	for _, file := range []string{"man/man1/hwsagent-targets-test.1.gz", "hwsagent/mixin/rules.yaml", "hwsagent/mixin/tests.yaml", "hwsagent/mixin/hardware/rules.yaml", "hwsagent/mixin/hardware/sums.yaml", "hwsagent/mixin/hardware/sums_test.yaml", "doc/hwsagent/docs/hardware.md", "doc/hwsagent/docs/snmp-library.md", "doc/hwsagent/docs/probes/smart.md", "hwsagent/mixin/dashboards/fleet.json"} {
 		if !strings.Contains(list, "/usr/share/"+file) {
 			m.t.Errorf("the package has no /usr/share/%s:\n%s", file, list)
 		}

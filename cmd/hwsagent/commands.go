@@ -48,7 +48,7 @@ func (c *cli) root() *cobra.Command {
 	f.StringVar(&c.logLevel, "log.level", "info", "debug, info, warn or error")
 	f.StringVar(&c.logFormat, "log.format", "logfmt", "logfmt or json")
 	f.BoolVar(&c.json, "json", false, "print one JSON value on stdout")
-	root.AddCommand(c.run(), c.demo(), c.check(), c.configuration(), c.probe(), c.inventory(), c.record(), c.status(), c.events(), c.top(), c.tap(), c.targets(), c.reload(), c.snmp(), c.wal(), c.bugreport(), c.man(), c.version())
+	root.AddCommand(c.run(), c.demo(), c.check(), c.configuration(), c.probe(), c.inventory(), c.record(), c.status(), c.healthy(), c.events(), c.top(), c.tap(), c.targets(), c.reload(), c.snmp(), c.wal(), c.bugreport(), c.man(), c.version())
 	c.completeFlags(root)
 	return root
 }
