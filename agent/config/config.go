@@ -11,6 +11,7 @@ import (
 
 	"hwsagent/internal/redact"
 	"hwsagent/probes/devices"
+	"hwsagent/receivers/scrape"
 	remoteconfig "hwsagent/remotewrite/config"
 )
 
@@ -53,7 +54,7 @@ type Global struct {
 	// ScrapeStartTimestamps keeps the start timestamps that scrape targets expose. In OpenMetrics text these are series
 	// with names in _created, which then are no longer stored as series. Read at the start only.
 	ScrapeStartTimestamps bool          `yaml:"scrape_start_timestamps,omitempty"`
-	Scrape                scrapeGlobals `yaml:",inline"`
+	Scrape                scrape.Global `yaml:",inline"`
 }
 
 // Labels are the external labels as Prometheus' own type.

@@ -9,8 +9,7 @@
 //   - expand.go replaces ${VAR}, ${file:PATH} and ${host:FACT}.
 //   - decode.go decodes the tree into the types: config.go, probe.go, receivers.go, pull.go, scrape.go.
 //   - validate.go adds defaults and checks rules; receivers.go, pull.go, probe.go, sites.go and targets.go check those of their keys.
-//   - scrape.go hands scrape_configs to the scraper's own parser, in the text of flow.go. jobs.go adapts its jobs.
-//     scrape_place.go and scrape_further.go find the place of each mistake.
+//   - scrape.go decodes scrape_configs into the scraper's own types; jobs.go adapts its jobs.
 //   - targets.go turns an entry with a list of devices into one probe for each device.
 //
 // A message must not show a secret: mask.go decides by the types which values are secrets, source.go shows a line without

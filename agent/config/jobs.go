@@ -7,61 +7,19 @@ import (
 	"hwsagent/receivers/scrape"
 )
 
-// parseScrape makes jobs from all scrape configurations, or reports their mistakes and returns nil.
-func parseScrape(d *document, src scrapeSource) *Jobs {
-	jobs, mistakes := scrape.Parse(src.theirs())
-	if len(mistakes) > 0 && mistakes[0].Entry < 0 {
-		for _, m := range mistakes {
-			d.scrapeMistake(src, scrapeMistake(m))
-		}
-		src.Global = anyGlobal
-		_, mistakes = scrape.Parse(src.theirs())
-	}
-	byEntry := make([][]scrapeMistake, len(src.Entries))
-	for _, m := range mistakes {
-		if m.Entry >= 0 {
-			byEntry[m.Entry] = append(byEntry[m.Entry], scrapeMistake(m))
-		}
-	}
-	for i, found := range byEntry {
-		if len(found) > 0 {
-			d.furtherMistakes(src, i, found, checkScrape)
-		}
-	}
-	if jobs == nil {
-		return nil
-	}
-	parsed := &Jobs{Jobs: jobs, Hidden: src.Hidden, limits: map[string]int{}}
-	for i, name := range jobs.Names() {
-		parsed.limits[name] = src.Entries[i].MaxSeries
-	}
-	return parsed
-}
-
-// theirs returns the source in the scraper's own type.
-func (s scrapeSource) theirs() scrape.Source {
-	source := scrape.Source{Global: s.Global}
-	for _, e := range s.Entries {
-		source.Entries = append(source.Entries, scrape.Entry{Text: e.Text, Dir: e.Dir})
-	}
-	return source
-}
-
-// checkScrape returns the mistakes of one entry.
-func checkScrape(e scrapeText, global string) []scrapeMistake {
-	_, mistakes := scrape.Parse(scrapeSource{Global: global, Entries: []scrapeText{e}}.theirs())
-	var found []scrapeMistake
-	for _, m := range mistakes {
-		found = append(found, scrapeMistake(m))
-	}
-	return found
-}
-
 // Jobs are checked scrape configurations. They do not change; their methods may be called from several goroutines.
 type Jobs struct {
 	*scrape.Jobs
 	Hidden *redact.Secrets // texts from variables and files in the jobs' URL paths; nil if there are none
 	limits map[string]int  // series limits by job name
+}
+
+// Names returns the names of the jobs, in the order of the configuration; none for nil Jobs.
+func (j *Jobs) Names() []string {
+	if j == nil {
+		return nil
+	}
+	return j.Jobs.Names()
 }
 
 // MaxSeries returns how many series the named job may have at a time; 0: no limit. known says whether the job exists.

@@ -14,6 +14,7 @@ import (
 	"hwsagent/internal/redact"
 	"hwsagent/internal/tools/reference"
 	"hwsagent/probes/catalog"
+	"hwsagent/receivers/scrape"
 	remoteconfig "hwsagent/remotewrite/config"
 )
 
@@ -51,7 +52,7 @@ func TestReference(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	p := &page{t: t, comments: comments, skip: []reflect.Type{reflect.TypeFor[scrapeGlobals]()}}
+	p := &page{t: t, comments: comments, skip: []reflect.Type{reflect.TypeFor[scrape.Global]()}}
 	p.WriteString("# Keys of agent.yaml\n\nGenerated from the code: `make reference`. [configuration.md](../configuration.md) explains files, values and reload.\n")
 	sections := map[string]func(k redact.Key){
 		"probes":       p.probes,
@@ -229,7 +230,7 @@ func (p *page) scrapeKeys(section string) string {
 		keys = slices.DeleteFunc(keys, func(key string) bool {
 			return slices.ContainsFunc(own, func(k redact.Key) bool {
 				owner, _ := ownerOf(reflect.TypeFor[Global](), k.Index)
-				return k.Name == key && owner != reflect.TypeFor[scrapeGlobals]()
+				return k.Name == key && owner != reflect.TypeFor[scrape.Global]()
 			})
 		})
 	}

@@ -4,15 +4,16 @@ import (
 	"errors"
 	"fmt"
 	"path/filepath"
-	"reflect"
 	"regexp"
 	"slices"
 	"strings"
+	"time"
 
+	"github.com/prometheus/common/model"
 	"go.yaml.in/yaml/v4"
 
 	"hwsagent/internal/filepattern"
-	"hwsagent/internal/redact"
+	"hwsagent/receivers/scrape"
 )
 
 // ScrapeConfig is one entry of scrape_configs in force, for people. The scraper defines its keys.
@@ -20,26 +21,6 @@ type ScrapeConfig struct{ shown *yaml.Node }
 
 // MarshalYAML writes the entry without its secrets.
 func (c ScrapeConfig) MarshalYAML() (any, error) { return c.shown, nil }
-
-// scrapeGlobals are the keys of global that concern only scraping, as in Prometheus. The scraper checks them and passes
-// them to each job.
-type scrapeGlobals struct {
-	ScrapeProtocols                []string `yaml:"scrape_protocols,omitempty"`
-	BodySizeLimit                  string   `yaml:"body_size_limit,omitempty"`
-	SampleLimit                    uint     `yaml:"sample_limit,omitempty"`
-	TargetLimit                    uint     `yaml:"target_limit,omitempty"`
-	LabelLimit                     uint     `yaml:"label_limit,omitempty"`
-	LabelNameLengthLimit           uint     `yaml:"label_name_length_limit,omitempty"`
-	LabelValueLengthLimit          uint     `yaml:"label_value_length_limit,omitempty"`
-	KeepDroppedTargets             uint     `yaml:"keep_dropped_targets,omitempty"`
-	MetricNameValidationScheme     string   `yaml:"metric_name_validation_scheme,omitempty"`
-	MetricNameEscapingScheme       string   `yaml:"metric_name_escaping_scheme,omitempty"`
-	ScrapeNativeHistograms         bool     `yaml:"scrape_native_histograms,omitempty"`
-	ConvertClassicHistogramsToNHCB bool     `yaml:"convert_classic_histograms_to_nhcb,omitempty"`
-	AlwaysScrapeClassicHistograms  bool     `yaml:"always_scrape_classic_histograms,omitempty"`
-	ExtraScrapeMetrics             bool     `yaml:"extra_scrape_metrics,omitempty"`
-	ScrapeFailureLogFile           string   `yaml:"scrape_failure_log_file,omitempty"`
-}
 
 // scrapeKinds are the keys that say where a job's targets come from.
 var scrapeKinds = []string{"static_configs", "file_sd_configs", "http_sd_configs", "dns_sd_configs", "kubernetes_sd_configs"}
@@ -126,10 +107,14 @@ func entriesOf(d *document, dir string) []scrapeEntry {
 func (c *Config) decodeScrape(d *document, x *expander) {
 	entries := c.scrapeEntries(d, x)
 	jobs := map[string]scrapeEntry{}
-	src := scrapeSource{Global: c.scrapeGlobal(d)}
-	if c.Global.ScrapeTimeout > c.Global.ScrapeInterval || d.wrongBelow("global") {
-		src.Global = anyGlobal // otherwise every job would repeat the mistake
+	parsed, err := scrape.NewJobs(c.Global.ScrapeInterval, c.Global.ScrapeTimeout, c.Global.Scrape)
+	if err != nil && !d.wrongBelow("global") {
+		d.scrapeMistake("global", scrape.Mistake{Text: err.Error()})
 	}
+	if err != nil || d.wrongBelow("global") { // otherwise every job would repeat the mistake
+		parsed, _ = scrape.NewJobs(anyInterval, 0, scrape.Global{})
+	}
+	c.scrape = &Jobs{Jobs: parsed, limits: map[string]int{}}
 	for _, e := range entries {
 		n := e.in.value(e.path)
 		if n.Kind != yaml.MappingNode {
@@ -147,30 +132,59 @@ func (c *Config) decodeScrape(d *document, x *expander) {
 			jobs[name.Value] = e
 		}
 		theirs, own := e.split(n)
-		src.Entries = append(src.Entries, scrapeText{entry: e, node: theirs, Text: e.in.flowText(theirs), Dir: e.dir, MaxSeries: own.MaxSeries})
+		e.add(parsed, theirs)
+		if names := parsed.Names(); len(names) > 0 {
+			c.scrape.limits[names[len(names)-1]] = own.MaxSeries
+		}
 	}
 	c.hideGivenScrape(entries)
-	src.Hidden = c.scrapeHidden
-	c.scrape = parseScrape(d, src)
-	if c.scrape == nil {
-		return
-	}
+	c.scrape.Hidden = c.scrapeHidden
 	if err := c.showScrape(d); err != nil {
 		d.errorAt("scrape_configs", err.Error(), "")
 	}
 }
 
+// anyInterval is so long that no timeout of a job exceeds it.
+const anyInterval = model.Duration(365 * 24 * time.Hour)
+
+// add decodes and checks one entry, and reports its mistakes.
+func (e scrapeEntry) add(jobs *scrape.Jobs, n *yaml.Node) {
+	mistakes, err := jobs.Add(n, e.dir)
+	e.in.entry(e.path, err)
+	has := func(key string) bool {
+		v := e.in.value(e.path + "." + key)
+		return v != nil && (v.Value != "" || len(v.Content) > 0)
+	}
+	for _, m := range mistakes {
+		switch {
+		case err == nil:
+		case m.Key == "scrape_timeout", m.Text == "job_name is empty" && has("job_name"), strings.HasPrefix(m.Key, "static_configs") && has("relabel_configs"):
+			continue // it may follow from a mistake that is known
+		}
+		e.in.scrapeMistake(e.path, m)
+	}
+}
+
+// scrapeMistake reports one mistake of the scraper in the mapping at path.
+func (d *document) scrapeMistake(path string, m scrape.Mistake) {
+	switch at := path + "." + m.Key; {
+	case m.Key == "":
+		at, line, column := d.keyNamedFirst(path, m.Text)
+		d.add(line, column, at, m.Text, "")
+	case strings.HasSuffix(m.Key, "]"):
+		d.errorAt(at, m.Text, "")
+	default:
+		d.errorAtKey(at, m.Text, "")
+	}
+}
+
 // showScrape prepares the jobs for showing the configuration in force.
 func (c *Config) showScrape(d *document) error {
-	text, err := c.scrape.YAML()
-	if err != nil {
-		return fmt.Errorf("write scrape_configs: %w", err)
-	}
 	var list yaml.Node
-	if err := yaml.Load(text, &list); err != nil {
+	if err := list.Encode(c.scrape.Jobs); err != nil {
 		return fmt.Errorf("write scrape_configs: %w", err)
 	}
-	for i, n := range list.Content[0].Content {
+	for i, n := range list.Content {
 		maskTree(d, "scrape_configs[0]", n)
 		cutTree(c.scrapeHidden, n)
 		if limit, _ := c.scrape.MaxSeries(c.scrape.Names()[i]); limit > 0 {
@@ -216,46 +230,6 @@ func (e scrapeEntry) split(n *yaml.Node) (*yaml.Node, scrapeOwn) {
 	return &known, own
 }
 
-// scrapeGlobal returns the settings that jobs take from global: those of the file that concern scraping, with the
-// agent's own defaults.
-func (c *Config) scrapeGlobal(d *document) string {
-	ours := map[string]bool{"scrape_interval": true, "scrape_timeout": true}
-	for _, f := range yamlFields(reflect.TypeFor[scrapeGlobals]()) {
-		ours[f.key] = true
-	}
-	text := fmt.Sprintf(`{scrape_interval: %s, scrape_timeout: %s`, c.Global.ScrapeInterval, c.Global.ScrapeTimeout)
-	if n := d.value("global"); n != nil && n.Kind == yaml.MappingNode {
-		rest := *n
-		rest.Content = nil
-		for i := 0; i+1 < len(n.Content); i += 2 {
-			if key := n.Content[i].Value; ours[key] && !strings.HasPrefix(key, "scrape_interval") && key != "scrape_timeout" {
-				rest.Content = append(rest.Content, n.Content[i], n.Content[i+1])
-			}
-		}
-		if len(rest.Content) > 0 {
-			inner := strings.TrimLeft(d.flowText(&rest), "\n")
-			breaks := strings.Repeat("\n", rest.Content[0].Line-1)
-			return text + "," + breaks + strings.TrimLeft(strings.TrimPrefix(inner, "{"), "\n")
-		}
-	}
-	return text + "}"
-}
-
-// scrapeSource and scrapeText are the input of parseScrape; they mirror the scraper's types of these names.
-type (
-	scrapeSource struct {
-		Global  string
-		Hidden  *redact.Secrets // texts that must never be shown
-		Entries []scrapeText
-	}
-	scrapeText struct {
-		entry     scrapeEntry
-		node      *yaml.Node // the source of Text
-		Text, Dir string
-		MaxSeries int
-	}
-)
-
 // allFailed returns the mistakes found so far in d, and in the files that it names, as one error, or nil.
 func (d *document) allFailed() error {
 	var all []Error
@@ -280,3 +254,39 @@ func (d *document) wrongBelow(path string) bool {
 
 // ScrapeJobs returns the scrape jobs of all files.
 func (c *Config) ScrapeJobs() *Jobs { return c.scrape }
+
+// keyNamedFirst returns the first key of path, or below its keys, that a text such as "scrape timeout greater than
+// scrape interval" names; path itself if it names none.
+func (d *document) keyNamedFirst(path, text string) (at string, line, column int) {
+	words := "_" + notInKeys.ReplaceAllString(strings.ReplaceAll(text, " ", "_"), "_") + "_"
+	for _, deep := range []bool{false, true} {
+		var best scrapeKey
+		first := len(words)
+		for p, k := range d.keys {
+			if !strings.HasPrefix(p, path+".") || deep == (holder(p, k.Value) == path) {
+				continue
+			}
+			i := strings.Index(words, k.Value)
+			if deep {
+				i = strings.Index(words, "_"+k.Value+"_")
+			}
+			if i >= 0 && (i < first || i == first && p < best.path) {
+				first, best = i, scrapeKey{p, k.Line, k.Column}
+			}
+		}
+		if best.path != "" {
+			return best.path, best.line, best.column
+		}
+	}
+	line, column = d.placeOf(path)
+	return path, line, column
+}
+
+// scrapeKey is a key in a document, and where it begins.
+type scrapeKey struct {
+	path         string
+	line, column int
+}
+
+// notInKeys are the characters that no key has.
+var notInKeys = regexp.MustCompile(`[^a-z0-9_]+`)

@@ -80,19 +80,3 @@ func TestPastedScrapeConfigs(t *testing.T) {
 		t.Errorf("files %q, want %q", files, want)
 	}
 }
-
-// TestFlowKeepsLines: each token of the text that the scraper parses stands on its line in
-// the file, whatever style that is written in, and means what it means there.
-func TestFlowKeepsLines(t *testing.T) {
-	text := "a: &x\n  b: |\n    two\n    lines\n  c: 'it''s'\nd:\n- e: *x\n- \"q\\\"\": [1, yes,\n   {f: g:h}]\n- ~\n- ''\n-\n"
-	d, err := parse("x.yaml", []byte(text))
-	if err != nil {
-		t.Fatal(err)
-	}
-	got := d.flowText(d.root)
-	want := `{"a": {` + "\n" + `"b": "two\nlines\n",` + "\n\n\n" + `"c": "it's"},` + "\n" + `"d": ` + "\n" +
-		`[{"e": {"b": "two\nlines\n","c": "it's"}},` + "\n" + `{"q\"": [1,yes,` + "\n" + `{f: "g:h"}]},` + "\n~,\n\"\",\nnull]}"
-	if unquoted := strings.NewReplacer(`"a"`, "a", `"b"`, "b", `"c"`, "c", `"d"`, "d", `"e"`, "e"); got != unquoted.Replace(want) {
-		t.Errorf("got\n%s\nwant\n%s", got, unquoted.Replace(want))
-	}
-}

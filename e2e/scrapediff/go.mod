@@ -10,6 +10,7 @@ require (
 	github.com/prometheus/prometheus v0.315.0
 	go.opentelemetry.io/collector/pdata v1.66.0
 	go.yaml.in/yaml/v2 v2.4.4
+	go.yaml.in/yaml/v4 v4.0.0
 	google.golang.org/protobuf v1.36.12
 	hwsagent v0.0.0
 	k8s.io/apimachinery v0.37.0

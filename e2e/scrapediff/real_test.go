@@ -16,6 +16,7 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 	"github.com/prometheus/client_golang/prometheus"
+	"github.com/prometheus/common/model"
 	"github.com/prometheus/prometheus/model/labels"
 	"github.com/prometheus/prometheus/model/value"
 	"github.com/prometheus/prometheus/storage"
@@ -204,19 +205,18 @@ func scrapeByUs(t *testing.T, target *scripted, text string) *stored {
 		t.Error(err)
 		return nil
 	}
-	src := ours.Source{Global: common500}
+	jobs, err := ours.NewJobs(model.Duration(500*time.Millisecond), model.Duration(500*time.Millisecond), ours.Global{})
+	if err != nil {
+		t.Error(err)
+		return nil
+	}
 	for _, e := range all.Entries {
 		one, err := yaml.Marshal(e)
 		if err != nil {
 			t.Error(err)
 			return nil
 		}
-		src.Entries = append(src.Entries, ours.Entry{Text: string(one), Dir: "/"})
-	}
-	jobs, mistakes := ours.Parse(src)
-	if len(mistakes) > 0 {
-		t.Error(mistakes)
-		return nil
+		addJob(t, jobs, string(one))
 	}
 	dir := t.TempDir()
 	if err := os.Chmod(dir, 0o700); err != nil {

@@ -14,8 +14,11 @@ import (
 	"testing/synctest"
 	"time"
 
+	yaml4 "go.yaml.in/yaml/v4"
+
 	"github.com/google/go-cmp/cmp"
 	"github.com/prometheus/client_golang/prometheus"
+	"github.com/prometheus/common/model"
 	"github.com/prometheus/prometheus/config"
 	_ "github.com/prometheus/prometheus/discovery/dns"
 	_ "github.com/prometheus/prometheus/discovery/file"
@@ -97,8 +100,6 @@ func entry(t testing.TB, path, addr string, more map[string]any) string {
 	return string(text)
 }
 
-const common = `{"scrape_interval": "10s", "scrape_timeout": "10s"}`
-
 // byTheirs scrapes for so many intervals with Prometheus' scraper.
 func byTheirs(t testing.TB, entry string, scrapes int, st bool) *recorder {
 	quiet := slog.New(slog.DiscardHandler)
@@ -141,12 +142,25 @@ func byTheirs(t testing.TB, entry string, scrapes int, st bool) *recorder {
 	return r
 }
 
+// addJob adds a job in YAML.
+func addJob(t testing.TB, jobs *ours.Jobs, entry string) {
+	t.Helper()
+	var n yaml4.Node
+	if err := yaml4.Load([]byte(entry), &n); err != nil {
+		t.Fatal(err)
+	}
+	if mistakes, err := jobs.Add(&n, "/"); err != nil || len(mistakes) > 0 {
+		t.Fatal(mistakes, err)
+	}
+}
+
 // byOurs does so with the agent's.
 func byOurs(t testing.TB, entry string, scrapes int, st bool) *recorder {
-	jobs, mistakes := ours.Parse(ours.Source{Global: common, Entries: []ours.Entry{{Text: entry, Dir: "/"}}})
-	if len(mistakes) > 0 {
-		t.Fatal(mistakes)
+	jobs, err := ours.NewJobs(model.Duration(10*time.Second), model.Duration(10*time.Second), ours.Global{})
+	if err != nil {
+		t.Fatal(err)
 	}
+	addJob(t, jobs, entry)
 	r := newRecorder()
 	s := ours.New(ours.Options{
 		Out:        func(string, time.Duration) storage.AppendableV2 { return r },

@@ -4,87 +4,45 @@ import (
 	"errors"
 	"fmt"
 	"reflect"
-	"regexp"
-	"strconv"
-	"strings"
 
 	commonconfig "github.com/prometheus/common/config"
-	"go.yaml.in/yaml/v2"
+	"github.com/prometheus/common/model"
+	"go.yaml.in/yaml/v4"
 )
 
-// Entry is one scrape configuration.
-type Entry struct {
-	// Text is the mapping in YAML's flow style. Line breaks may stand between any two
-	// tokens, so that errors can be reported by line.
-	Text string
-	Dir  string // base of relative paths
-}
-
-// Source is the input for Jobs.
-type Source struct {
-	// Global is the mapping of the common settings, in flow style: Prometheus' global, with
-	// at least scrape_interval and scrape_timeout.
-	Global  string
-	Entries []Entry
-}
-
-// Mistake is an error in a configuration.
+// Mistake is a mistake in a configuration.
 type Mistake struct {
-	Entry int    // index into Source.Entries; -1 for Global
-	Line  int    // of the text, from 1; 0 if unknown
-	Key   string // name of an unknown key
-	Text  string
+	Key  string // its place below the configuration, as in static_configs[0].targets[1]; "" for the whole
+	Text string
 }
 
 // Jobs are checked scrape configurations. They must not be changed.
 type Jobs struct {
-	all []*settings // in the order of the configuration
+	common *global
+	all    []*settings // in the order of the configuration
 }
 
-// Parse checks configurations as Prometheus does, each by itself. Without mistakes it returns the
-// jobs. The caller must check that names are unique, since they may come from several files.
-func Parse(src Source) (*Jobs, []Mistake) {
-	common, err := parseGlobal(src.Global)
-	if err != nil {
-		return nil, mistakesOf(-1, err)
-	}
-	jobs := &Jobs{}
-	var mistakes []Mistake
-	for i, e := range src.Entries {
-		s, err := parseEntry(e, common)
-		if err != nil {
-			mistakes = append(mistakes, mistakesOf(i, err)...)
-			continue
-		}
-		jobs.all = append(jobs.all, s)
-	}
-	if len(mistakes) > 0 {
-		return nil, mistakes
-	}
-	return jobs, nil
+// NewJobs returns no jobs, with what those to be added share. The error is a mistake in these settings.
+func NewJobs(interval, timeout model.Duration, g Global) (*Jobs, error) {
+	common := &global{g, interval, timeout}
+	return &Jobs{common: common}, common.complete()
 }
 
-// parseGlobal reads the settings that jobs share.
-func parseGlobal(text string) (*global, error) {
-	// UnmarshalYAML is not called for a null, so the caller completes common again.
-	var common global
-	if err := yaml.UnmarshalStrict([]byte(text), &common); err != nil {
-		return nil, err
-	}
-	return &common, common.complete()
-}
-
-// parseEntry reads one configuration.
-func parseEntry(e Entry, common *global) (*settings, error) {
+// Add decodes one scrape configuration from a mapping and checks it as Prometheus does. Relative paths are relative to dir.
+// It returns the error of the YAML package and what else is wrong; without any mistake it adds the job. The caller must
+// check that names are unique.
+func (j *Jobs) Add(n *yaml.Node, dir string) ([]Mistake, error) {
 	var s *settings
-	if err := yaml.UnmarshalStrict([]byte(e.Text), &s); err != nil {
-		return nil, err
+	err := n.Load(&s, yaml.WithKnownFields())
+	if s == nil {
+		s = new(settings)
 	}
-	if err := s.complete(common); err != nil {
-		return nil, err
+	mistakes := append(s.check(), s.complete(j.common)...)
+	if err == nil && len(mistakes) == 0 {
+		s.setDirectory(dir)
+		j.all = append(j.all, s)
 	}
-	s.setDirectory(e.Dir)
-	return s, nil
+	return mistakes, err
 }
 
 // Default limits of jobs, where Prometheus has none.
@@ -95,37 +53,6 @@ const (
 	// defaultSamples bounds the memory that one page can take, at about 2 KB a series.
 	defaultSamples = 200_000
 )
-
-var (
-	atLine     = regexp.MustCompile(`^(?:yaml: )?line (\d+): (?s:(.*))$`)
-	unknownKey = regexp.MustCompile(`^field (.+) not found in type \S+$`)
-)
-
-// mistakesOf splits an error of the YAML package, or of a configuration's own check.
-func mistakesOf(entry int, err error) []Mistake {
-	if err == nil {
-		return nil
-	}
-	texts := []string{err.Error()}
-	var many *yaml.TypeError
-	if errors.As(err, &many) {
-		texts = many.Errors
-	}
-	var all []Mistake
-	for _, text := range texts {
-		m := Mistake{Entry: entry, Text: strings.TrimPrefix(text, "yaml: ")}
-		if found := atLine.FindStringSubmatch(text); found != nil {
-			if line, err := strconv.Atoi(found[1]); err == nil {
-				m.Line, m.Text = line, found[2]
-			}
-		}
-		if found := unknownKey.FindStringSubmatch(m.Text); found != nil {
-			m.Key = found[1]
-		}
-		all = append(all, m)
-	}
-	return all
-}
 
 // Names returns the names of the jobs, in the order of the configuration; none for nil Jobs.
 func (j *Jobs) Names() []string {
@@ -155,10 +82,8 @@ func (j *Jobs) settings() []*settings {
 	return j.all
 }
 
-// YAML returns the configurations as a list, with defaults filled in and secrets hidden.
-func (j *Jobs) YAML() ([]byte, error) {
-	return yaml.Marshal(j.settings())
-}
+// MarshalYAML returns the configurations as a list, with defaults filled in and secrets hidden.
+func (j *Jobs) MarshalYAML() (any, error) { return j.settings(), nil }
 
 // File is a file that a configuration names.
 type File struct {
@@ -240,11 +165,6 @@ func (j *Jobs) Check() error {
 		}
 	}
 	return errors.Join(errs...)
-}
-
-// Kinds returns the keys of a scrape configuration that list its targets.
-func Kinds() []string {
-	return []string{"static_configs", "file_sd_configs", "http_sd_configs", "dns_sd_configs", "kubernetes_sd_configs"}
 }
 
 // schema is the shape of a scrape configuration as YAML, for hints about its keys.

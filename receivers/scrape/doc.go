@@ -1,7 +1,7 @@
 // Package scrape reads scrape_configs as Prometheus does, and scrapes their targets into a
 // [storage.AppendableV2].
 //
-// [Parse] turns configurations into [Jobs], with the place of each mistake; a [Scraper] runs them.
+// [Jobs.Add] turns configurations into [Jobs], with the place of each mistake; a [Scraper] runs them.
 // Its parts, from the outside in: discovery (discovery.go; dnssd.go, filesd.go, httpsd.go) finds groups
 // of targets; a pool turns the groups of one job into targets (labels.go, target.go) and runs a
 // loop for each; a loop gets a page at the target's point of each interval (request.go, client.go),

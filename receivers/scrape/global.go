@@ -8,6 +8,7 @@ import (
 
 	"github.com/alecthomas/units"
 	"github.com/prometheus/common/model"
+	"github.com/prometheus/prometheus/model/relabel"
 )
 
 // The defaults of Prometheus' global section.
@@ -16,11 +17,9 @@ const (
 	defaultTimeout  = model.Duration(10 * time.Second)
 )
 
-// global holds the settings that all jobs of a configuration share: the keys of Prometheus' global
-// section about scraping.
-type global struct {
-	ScrapeInterval                 model.Duration         `yaml:"scrape_interval,omitempty"`
-	ScrapeTimeout                  model.Duration         `yaml:"scrape_timeout,omitempty"`
+// Global holds the settings that all jobs of a configuration share: the keys of Prometheus' global
+// section about scraping, but for the times.
+type Global struct {
 	ScrapeProtocols                []protocol             `yaml:"scrape_protocols,omitempty"`
 	ScrapeFailureLogFile           string                 `yaml:"scrape_failure_log_file,omitempty"`
 	BodySizeLimit                  units.Base2Bytes       `yaml:"body_size_limit,omitempty"`
@@ -38,13 +37,10 @@ type global struct {
 	ExtraScrapeMetrics             *bool                  `yaml:"extra_scrape_metrics,omitempty"`
 }
 
-// UnmarshalYAML implements [yaml.Unmarshaler].
-func (g *global) UnmarshalYAML(unmarshal func(any) error) error {
-	type plain global
-	if err := unmarshal((*plain)(g)); err != nil {
-		return err
-	}
-	return g.complete()
+// global is a Global with the times, checked and with the defaults filled in.
+type global struct {
+	Global
+	ScrapeInterval, ScrapeTimeout model.Duration
 }
 
 // complete checks g and fills in the defaults.
@@ -65,39 +61,40 @@ func (g *global) complete() error {
 	return nil
 }
 
-// complete fills the missing settings of a job from g, and checks those that depend on both.
-func (s *settings) complete(g *global) error {
-	if s == nil {
-		return errors.New("empty or null scrape config section")
-	}
+// complete fills the missing settings of a job from g, and reports mistakes in those that depend on both.
+func (s *settings) complete(g *global) (all []Mistake) {
 	s.ScrapeInterval = cmp.Or(s.ScrapeInterval, g.ScrapeInterval)
 	if s.ScrapeTimeout > s.ScrapeInterval {
-		return fmt.Errorf("scrape timeout greater than scrape interval for scrape config with job name %q", s.JobName)
+		all = append(all, Mistake{"scrape_timeout", fmt.Sprintf("scrape timeout greater than scrape interval for scrape config with job name %q", s.JobName)})
 	}
 	s.ScrapeTimeout = cmp.Or(s.ScrapeTimeout, min(g.ScrapeTimeout, s.ScrapeInterval))
 	s.inherit(g)
 	if err := checkProtocols(s.ScrapeProtocols); err != nil {
-		return fmt.Errorf("%w for scrape config with job name %q", err, s.JobName)
+		all = append(all, Mistake{"scrape_protocols", fmt.Sprintf("%s for scrape config with job name %q", err, s.JobName)})
 	}
 	if s.ScrapeFallbackProtocol != "" {
 		if err := s.ScrapeFallbackProtocol.check(); err != nil {
-			return fmt.Errorf("invalid fallback_scrape_protocol for scrape config with job name %q: %w", s.JobName, err)
+			all = append(all, Mistake{"fallback_scrape_protocol", fmt.Sprintf("invalid fallback_scrape_protocol for scrape config with job name %q: %s", s.JobName, err)})
 		}
 	}
 	if err := s.completeNames(g); err != nil {
-		return err
+		all = append(all, Mistake{"metric_name_escaping_scheme", err.Error()})
 	}
-	for _, r := range s.RelabelConfigs {
-		if err := r.Validate(s.MetricNameValidationScheme); err != nil {
-			return err
+	all = append(all, s.checkRules("relabel_configs", "target", s.RelabelConfigs)...)
+	return append(all, s.checkRules("metric_relabel_configs", "metric", s.MetricRelabelConfigs)...)
+}
+
+// checkRules checks a list of relabelling rules.
+func (s *settings) checkRules(key, kind string, rules []*relabel.Config) (all []Mistake) {
+	for i, r := range rules {
+		at := fmt.Sprintf("%s[%d]", key, i)
+		if r == nil {
+			all = append(all, Mistake{at, "empty or null " + kind + " relabeling rule in scrape config"})
+		} else if err := r.Validate(s.MetricNameValidationScheme); err != nil {
+			all = append(all, Mistake{at, err.Error()})
 		}
 	}
-	for _, r := range s.MetricRelabelConfigs {
-		if err := r.Validate(s.MetricNameValidationScheme); err != nil {
-			return err
-		}
-	}
-	return nil
+	return all
 }
 
 // inherit copies limits, switches and lists from g that the job does not set.

@@ -12,6 +12,7 @@ import (
 	"github.com/prometheus/client_golang/prometheus/testutil"
 	"github.com/prometheus/prometheus/model/labels"
 	"github.com/prometheus/prometheus/storage"
+	"go.yaml.in/yaml/v4"
 )
 
 // TestJobOfATarget: a target belongs to the job that it is configured in, also where a group of
@@ -30,7 +31,7 @@ func TestJobOfATarget(t *testing.T) {
 	if len(all) != 1 || len(all[0].Targets) != 1 || all[0].Targets[0].Labels.Len() != 2 {
 		t.Errorf("%+v", all)
 	}
-	text, err := j.YAML()
+	text, err := yaml.Dump(j)
 	if err != nil || strings.Contains(string(text), "hwsagent") || !strings.Contains(string(text), "labelkeep") {
 		t.Errorf("%v\n%s", err, text)
 	}

@@ -16,7 +16,7 @@ import (
 	commonconfig "github.com/prometheus/common/config"
 	"github.com/prometheus/common/model"
 	"github.com/prometheus/prometheus/discovery/targetgroup"
-	"go.yaml.in/yaml/v2"
+	"go.yaml.in/yaml/v4"
 )
 
 // fileSettings is an entry of file_sd_configs.
@@ -65,8 +65,8 @@ func (c *httpSettings) UnmarshalYAML(unmarshal func(any) error) error {
 	}
 	u, err := url.Parse(c.URL)
 	switch {
-	case err != nil:
-		return err
+	case err != nil: // whose text repeats parts of the URL
+		return errors.New("url is not a URL such as https://host:port/path")
 	case u.Scheme != "http" && u.Scheme != "https":
 		return errors.New("URL scheme must be 'http' or 'https'")
 	case u.Host == "":
@@ -146,7 +146,11 @@ func readJSON(text []byte) ([]listed, error) {
 // readYAML does the same for YAML.
 func readYAML(text []byte) ([]listed, error) {
 	var all []*listed
-	if err := yaml.UnmarshalStrict(text, &all); err != nil {
+	in, err := yaml.NewLoader(bytes.NewReader(text), yaml.WithKnownFields())
+	if err != nil {
+		return nil, err
+	}
+	if err := in.Load(&all); err != nil && !errors.Is(err, io.EOF) { // an empty file has no groups
 		return nil, err
 	}
 	return checkList(all)

@@ -16,6 +16,8 @@ import (
 
 	"github.com/prometheus/client_golang/prometheus"
 	"github.com/prometheus/client_golang/prometheus/testutil"
+	"github.com/prometheus/common/model"
+	"go.yaml.in/yaml/v4"
 )
 
 // shown is a target whose page may be changed.
@@ -62,15 +64,26 @@ func (s *shown) addr() string { return strings.TrimPrefix(s.URL, "http://") }
 
 func jobs(t testing.TB, entries ...string) *Jobs {
 	t.Helper()
-	src := Source{Global: "{scrape_interval: 300ms, scrape_timeout: 300ms}"} // the machine may be busy
-	for _, e := range entries {
-		src.Entries = append(src.Entries, Entry{Text: e, Dir: t.TempDir()})
+	j, err := NewJobs(model.Duration(300*time.Millisecond), model.Duration(300*time.Millisecond), Global{}) // the machine may be busy
+	if err != nil {
+		t.Fatal(err)
 	}
-	j, mistakes := Parse(src)
-	if len(mistakes) > 0 {
-		t.Fatal(mistakes)
+	for _, e := range entries {
+		add(t, j, e, t.TempDir())
 	}
 	return j
+}
+
+// add adds a job in YAML.
+func add(t testing.TB, j *Jobs, entry, dir string) {
+	t.Helper()
+	var n yaml.Node
+	if err := yaml.Load([]byte(entry), &n); err != nil {
+		t.Fatal(err)
+	}
+	if mistakes, err := j.Add(&n, dir); err != nil || len(mistakes) > 0 {
+		t.Fatal(mistakes, err)
+	}
 }
 
 func job(name string, s *shown) string {
@@ -280,10 +293,11 @@ func TestClientThatCannotBeMade(t *testing.T) {
 	dir := t.TempDir()
 	target, m := show(t, "a 1\n"), newMemory()
 	entry := strings.Replace(job("j", target), "{job_name", "{tls_config: {ca_file: ca.pem}, job_name", 1)
-	j, mistakes := Parse(Source{Global: "{scrape_interval: 50ms, scrape_timeout: 50ms}", Entries: []Entry{{Text: entry, Dir: dir}}})
-	if len(mistakes) > 0 {
-		t.Fatal(mistakes)
+	j, err := NewJobs(model.Duration(50*time.Millisecond), model.Duration(50*time.Millisecond), Global{})
+	if err != nil {
+		t.Fatal(err)
 	}
+	add(t, j, entry, dir)
 	if err := j.Check(); err == nil || !strings.Contains(err.Error(), `scrape job "j"`) || !strings.Contains(err.Error(), filepath.Join(dir, "ca.pem")) {
 		t.Errorf("the check says %v", err)
 	}

@@ -1,7 +1,6 @@
 package scrape
 
 import (
-	"errors"
 	"fmt"
 	"net/url"
 	"slices"
@@ -62,66 +61,48 @@ type settings struct {
 	Kubernetes []*kubernetes.Config `yaml:"kubernetes_sd_configs,omitempty"`
 }
 
-// UnmarshalYAML implements [yaml.Unmarshaler].
+// UnmarshalYAML decodes a configuration on top of the defaults.
 func (s *settings) UnmarshalYAML(unmarshal func(any) error) error {
 	*s = settings{
 		MetricsPath: "/metrics", Scheme: "http", HonorTimestamps: true, EnableCompression: true,
 		HTTPClientConfig: commonconfig.DefaultHTTPClientConfig,
 	}
 	type plain settings
-	if err := unmarshal((*plain)(s)); err != nil {
-		return err
+	return unmarshal((*plain)(s))
+}
+
+// check reports the mistakes that need no other settings.
+func (s *settings) check() (all []Mistake) {
+	empty := func(key string, is bool) {
+		if is {
+			all = append(all, Mistake{key, "empty or null section in " + key})
+		}
 	}
-	if err := s.checkLists(); err != nil {
-		return err
-	}
+	empty("dns_sd_configs", slices.Contains(s.DNS, nil))
+	empty("file_sd_configs", slices.Contains(s.Files, nil))
+	empty("http_sd_configs", slices.Contains(s.HTTP, nil))
+	empty("static_configs", slices.Contains(s.Static, nil))
+	empty("kubernetes_sd_configs", slices.Contains(s.Kubernetes, nil))
 	if s.JobName == "" {
-		return errors.New("job_name is empty")
+		all = append(all, Mistake{"", "job_name is empty"})
 	}
 	if err := s.HTTPClientConfig.Validate(); err != nil {
-		return err
+		all = append(all, Mistake{"", err.Error()})
 	}
-	if len(s.RelabelConfigs) == 0 { // which could turn any text into an address
-		for _, g := range s.Static {
-			for _, t := range g.Targets {
-				if err := checkAddress(t); err != nil {
-					return err
-				}
+	if len(s.RelabelConfigs) > 0 { // which could turn any text into an address
+		return all
+	}
+	for i, g := range s.Static {
+		if g == nil {
+			continue
+		}
+		for j, t := range g.Targets {
+			if err := checkAddress(t); err != nil {
+				all = append(all, Mistake{fmt.Sprintf("static_configs[%d].targets[%d]", i, j), err.Error()})
 			}
 		}
 	}
-	for _, r := range s.RelabelConfigs {
-		if r == nil {
-			return errors.New("empty or null target relabeling rule in scrape config")
-		}
-	}
-	for _, r := range s.MetricRelabelConfigs {
-		if r == nil {
-			return errors.New("empty or null metric relabeling rule in scrape config")
-		}
-	}
-	return nil
-}
-
-// checkLists refuses null entries in lists of targets.
-func (s *settings) checkLists() error {
-	empty := func(key string) error { return fmt.Errorf("empty or null section in %s", key) }
-	if slices.Contains(s.DNS, nil) {
-		return empty("dns_sd_configs")
-	}
-	if slices.Contains(s.Files, nil) {
-		return empty("file_sd_configs")
-	}
-	if slices.Contains(s.HTTP, nil) {
-		return empty("http_sd_configs")
-	}
-	if slices.Contains(s.Static, nil) {
-		return empty("static_configs")
-	}
-	if slices.Contains(s.Kubernetes, nil) {
-		return empty("kubernetes_sd_configs")
-	}
-	return nil
+	return all
 }
 
 // checkAddress refuses a URL where an address belongs.

@@ -75,7 +75,7 @@ type AttachMetadata struct {
 	CronJob    bool `yaml:"cronjob"`
 }
 
-// UnmarshalYAML implements yaml.Unmarshaler of go.yaml.in/yaml/v2. It refuses the same configurations as Prometheus.
+// UnmarshalYAML decodes on top of the defaults. It refuses the same configurations as Prometheus.
 func (c *Config) UnmarshalYAML(unmarshal func(any) error) error {
 	*c = Config{HTTPClientConfig: commonconfig.DefaultHTTPClientConfig}
 	type plain Config

@@ -1,6 +1,7 @@
 package kubernetes
 
 import (
+	"bytes"
 	"encoding/base64"
 	"errors"
 	"fmt"
@@ -11,7 +12,7 @@ import (
 	"strings"
 
 	commonconfig "github.com/prometheus/common/config"
-	"go.yaml.in/yaml/v2"
+	"go.yaml.in/yaml/v4"
 )
 
 // maxKubeConfig bounds a kubeconfig file in bytes.
@@ -92,7 +93,11 @@ func readKubeConfig(path string) ([]byte, error) {
 // and entries, and repeat no value that may be secret.
 func parseKubeConfig(text []byte, dir string) (Access, error) {
 	var all kubeConfig
-	if err := yaml.Unmarshal(text, &all); err != nil {
+	in, err := yaml.NewLoader(bytes.NewReader(text))
+	if err != nil {
+		return Access{}, fmt.Errorf("read the kubeconfig file: %w", err)
+	}
+	if err := in.Load(&all); err != nil && !errors.Is(err, io.EOF) {
 		return Access{}, errors.New("it is not a kubeconfig file: " + lineOf(err))
 	}
 	if all.Current == "" {
@@ -120,15 +125,13 @@ func parseKubeConfig(text []byte, dir string) (Access, error) {
 
 // lineOf returns the place of a mistake without its text.
 func lineOf(err error) string {
-	var many *yaml.TypeError
-	text := err.Error()
+	var many *yaml.LoadErrors
+	var one *yaml.LoadError
 	if errors.As(err, &many) && len(many.Errors) > 0 {
-		text = many.Errors[0]
+		one = many.Errors[0]
 	}
-	if _, rest, ok := strings.Cut(text, "line "); ok {
-		if number, _, ok := strings.Cut(rest, ":"); ok {
-			return "line " + number + " is wrong"
-		}
+	if (one != nil || errors.As(err, &one)) && one.Mark.Line > 0 {
+		return fmt.Sprintf("line %d is wrong", one.Mark.Line)
 	}
 	return "it is not YAML"
 }
