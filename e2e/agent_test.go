@@ -67,7 +67,7 @@ func newAgent(t *testing.T, config string) *agent {
 	dir := t.TempDir()
 	a := &agent{
 		dir: dir, web: fmt.Sprintf("127.0.0.1:%d", freePort(t)),
-		storage: filepath.Join(dir, "data"), config: filepath.Join(dir, "agent.yaml"),
+		storage: filepath.Join(storageDir(t), "data"), config: filepath.Join(dir, "agent.yaml"),
 	}
 	a.process = &process{t: t, name: binary(t), log: filepath.Join(dir, "agent.log"), args: []string{
 		"run", "--config.file", a.config, "--storage.path", a.storage, "--web.listen-address", a.web,

@@ -127,7 +127,7 @@ func TestEveryOperation(t *testing.T) {
 			switch {
 			case underRace:
 				step = 8
-			case !tier.Nightly() && (h.what != "nothing" || cause != errDisk):
+			case !tier.Nightly() && (h.what != "nothing" || !errors.Is(cause, errDisk)):
 				step = 5
 			}
 			for at := 1; ; at += step {
