@@ -54,7 +54,7 @@ func (w *window) watch(ctx context.Context, end context.CancelCauseFunc, before 
 			if q.down.Swap(v.Since.UnixNano()) != v.Since.UnixNano() {
 				level = slog.LevelInfo // once per outage
 			}
-			q.log.LogAttrs(ctx, level, "The target is down; keeping its position only", slog.String("why", v.Why), slog.Time("since", v.Since))
+			q.log.LogAttrs(ctx, level, "The target is down; its samples wait in the log", slog.String("why", v.Why), slog.Time("since", v.Since))
 			end(errLetGo)
 			return
 		}

@@ -36,7 +36,7 @@ func blamed(s Status, t TargetStatus, e ExpiryStatus) bool {
 	}
 	switch t.Failure {
 	case "certificate_expired":
-		return strings.HasPrefix(e.What, "receiver's")
+		return ofReceiver(e)
 	case "client_certificate":
 		return strings.HasPrefix(e.What, "client certificate")
 	case "credentials", "forbidden":
@@ -45,10 +45,15 @@ func blamed(s Status, t TargetStatus, e ExpiryStatus) bool {
 	return false
 }
 
+// ofReceiver reports whether e is what the receiver's certificate is verified by: the certificate itself, or its authority's.
+func ofReceiver(e ExpiryStatus) bool {
+	return strings.HasPrefix(e.What, "receiver's") || strings.HasPrefix(e.What, "certificate of the authority")
+}
+
 // ended adds to the cause of a failure the credentials that have expired.
 func ended(s Status, t TargetStatus) (text string) {
 	for _, e := range t.Expiries {
-		if blamed(s, t, e) && !strings.HasPrefix(e.What, "receiver's") {
+		if blamed(s, t, e) && !ofReceiver(e) {
 			text += "; its " + e.What + " ended " + Ago(s.Now, e.At)
 		}
 	}

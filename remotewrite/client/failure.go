@@ -118,7 +118,7 @@ func kindOf(err error, shown string) (Kind, string) {
 	case dialing && operation.Timeout():
 		return ConnectTimeout, ""
 	case errors.Is(err, context.DeadlineExceeded), errors.Is(err, os.ErrDeadlineExceeded), isNet && timeout.Timeout():
-		return Timeout, "it is too slow"
+		return Timeout, "no answer in time"
 	case errors.Is(err, syscall.ECONNRESET), errors.Is(err, syscall.ECONNABORTED):
 		return Cut, "connection reset"
 	case errors.Is(err, syscall.EPIPE), errors.Is(err, net.ErrClosed):

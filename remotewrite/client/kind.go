@@ -85,7 +85,7 @@ func (k Kind) row() row {
 		NoRoute: {"no_route", passing, "no route to {addr}", "look at this host's network (ip route get {host}), and at the routers and firewalls on the way"},
 		ConnectTimeout: {"connect_timeout", passing, "{addr} does not answer the connection",
 			"look whether {host} is up, and whether a firewall drops packets to port {port}"},
-		Timeout: {"timeout", passing, "no answer from {addr}: {detail}", "look at the receiver's load and log, and at the proxies in front of it"},
+		Timeout: {"timeout", passing, "{addr} gives {detail}", "look at the receiver's load and log, and at the proxies in front of it"},
 		Cut:     {"connection_cut", passing, "{addr} closed the connection without an answer ({detail})", "{try}"},
 		Network: {"network", passing, "no HTTP answer from {addr}: {detail}", "look whether an HTTP server listens at the host and port in url:, and at its log"},
 
