@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"math/rand/v2"
 	"os"
+	"regexp"
 	"strconv"
 	"strings"
 	"testing"
@@ -66,10 +67,21 @@ func reference(body []byte, s setup) (all []entry, err error, ok bool) {
 	return all, err, true
 }
 
+var indent = regexp.MustCompile(`(?m)^[ \t]+`)
+
 // compare reads a body with both parsers. It reports whether the body is valid.
 func compare(t *testing.T, body []byte, s setup) (valid bool) {
 	t.Helper()
-	want, wantErr, ok := reference(body, s)
+	known := body // to Prometheus, which makes blanks before a line a part of the name
+	if s.contentType == typeText && indent.Match(body) {
+		for line := range bytes.Lines(body) {
+			if bytes.Count(line, []byte{'"'})%2 != 0 {
+				return false // perhaps a string of several lines
+			}
+		}
+		known = indent.ReplaceAll(body, nil)
+	}
+	want, wantErr, ok := reference(known, s)
 	if !ok {
 		return false
 	}

@@ -49,7 +49,8 @@ const (
 )
 
 // New chooses the parser of a body by the content type and the options, as [textparse.New] does. The
-// parser returns the same entries as Prometheus' for every body within the bounds of this package. A nil
+// parser returns the same entries as Prometheus' for every body within the bounds of this package, except that blanks
+// before a line of the text format are not part of a name, as that format demands. A nil
 // parser means that the body cannot be read; the error gives the reason, [ErrBound] if a bound is
 // exceeded. If both results are set, the parser is usable and the error is a warning about the content type.
 //
@@ -66,9 +67,9 @@ func New(body []byte, contentType string, st *labels.SymbolTable, o textparse.Pa
 	if st == nil {
 		st = labels.NewSymbolTable()
 	}
-	plain := o
-	plain.ConvertClassicHistogramsToNHCB = false
-	p, warning := textparse.New(body, contentType, st, plain)
+	withoutNHCB := o
+	withoutNHCB.ConvertClassicHistogramsToNHCB = false
+	p, warning := textparse.New(body, contentType, st, withoutNHCB)
 	var err error
 	switch base := p.(type) {
 	case nil:
@@ -84,14 +85,24 @@ func New(body []byte, contentType string, st *labels.SymbolTable, o textparse.Pa
 	case *textparse.OpenMetrics2Parser:
 		err = checkText(body, openMetrics2)
 	default:
-		if err = checkText(body, promText); err == nil && !o.ConvertClassicHistogramsToNHCB && !o.EnableTypeAndUnitLabels {
+		if err = checkText(body, promText); err == nil {
+			if plain := unindented(body); len(plain) != len(body) {
+				p, _ = textparse.New(plain, contentType, st, withoutNHCB)
+				body = plain
+			}
+		}
+		if err == nil && !o.ConvertClassicHistogramsToNHCB && !o.EnableTypeAndUnitLabels {
 			p = newKnown(body, st)
 		}
 	}
 	if o.ConvertClassicHistogramsToNHCB {
 		p = textparse.NewNHCBParser(&bucketBound{Parser: p}, st, o.KeepClassicOnClassicAndNativeHistograms, o.OpenMetricsSkipSTSeries)
 	}
-	return guard(p, warning, err)
+	g, err := guard(p, warning, err)
+	if g != nil {
+		g.(*guarded).text = body
+	}
+	return g, err
 }
 
 func guard(p textparse.Parser, warning, err error) (Known, error) {
@@ -104,8 +115,9 @@ func guard(p textparse.Parser, warning, err error) (Known, error) {
 // guarded is the outermost parser. It turns a panic into an error, as a last line of defence, and
 // keeps the first error.
 type guarded struct {
-	p   textparse.Parser
-	err error // that Next returned or will return; p is no longer used
+	p    textparse.Parser
+	text []byte // the body, if it is text
+	err  error  // that Next returned or will return; p is no longer used
 }
 
 // Next implements [textparse.Parser].
@@ -127,6 +139,9 @@ func (g *guarded) Next() (entry textparse.Entry, err error) {
 		g.err = err
 	case err != nil:
 		g.err = errors.New(cut(err.Error()))
+		if WindowsLines(g.text) {
+			g.err = fmt.Errorf("%w: the text has Windows line ends; write lines that end with a line feed alone", g.err)
+		}
 	}
 	return entry, err
 }

@@ -44,6 +44,31 @@ func checkRecords(body []byte, format textFormat, labels int) error {
 	return nil
 }
 
+// unindented returns a body of the text format that has passed checkText without the blanks before its lines: "leading
+// […] whitespace is ignored" (https://prometheus.io/docs/instrumenting/exposition_formats/#text-format-details), but
+// Prometheus' parser makes it a part of the name.
+func unindented(body []byte) []byte {
+	if !bytes.HasPrefix(body, []byte(" ")) && !bytes.HasPrefix(body, []byte("\t")) && !bytes.Contains(body, []byte("\n ")) && !bytes.Contains(body, []byte("\n\t")) {
+		return body
+	}
+	out := make([]byte, 0, len(body)+1) // each parser appends a newline
+	s := textCheck{body: body, format: promText, most: maxLabels}
+	for s.at < len(body) {
+		begin := s.at
+		if !s.plainLine() {
+			_ = s.record() // checked before
+		}
+		out = append(out, bytes.TrimLeft(body[begin:s.at], " \t")...)
+	}
+	return out
+}
+
+// WindowsLines reports whether a text has lines that end with a carriage return and a line feed.
+func WindowsLines(text []byte) bool { return bytes.Contains(text, []byte("\r\n")) }
+
+// UnixLines returns a text with line feeds in place of Windows line ends, as a copy.
+func UnixLines(text []byte) []byte { return bytes.ReplaceAll(text, []byte("\r\n"), []byte("\n")) }
+
 // textCheck is the state of a check.
 type textCheck struct {
 	body   []byte

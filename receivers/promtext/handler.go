@@ -54,10 +54,17 @@ func read(r *receivers.Request) (timed bool, err error) {
 	if kind, _, err := mime.ParseMediaType(r.Header.Get("Content-Type")); err == nil && kind == "application/openmetrics-text" {
 		contentType = exposition.OpenMetrics
 	}
+	body := r.Body
+	if exposition.WindowsLines(body) { // as in VictoriaMetrics
+		if err := r.Take(int64(len(body))); err != nil {
+			return false, err
+		}
+		body = exposition.UnixLines(body)
+	}
 	b := r.Batch()
 	defer b.Rollback()
 	lb := labels.NewBuilder(labels.EmptyLabels())
-	err = exposition.Each(r.Context(), r.Body, contentType, func(s *exposition.Sample) error {
+	err = exposition.Each(r.Context(), body, contentType, func(s *exposition.Sample) error {
 		b.LongExemplars(s.LongExemplars)
 		ls := s.Labels
 		if len(extra) > 0 {

@@ -142,6 +142,28 @@ func TestRepeatedText(t *testing.T) {
 	}
 }
 
+// Windows line ends are read as VictoriaMetrics reads them, and blanks before a line are not part of a name.
+func TestLinesOfOtherPrograms(t *testing.T) {
+	for contentType, end := range map[string]string{"": "", "application/openmetrics-text": "# EOF\r\n"} {
+		l := &receivertest.Log{}
+		if w := send(New(l.Gate("import", receivers.DefaultLimits())), "?timestamp=5", contentType, "# HELP crlf Text.\r\n# TYPE crlf gauge\r\ncrlf{a=\"b\"} 1\r\n"+end); w.Code != 204 {
+			t.Errorf("%q: %d %s", contentType, w.Code, w.Body)
+		}
+		want := []receivertest.Sample{{Labels: `{__name__="crlf", a="b"}`, Family: "crlf", Type: "gauge", Help: "Text.", T: 5, V: 1}}
+		if diff := cmp.Diff(want, l.Samples()); diff != "" {
+			t.Errorf("%q: -want +got:\n%s", contentType, diff)
+		}
+	}
+	l := &receivertest.Log{}
+	if w := send(New(l.Gate("import", receivers.DefaultLimits())), "?timestamp=5", "", "  lead 1\n\ttab{a=\"b\"} 2\n"); w.Code != 204 {
+		t.Errorf("%d %s", w.Code, w.Body)
+	}
+	want := []receivertest.Sample{{Labels: `{__name__="lead"}`, T: 5, V: 1}, {Labels: `{__name__="tab", a="b"}`, T: 5, V: 2}}
+	if diff := cmp.Diff(want, l.Samples()); diff != "" {
+		t.Errorf("-want +got:\n%s", diff)
+	}
+}
+
 // FuzzImport: whatever comes, it is stored or refused as a whole, or its single samples are.
 func FuzzImport(f *testing.F) {
 	f.Add(false, "timestamp=5&extra_label=dc=x", text)

@@ -122,6 +122,9 @@ func read(r *receivers.Request, take func(*dto.MetricFamily) error) error {
 	}
 	p := expfmt.NewTextParser(model.UTF8Validation)
 	families, err := p.TextToMetricFamilies(bytes.NewReader(r.Body))
+	if err != nil && exposition.WindowsLines(r.Body) {
+		return fmt.Errorf("read the text, which has Windows line ends: %w", err)
+	}
 	if err != nil {
 		return fmt.Errorf("read the text: %w", err)
 	}
