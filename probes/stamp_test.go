@@ -2,6 +2,8 @@ package probes
 
 import (
 	"context"
+	"slices"
+	"strings"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -39,6 +41,28 @@ func TestCommittedTellsOfRefusedSamples(t *testing.T) {
 		runFor(t, &recorder{}, 30*time.Second, spec("p", p))
 		if len(p.committed) != 3 || p.committed[0] != nil || p.committed[1] == nil || p.committed[2] != nil {
 			t.Errorf("the probe was told %v", p.committed)
+		}
+	})
+}
+
+// A series may have several samples in one round if they have different times, in whatever order; not two of one time.
+func TestSeveralTimesInOneRound(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		p := &probeFunc{f: func(_ context.Context, _ int, r *Round) error {
+			for i, at := range []int64{7, 5, 6, 5, 0, 0} {
+				r.AddSample(Sample{Family: famA, Value: float64(i + 1), Labels: []string{"x", "1"}, T: at})
+			}
+			return nil
+		}}
+		_, all := runFor(t, &recorder{}, 5*time.Second, spec("p", p))
+		var got []string
+		for _, l := range all {
+			if strings.HasPrefix(l, `{__name__="a"`) {
+				got = append(got, l[len(l)-1:])
+			}
+		}
+		if want := []string{"1", "2", "3", "5"}; !slices.Equal(got, want) {
+			t.Errorf("%q are stored, want %q", got, want)
 		}
 	})
 }

@@ -1,6 +1,7 @@
 package probes
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -109,9 +110,38 @@ func stamp(start time.Time, before int64) int64 {
 	return before + 1
 }
 
+// moments are the samples of a round in which samples have times of their own, nil for one in which none has: then a
+// series has one sample. With different times a series may have several, such as the history of a slower device.
+type moments map[moment]struct{}
+
+type moment struct {
+	series uint64 // hash of the final labels
+	t      int64  // milliseconds
+}
+
+func momentsOf(samples []Sample) moments {
+	if !slices.ContainsFunc(samples, func(s Sample) bool { return s.T != 0 }) {
+		return nil
+	}
+	return make(moments, len(samples))
+}
+
+// fresh reports whether the series has no sample of that time yet, as far as known.
+func (m moments) fresh(tr *tracked, t int64) bool {
+	_, ok := m[moment{tr.labels.Hash(), t}]
+	return m != nil && !ok
+}
+
+func (m moments) add(tr *tracked, t int64) {
+	if m != nil {
+		m[moment{tr.labels.Hash(), t}] = struct{}{}
+	}
+}
+
 // appendRound appends the samples of a round. A bad sample only loses itself; the first error is returned.
 func (l *loop) appendRound(app storage.AppenderV2, now int64, round *Round) (appended, refused int, firstErr error) {
 	samples, filtered := round.Samples(), 0
+	seen := momentsOf(samples)
 	for i := range samples {
 		s := &samples[i]
 		if l.spec.Translate != nil {
@@ -124,14 +154,12 @@ func (l *loop) appendRound(app storage.AppenderV2, now int64, round *Round) (app
 			filtered++
 			continue
 		}
-		if fail == nil && !l.tracker.first(tr, l.round) {
+		t := cmp.Or(s.T, now)
+		if fail == nil && !l.tracker.first(tr, l.round) && !seen.fresh(tr, t) {
 			fail = fmt.Errorf("%s appears twice in one round", tr.labels)
 		}
 		if fail == nil {
-			t := s.T
-			if t == 0 {
-				t = now
-			}
+			seen.add(tr, t)
 			tr.set(timed, s.T != 0)
 			var ref storage.SeriesRef
 			ref, fail = app.Append(tr.ref, tr.labels, s.ST, t, s.Value, s.H, s.FH, storage.AOptions{
