@@ -99,6 +99,7 @@ func TestInfiniteDeltas(t *testing.T) {
 	for i, v := range []float64{math.Inf(1), math.Inf(-1), 1} {
 		r.send(map[bool]string{true: "not a number"}[i == 1], func(ms pmetric.MetricSlice, from, to int64) {
 			sum(ms, pmetric.AggregationTemporalityDelta, from, to, 0)
+			ms.At(0).Sum().SetIsMonotonic(false) // else the negative one is refused for that
 			ms.At(0).Sum().DataPoints().At(0).SetDoubleValue(v)
 		})
 	}

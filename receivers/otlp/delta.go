@@ -170,6 +170,10 @@ func (a *summing) Append(ref storage.SeriesRef, ls labels.Labels, st, t int64, v
 	if a.b.Refuses() { // such a series needs no sum; Append counts the sample with its reason
 		return a.appender.Append(ref, ls, st, t, v, h, fh, o)
 	}
+	if v < 0 && o.Metadata.Type == model.MetricTypeCounter { // the sum would look like a counter that begins again
+		a.b.RefuseSamples(receivers.InvalidSample, 1, fmt.Sprintf("%.200s (%s): a delta of a monotonic sum is negative", ls, receivers.InvalidSample))
+		return 0, nil
+	}
 	s, full := a.sums.find(ls)
 	if s == nil {
 		a.b.RefuseSamples(full, 1, fmt.Sprintf("%.200s: the receiver keeps no further streams of deltas", ls))

@@ -68,8 +68,8 @@ const maxGap = 2
 // sparse turns consecutive buckets, the first one at offset, into spans and differences. It merges each 2^merged
 // buckets into one. The first span begins at start.
 //
-// When merging it decides like Prometheus' translation: the first observation after an empty merged bucket may be
-// counted in that empty one.
+// Prometheus' translation counts the first observation after an empty merged bucket in that empty one, if it merges
+// buckets; this one counts it where it belongs.
 func sparse(counts []uint64, offset, merged, start int32) ([]histogram.Span, []int64) {
 	if len(counts) == 0 {
 		return nil, nil
@@ -91,19 +91,20 @@ func sparse(counts []uint64, offset, merged, start int32) ([]histogram.Span, []i
 		}
 		add(count)
 	}
-	next, pending := offset>>merged, int64(0) // the index of the next bucket to write, and its count so far
-	for i, n := range counts {
-		index, count := (int32(i)+offset)>>merged, int64(n) // #nosec G115 -- a message has no two billion buckets
-		switch {
-		case index == next:
-			pending += count
-		case pending == 0:
-			pending = count
-		default:
-			flush(pending, index-next-1)
-			next, pending = index, count
+	first := offset >> merged
+	next := first // the index of the next bucket to write
+	for i := 0; i < len(counts); {
+		index, count := (int32(i)+offset)>>merged, int64(0)                // #nosec G115 -- a message has no two billion buckets
+		for ; i < len(counts) && (int32(i)+offset)>>merged == index; i++ { // #nosec G115 -- likewise
+			count += int64(counts[i]) // #nosec G115 -- as in Prometheus
+		}
+		if count != 0 {
+			flush(count, index-next)
+			next = index + 1
 		}
 	}
-	flush(pending, (int32(len(counts))+offset-1)>>merged-next) // #nosec G115 -- likewise
+	if last := (int32(len(counts)) + offset - 1) >> merged; last >= next { // #nosec G115 -- likewise
+		flush(0, last-next)
+	}
 	return spans, deltas
 }
