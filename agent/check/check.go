@@ -276,8 +276,10 @@ func tasks(ctx context.Context, cfg *config.Config, o Options) (all []task) {
 			all = append(all, task{Group{Kind: GroupProbe, Name: p.Name, About: about}, func() []Step { return checkProbe(ctx, p, o) }})
 		}
 	}
-	for _, job := range cfg.ScrapeJobs().Names() {
-		all = append(all, task{Group{Kind: GroupScrape, Name: job}, func() []Step { return checkJob(ctx, cfg.ScrapeJobs(), job) }})
+	if jobs := cfg.ScrapeJobs(); jobs != nil { // nil for a part of a configuration
+		for _, job := range jobs.Names() {
+			all = append(all, task{Group{Kind: GroupScrape, Name: job}, func() []Step { return checkJob(ctx, jobs, job) }})
+		}
 	}
 	return all
 }

@@ -16,6 +16,7 @@ import (
 
 	"hwsagent/agent/config"
 	"hwsagent/agent/control"
+	"hwsagent/agent/status"
 	"hwsagent/internal/version"
 	"hwsagent/receivers"
 	"hwsagent/remotewrite/client"
@@ -207,12 +208,12 @@ func checkStorage(ctx context.Context, c *config.Config, dir string, beside []st
 	}
 	add(tryWrite(at))
 	if free, err := wal.FreeBytes(at); err == nil {
-		s := Step{Name: "space", Result: OK, Text: remoteconfig.Bytes(free).Roughly() + " free"}
+		s := Step{Name: "space", Result: OK, Text: status.Size(free) + " free"}
 		if least := int64(c.WAL.MinFreeBytes); free < least {
-			s.Result, s.Text = Fail, s.Text+", less than wal.min_free_bytes, "+c.WAL.MinFreeBytes.String()
+			s.Result, s.Text = Fail, s.Text+", less than wal.min_free_bytes, "+status.Size(least)
 			s.Try = "make room, or lower wal.min_free_bytes"
 		} else if free < least+int64(c.WAL.MaxBytes) {
-			s.Result, s.Text = Warn, s.Text+", too little for wal.max_bytes, "+c.WAL.MaxBytes.String()+", in an outage"
+			s.Result, s.Text = Warn, s.Text+", too little for wal.max_bytes, "+status.Size(int64(c.WAL.MaxBytes))+", in an outage"
 			s.Try = "make room, or lower wal.max_bytes"
 		}
 		add(s)

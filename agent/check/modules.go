@@ -29,7 +29,7 @@ func checkModules(c *config.Config) (steps []Step) {
 			continue
 		}
 		if len(s.ConfigFiles) > 0 {
-			steps = append(steps, Step{Name: name, Result: OK, Text: text.Counted(len(s.Modules), "module") + " of " + text.Counted(len(s.ConfigFiles), "entry of config_files")})
+			steps = append(steps, Step{Name: name, Result: OK, Text: text.Counted(len(s.Modules), "module") + " of config_files"})
 		}
 		for _, n := range notes {
 			step := Step{Name: name, Result: OK, Text: placeOfNote(n) + n.Text, Try: n.Try}

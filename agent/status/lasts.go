@@ -6,8 +6,11 @@ import (
 	"time"
 )
 
+// rateKnown is how long after a start the rate of incoming bytes begins to say something.
+const rateKnown = time.Minute
+
 // Lasts returns how long the log can keep all incoming samples if all targets stop accepting: until wal.max_bytes is
-// reached, or the free space falls to wal.min_free_bytes. It is unknown until there is a rate.
+// reached, or the free space falls to wal.min_free_bytes. It is unknown within the first minute and until there is a rate.
 func Lasts(s Status) (time.Duration, bool) {
 	var waits int64
 	for _, t := range s.Targets {
@@ -25,7 +28,8 @@ func lastsFor(s Status, t TargetStatus) (time.Duration, bool) {
 // the log's own limit, 0: no limit. Bytes that do not wait are removed first, so they count as room.
 func lastsBeyond(s Status, waits, limit int64) (time.Duration, bool) {
 	w := s.WAL
-	if !s.Running || w.Error != "" || w.BytesPerSec <= 0 {
+	early := !s.Started.IsZero() && s.Now.Sub(s.Started) < rateKnown
+	if !s.Running || early || w.Error != "" || w.BytesPerSec <= 0 {
 		return 0, false
 	}
 	room := int64(math.MaxInt64)

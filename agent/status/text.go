@@ -84,7 +84,7 @@ func writeTargets(table io.Writer, s Status) {
 				Size(t.PendingBytes), Clock(s.Now, t.OldestPending), Count(t.Ledger.Delivered), Count(t.Ledger.Dropped["rejected"]), Count(t.Ledger.Lost))
 			continue
 		}
-		fmt.Fprintf(table, "%s\t%s\t%s\t%s\t%s\t%s\t%s\t%s\t%s\t%d/%d\t%s\n", Plain(t.Name), t.State, Span(Seconds(t.LagSeconds)),
+		fmt.Fprintf(table, "%s\t%s\t%s\t%s\t%s\t%s\t%s\t%s\t%s\t%d/%d\t%s\n", Plain(t.Name), Word(s, t), Span(Seconds(t.LagSeconds)),
 			Count(t.PendingSamples), Size(t.PendingBytes), Clock(s.Now, t.OldestPending), Rate(t.SentPerSec),
 			Count(t.Ledger.Dropped["rejected"]), Count(t.Ledger.Lost), t.Shards, t.MaxShards, lastError(s, t))
 	}

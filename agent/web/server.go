@@ -137,7 +137,12 @@ func (s *Server) Run(ctx context.Context) error {
 	}
 	noSystemd, file := false, s.o.WebConfigFile
 	flags := &toolkit.FlagConfig{WebSystemdSocket: &noSystemd, WebConfigFile: &file}
-	return s.serve(ctx, handler, func(srv *http.Server) error { return toolkit.Serve(s.listener, srv, flags, s.o.Logger) })
+	return s.serve(ctx, handler, func(srv *http.Server) error {
+		if file == "" { // where the toolkit only logs that there is no TLS
+			return srv.Serve(s.listener)
+		}
+		return toolkit.Serve(s.listener, srv, flags, s.o.Logger)
+	})
 }
 
 // Serve serves the same addresses on l, such as a Unix socket, in plain HTTP and without authentication, until ctx

@@ -7,11 +7,13 @@ import (
 	"io"
 	"log/slog"
 	"os"
+	"runtime"
 	"strings"
 	"time"
 
 	"github.com/prometheus/common/promslog"
 	"github.com/spf13/cobra"
+	"golang.org/x/term"
 
 	"hwsagent/agent"
 	"hwsagent/agent/check"
@@ -43,7 +45,7 @@ func (c *cli) root() *cobra.Command {
 	}
 	f := root.PersistentFlags()
 	f.StringVar(&c.config, "config.file", defaultConfig(), "the configuration `file`; by default $HWSAGENT_CONFIG, /etc/hwsagent/agent.yaml or ./agent.yaml")
-	f.StringVar(&c.storage, "storage.path", cmp.Or(os.Getenv("STATE_DIRECTORY"), "/var/lib/hwsagent"), "the `directory` of log, savepoints and control socket")
+	f.StringVar(&c.storage, "storage.path", defaultStorage(), "the `directory` of log, savepoints and control socket; by default the first of $STATE_DIRECTORY, or /var/lib/hwsagent")
 	f.StringVar(&c.listen, "web.listen-address", "", "`host:port` of the page; overrides web.listen of the configuration")
 	f.StringVar(&c.logLevel, "log.level", "info", "debug, info, warn or error")
 	f.StringVar(&c.logFormat, "log.format", "logfmt", "logfmt or json")
@@ -51,6 +53,16 @@ func (c *cli) root() *cobra.Command {
 	root.AddCommand(c.run(), c.demo(), c.check(), c.configuration(), c.probe(), c.inventory(), c.record(), c.status(), c.healthy(), c.events(), c.top(), c.tap(), c.targets(), c.reload(), c.snmp(), c.wal(), c.bugreport(), c.man(), c.version())
 	c.completeFlags(root)
 	return root
+}
+
+// defaultStorage returns the first directory of STATE_DIRECTORY, which systemd sets to all of a service's, separated by colons
+// (systemd.exec(5)).
+func defaultStorage() string {
+	dirs := os.Getenv("STATE_DIRECTORY")
+	if runtime.GOOS != "windows" {
+		dirs, _, _ = strings.Cut(dirs, ":")
+	}
+	return cmp.Or(dirs, "/var/lib/hwsagent")
 }
 
 // defaultConfig returns the first existing file in the usual places.
@@ -210,7 +222,7 @@ func (c *cli) status() *cobra.Command {
 			}
 			if c.json {
 				c.printJSON(s)
-			} else if err := status.WriteText(c.stdout, s); err != nil {
+			} else if err := c.writeStatus(s); err != nil {
 				return err
 			}
 			if err != nil {
@@ -222,6 +234,19 @@ func (c *cli) status() *cobra.Command {
 			return nil
 		}),
 	}
+}
+
+// writeStatus prints a status: on a terminal within its width and, unless NO_COLOR is set, with colours.
+func (c *cli) writeStatus(s status.Status) error {
+	f, ok := c.stdout.(*os.File)
+	if !ok || !isTerminal(f) {
+		return status.WriteText(c.stdout, s)
+	}
+	columns, _, err := term.GetSize(int(f.Fd())) // #nosec G115 -- a descriptor
+	if err != nil {
+		return status.WriteText(c.stdout, s)
+	}
+	return status.WriteTerminal(f, s, columns, os.Getenv("NO_COLOR") == "")
 }
 
 func (c *cli) reload() *cobra.Command {

@@ -289,3 +289,13 @@ func TestJSONBehindAWrongFlag(t *testing.T) {
 		t.Errorf("exit code %d, stdout %q, stderr %q: %v", code, stdout, stderr, err)
 	}
 }
+
+// TestDefaultStorage: of several state directories of a service the first one has the log.
+func TestDefaultStorage(t *testing.T) {
+	for given, want := range map[string]string{"": "/var/lib/hwsagent", "/a": "/a", "/a:/b": "/a"} {
+		t.Setenv("STATE_DIRECTORY", given)
+		if got := (&cli{}).root().PersistentFlags().Lookup("storage.path").DefValue; got != want {
+			t.Errorf("%q: %s, want %s", given, got, want)
+		}
+	}
+}

@@ -78,7 +78,7 @@ func (c *cli) snmpWalk() *cobra.Command {
 		Use:               "walk HOST [ROOT]",
 		Short:             "Print a device's objects below an OID",
 		Long:              "walk prints the objects with the names that the built-in modules know.",
-		Example:           "  hwsagent snmp walk 192.0.2.7 ifDescr\n  hwsagent snmp walk 192.0.2.7 1.3.6.1.4.1 --auth '{community_file: /etc/hwsagent/community}'",
+		Example:           "  hwsagent snmp walk 192.0.2.7 system\n  hwsagent snmp walk 192.0.2.7 ifTable\n  hwsagent snmp walk 192.0.2.7 1.3.6.1.4.1 --auth '{community_file: /etc/hwsagent/community}'",
 		Args:              cobra.RangeArgs(1, 2),
 		ValidArgsFunction: cobra.NoFileCompletions,
 		RunE: c.command(func(cmd *cobra.Command, args []string) error {

@@ -94,7 +94,7 @@ func importRules() []importRule {
 		{dir: "agent/web", ours: []string{"agent/status", "internal/loopback"}},
 		{dir: "agent", ours: []string{"internal/loopback", "internal/meter", "internal/redact", "internal/httpbound", "internal/watchdog", "internal/panics", "internal/exposition", "internal/filepattern", "internal/pages", "internal/text", "internal/version", "wal", "remotewrite", "probes", "receivers"}},
 		{dir: "agent/config", ours: []string{"internal/loopback", "internal/filepattern", "probes", "receivers", "internal/redact", "remotewrite/config", "wal/queue"}, tests: []string{"remotewrite/client"}},
-		{dir: "agent/check", ours: []string{"agent/config", "agent/control", "internal/text", "internal/version", "probes", "receivers", "remotewrite/client", "remotewrite/config", "remotewrite/wire", "wal"}},
+		{dir: "agent/check", ours: []string{"agent/config", "agent/control", "agent/status", "internal/text", "internal/version", "probes", "receivers", "remotewrite/client", "remotewrite/config", "remotewrite/wire", "wal"}},
 		{dir: "agent/control", ours: []string{"agent/config", "internal/text"}},
 		{dir: "agent/queues", ours: []string{"agent/config", "agent/control", "agent/events", "agent/history", "agent/inspect", "agent/selector", "agent/status", "internal/panics", "internal/text", "internal/version", "receivers/pushgateway", "remotewrite", "wal"}},
 		{dir: "agent/targets", ours: []string{"agent/clock", "agent/config", "agent/queues", "agent/status", "internal/meter", "internal/version", "internal/watchdog", "remotewrite", "wal"}},

@@ -162,16 +162,3 @@ func (n *Names) Name(name string) string {
 	}
 	return strings.TrimSuffix(m.name+"."+o[len(m.at):].String(), ".")
 }
-
-// Root returns the OID for a text: a dotted OID, or the name of an object that a module knows.
-func (n *Names) Root(text string) (string, bool) {
-	if o, err := parseOID(text); err == nil {
-		return o.String(), true
-	}
-	for _, m := range n.columns {
-		if m.name == text {
-			return m.at.String(), true
-		}
-	}
-	return "", false
-}

@@ -9,8 +9,8 @@ import (
 )
 
 const (
-	acmeLibreNMS = "../../probes/snmp/imports/testdata/librenms"
-	acmeProfiles = "../../probes/snmp/imports/testdata/profiles"
+	acmeLibreNMS = "../../../probes/snmp/imports/testdata/librenms"
+	acmeProfiles = "../../../probes/snmp/imports/testdata/profiles"
 )
 
 // acmeDevice is a device that only imported definitions know.

@@ -37,9 +37,9 @@ type Object struct {
 }
 
 // ErrName means that the argument is neither an OID nor the name of an object. Nothing was sent.
-var ErrName = errors.New("it is no OID, and no built-in module has an object of that name; give a number, such as 1.3.6.1.2.1.1, or a name, such as ifDescr")
+var ErrName = errors.New("it is no OID and no known name; give a number, such as 1.3.6.1.2.1.1, or a name, such as system, ifTable or ifDescr")
 
-// Walk reads the subtree of root, an OID or the name of an object that a built-in module knows. With an error it returns
+// Walk reads the subtree of root, an OID, or a name that [snmp.Names.Root] knows. With an error it returns
 // the part read so far.
 func Walk(ctx context.Context, o Options, root string) ([]Object, error) {
 	names := snmp.NewNames()

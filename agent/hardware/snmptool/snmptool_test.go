@@ -3,6 +3,7 @@ package snmptool
 import (
 	"bytes"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"log/slog"
 	"net"
@@ -161,8 +162,20 @@ func TestWalk(t *testing.T) {
 	if objects, err = Walk(t.Context(), options(target), "1.3.6.1.2.1.1.5.0"); err != nil || len(objects) != 1 || objects[0].Name != "sysName.0" {
 		t.Errorf("%v %v", objects, err)
 	}
-	if _, err = Walk(t.Context(), options(target), "noSuchName"); err == nil {
-		t.Error("no error")
+	for name, oid := range map[string]string{"system": "1.3.6.1.2.1.1", "ifTable": "1.3.6.1.2.1.2.2", "IF-MIB::ifTable": "1.3.6.1.2.1.2.2",
+		"SNMPv2-MIB::sysName.0": "1.3.6.1.2.1.1.5.0", "ifDescr.7": "1.3.6.1.2.1.2.2.1.2.7", "mib-2": "1.3.6.1.2.1"} {
+		want, err := Walk(t.Context(), options(target), oid)
+		if err != nil || len(want) == 0 {
+			t.Fatalf("%s: %v %v", oid, want, err)
+		}
+		if got, err := Walk(t.Context(), options(target), name); err != nil || !slices.Equal(got, want) {
+			t.Errorf("%s: %v, want %v: %v", name, got, want, err)
+		}
+	}
+	for _, name := range []string{"noSuchName", "sysName.x", "::"} {
+		if _, err = Walk(t.Context(), options(target), name); !errors.Is(err, ErrName) {
+			t.Errorf("%s: %v", name, err)
+		}
 	}
 }
 
