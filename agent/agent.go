@@ -150,7 +150,7 @@ func (a *Agent) build(cfg *config.Config) error {
 	a.registry.MustRegister(newAccounts(a), newIntakeMetrics(a.intake))
 
 	var err error
-	if a.socket, err = control.Listen(a.o.StoragePath); err != nil {
+	if a.socket, err = control.Listen(a.o.StoragePath, a.logger); err != nil {
 		return err
 	}
 	if err := a.put(cfg); err != nil {

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"log/slog"
 	"net/http"
 	"path/filepath"
 	"slices"
@@ -91,7 +92,7 @@ func TestSkipProgress(t *testing.T) {
 // serveControl answers at the control socket of a directory in place of an agent.
 func serveControl(t *testing.T, dir string, h http.HandlerFunc) {
 	t.Helper()
-	l, err := control.Listen(dir)
+	l, err := control.Listen(dir, slog.New(slog.DiscardHandler))
 	if err != nil {
 		t.Fatalf("listen in %s: %v", filepath.Base(dir), err)
 	}

@@ -19,7 +19,8 @@ type Enrolment struct {
 }
 
 // Enroll sets the complete list of configured targets. When it returns nil, each has a
-// durable savepoint of this log. From then on no target misses a commit, whether its
+// savepoint of this log on the disk: a new one is durable, and one that Open found is made durable as soon as the disk
+// lets it. From then on no target misses a commit, whether its
 // reader is open or not and across restarts: a segment is removed only when the target
 // has finished it, or for the budget, and then the target's ledger counts its samples.
 //
@@ -60,8 +61,13 @@ func (ts *targets) enroll(t tail, list []Enrolment) error {
 	}
 	if err == nil {
 		err = ts.store.Flush(false)
-		if err != nil && len(made) > 0 {
+		switch {
+		case err != nil && len(made) > 0:
 			err = fmt.Errorf("target %q: %w", made[0].name, err)
+		case err != nil && !ts.isWaiting():
+			// Each target was found on the disk, see begin: a full disk must not keep the log's samples from being sent.
+			ts.o.Logger.Error("Cannot make the savepoints durable; retrying each second", "err", err)
+			err = nil
 		}
 	}
 	if err != nil {
@@ -93,6 +99,13 @@ func (ts *targets) withMembersLocked(list []Enrolment) []Enrolment {
 		}
 	}
 	return all
+}
+
+// isWaiting reports whether a target that the log knew may lack its savepoint.
+func (ts *targets) isWaiting() bool {
+	ts.stateMu.Lock()
+	defer ts.stateMu.Unlock()
+	return ts.waiting
 }
 
 // withdrawLocked removes targets whose savepoints could not be made durable.

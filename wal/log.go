@@ -188,6 +188,9 @@ func (l *Log) open(o Options) (err error) {
 	if l.lock, err = l.base.Lock(lockName); err != nil {
 		return err
 	}
+	if why := l.lock.Unnamed; why != nil {
+		l.logger.Warn("The lock file does not name this process; the lock holds", "err", why)
+	}
 	if l.dir, err = l.sub(o, segmentDir); err != nil {
 		return err
 	}

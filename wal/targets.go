@@ -107,8 +107,15 @@ func (ts *targets) begin(head Mark) error {
 	if head.Commit > 0 && slices.ContainsFunc(ts.all(), func(t *target) bool { return t.savepoint().Start.Log != head.Log }) {
 		ts.waiting = true // a target whose position is in another log gets everything that this log has
 	}
-	if err := ts.store.Flush(false); err != nil {
+	err := ts.store.Flush(false)
+	switch {
+	case err == nil:
+	case head.Commit == 0, ts.store.Fresh():
 		return fmt.Errorf("make savepoints durable: %w", err)
+	default:
+		// They were read a moment ago, so a process that starts now finds them, too. Until a flush succeeds, no segment that a
+		// savepoint must have passed is removed. A full disk must not keep the log's samples from being sent.
+		ts.o.Logger.Error("Cannot make the savepoints durable; after a power cut targets may get some samples twice. Retrying each second", "err", err)
 	}
 	return nil
 }

@@ -9,12 +9,14 @@ import (
 	"fmt"
 	"io"
 	"io/fs"
+	"log/slog"
 	"net"
 	"net/http"
 	"os"
 	"path/filepath"
 	"strconv"
 	"strings"
+	"sync"
 	"syscall"
 	"time"
 )
@@ -32,38 +34,121 @@ const maxReply = 64 << 20
 // ErrNotRunning means that no agent listens in the storage directory.
 var ErrNotRunning = errors.New("no agent is running on this storage directory")
 
+// retryEvery is the time between attempts to make the socket.
+const retryEvery = 5 * time.Second
+
 // Listen returns the socket in dir. It replaces a socket left behind by a killed agent; the caller holds the
-// directory's lock, so no other agent can own it.
-func Listen(dir string) (net.Listener, error) {
-	path, release, err := socketPath(dir)
+// directory's lock, so no other agent can own it. The agent works without the socket: if it cannot be made, as on a full
+// disk, Listen logs why, and the listener tries again until it is closed. Only a path that is too long is an error.
+func Listen(dir string, logger *slog.Logger) (net.Listener, error) {
+	_, release, err := socketPath(dir)
 	if err != nil {
 		return nil, fmt.Errorf("listen on the control socket: %w", err)
+	}
+	release()
+	l := &listener{dir: dir, logger: logger, every: retryEvery, closed: make(chan struct{})}
+	if l.socket, err = bind(dir); err != nil {
+		logger.Error("Cannot make the control socket; the agent runs without it, and commands such as hwsagent targets cannot reach it. Retrying", "err", err)
+	}
+	return l, nil
+}
+
+// bind makes the socket.
+func bind(dir string) (*net.UnixListener, error) {
+	path, release, err := socketPath(dir)
+	if err != nil {
+		return nil, err
 	}
 	defer release()
 	if err := os.Remove(path); err != nil && !errors.Is(err, fs.ErrNotExist) {
-		return nil, fmt.Errorf("remove the old control socket: %w", err)
+		return nil, fmt.Errorf("remove what stands in place of the control socket: %w", err)
 	}
 	l, err := net.ListenUnix("unix", &net.UnixAddr{Name: path, Net: "unix"})
 	if err != nil {
-		return nil, fmt.Errorf("listen on the control socket: %w", err)
+		return nil, err
 	}
 	// The path may lead through a descriptor that is closed before Close.
 	l.SetUnlinkOnClose(false)
 	if err := os.Chmod(path, 0o600); err != nil {
 		return nil, errors.Join(fmt.Errorf("restrict the control socket: %w", err), l.Close())
 	}
-	return &listener{UnixListener: l, file: filepath.Join(dir, socketName)}, nil
+	return l, nil
 }
 
-// listener removes its socket when it is closed.
+// listener makes its socket when it can, and removes it when it is closed.
 type listener struct {
-	*net.UnixListener
-	file string
+	dir    string
+	logger *slog.Logger
+	every  time.Duration // retryEvery
+	closed chan struct{}
+
+	mu     sync.Mutex
+	socket *net.UnixListener // nil until it could be made
 }
 
+// Accept waits for the socket to be made, and then for a connection.
+func (l *listener) Accept() (net.Conn, error) {
+	for {
+		switch socket, err := l.made(); {
+		case err != nil:
+			return nil, err
+		case socket != nil:
+			return socket.Accept()
+		}
+		select {
+		case <-l.closed:
+		case <-time.After(l.every):
+			l.retry()
+		}
+	}
+}
+
+// made returns the socket, nil if there is none yet.
+func (l *listener) made() (*net.UnixListener, error) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	select {
+	case <-l.closed:
+		return nil, net.ErrClosed
+	default:
+		return l.socket, nil
+	}
+}
+
+func (l *listener) retry() {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	select {
+	case <-l.closed:
+		return
+	default:
+	}
+	var err error
+	if l.socket, err = bind(l.dir); err == nil {
+		l.logger.Info("Made the control socket; commands reach the agent again")
+	}
+}
+
+// Addr returns the socket's path.
+func (l *listener) Addr() net.Addr {
+	return &net.UnixAddr{Name: filepath.Join(l.dir, socketName), Net: "unix"}
+}
+
+// Close ends Accept and removes the socket.
 func (l *listener) Close() error {
-	err := l.UnixListener.Close()
-	if rmErr := os.Remove(l.file); rmErr != nil && !errors.Is(rmErr, fs.ErrNotExist) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	select {
+	case <-l.closed:
+		return net.ErrClosed
+	default:
+		close(l.closed)
+	}
+	if l.socket == nil {
+		return nil
+	}
+	err := l.socket.Close()
+	if rmErr := os.Remove(filepath.Join(l.dir, socketName)); rmErr != nil && !errors.Is(rmErr, fs.ErrNotExist) {
 		err = errors.Join(err, rmErr)
 	}
 	return err

@@ -3,11 +3,15 @@ package control
 import (
 	"errors"
 	"io"
+	"io/fs"
+	"log/slog"
+	"net"
 	"net/http"
 	"os"
 	"path/filepath"
 	"strings"
 	"testing"
+	"time"
 
 	"go.uber.org/goleak"
 )
@@ -26,7 +30,7 @@ func TestRoundTrip(t *testing.T) {
 			if _, _, err := Do(t.Context(), dir, "GET", "/x"); !errors.Is(err, ErrNotRunning) {
 				t.Fatalf("without an agent: %v, want ErrNotRunning", err)
 			}
-			l, err := Listen(dir)
+			l, err := Listen(dir, slog.New(slog.DiscardHandler))
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -60,7 +64,7 @@ func TestGoneAmidTheAnswer(t *testing.T) {
 	for method, gone := range map[string]bool{"GET": true, "POST": false} {
 		t.Run(method, func(t *testing.T) {
 			dir := t.TempDir()
-			l, err := Listen(dir)
+			l, err := Listen(dir, slog.New(slog.DiscardHandler))
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -71,7 +75,7 @@ func TestGoneAmidTheAnswer(t *testing.T) {
 					_, err = conn.Read(make([]byte, 10))
 				}
 				// As by SIGKILL: everything is closed, the file stays.
-				err = errors.Join(err, l.(*listener).UnixListener.Close())
+				err = errors.Join(err, l.(*listener).socket.Close())
 				if conn != nil {
 					err = errors.Join(err, conn.Close())
 				}
@@ -90,22 +94,89 @@ func TestGoneAmidTheAnswer(t *testing.T) {
 
 func TestSocketOfAKilledAgentIsReplaced(t *testing.T) {
 	dir := t.TempDir()
-	first, err := Listen(dir)
+	first, err := Listen(dir, slog.New(slog.DiscardHandler))
 	if err != nil {
 		t.Fatal(err)
 	}
 	// As after SIGKILL: the descriptor is closed, the file stays.
-	if err := first.(*listener).UnixListener.Close(); err != nil {
+	if err := first.(*listener).socket.Close(); err != nil {
 		t.Fatal(err)
 	}
 	if _, _, err := Do(t.Context(), dir, "GET", "/"); !errors.Is(err, ErrNotRunning) {
 		t.Fatalf("a dead socket: %v, want ErrNotRunning", err)
 	}
-	second, err := Listen(dir)
+	second, err := Listen(dir, slog.New(slog.DiscardHandler))
 	if err != nil {
 		t.Fatal(err)
 	}
 	if err := second.Close(); err != nil {
 		t.Error(err)
+	}
+}
+
+// Something that cannot be removed stands in place of the socket: the agent starts without it, and makes it when it can.
+func TestListenTriesAgain(t *testing.T) {
+	dir := t.TempDir()
+	inPlace := filepath.Join(dir, socketName)
+	if err := os.MkdirAll(filepath.Join(inPlace, "not empty"), 0o700); err != nil {
+		t.Fatal(err)
+	}
+	var log strings.Builder
+	all, err := Listen(dir, slog.New(slog.NewTextHandler(&log, nil)))
+	if err != nil {
+		t.Fatal(err)
+	}
+	if said := log.String(); !strings.Contains(said, "Cannot make the control socket") || !strings.Contains(said, "not empty") {
+		t.Fatalf("logged %q", said)
+	}
+	l := all.(*listener)
+	l.every = time.Millisecond
+	accepted := make(chan error)
+	accept := func() {
+		c, err := l.Accept()
+		if err == nil {
+			err = c.Close()
+		}
+		accepted <- err
+	}
+	go accept()
+	if err := os.RemoveAll(inPlace); err != nil {
+		t.Fatal(err)
+	}
+	for {
+		c, err := net.Dial("unix", inPlace)
+		if err == nil {
+			_ = c.Close()
+			break
+		}
+	}
+	if err := <-accepted; err != nil {
+		t.Fatal(err)
+	}
+	go accept()
+	if err := l.Close(); err != nil {
+		t.Fatal(err)
+	}
+	if err := <-accepted; !errors.Is(err, net.ErrClosed) {
+		t.Errorf("Accept after Close: %v", err)
+	}
+	if _, err := os.Stat(inPlace); !errors.Is(err, fs.ErrNotExist) {
+		t.Errorf("the socket is still there: %v", err)
+	}
+
+	// Closed before the socket could be made.
+	if err := os.MkdirAll(filepath.Join(inPlace, "not empty"), 0o700); err != nil {
+		t.Fatal(err)
+	}
+	if all, err = Listen(dir, slog.New(slog.DiscardHandler)); err != nil {
+		t.Fatal(err)
+	}
+	l = all.(*listener)
+	go accept()
+	if err := l.Close(); err != nil {
+		t.Fatal(err)
+	}
+	if err := <-accepted; !errors.Is(err, net.ErrClosed) {
+		t.Errorf("Accept after Close: %v", err)
 	}
 }

@@ -7,6 +7,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"log/slog"
 	"net/http"
 	"os"
 	"os/signal"
@@ -85,7 +86,7 @@ func forgetful() error {
 	if err := os.MkdirAll(storage, 0o700); err != nil {
 		return err
 	}
-	l, err := control.Listen(storage)
+	l, err := control.Listen(storage, slog.New(slog.DiscardHandler))
 	if err != nil {
 		return err
 	}

@@ -29,10 +29,17 @@ const growEvery = time.Minute
 func Open(storage string) (_ *Journal, err error) {
 	j := &Journal{file: filepath.Join(storage, FileName), s: state{Schema: 1}}
 	defer func() { j.unread = err != nil }()
-	f, err := os.Open(j.file)
+	info, err := os.Lstat(j.file)
 	if errors.Is(err, fs.ErrNotExist) {
 		return j, nil
 	}
+	if err == nil && !info.Mode().IsRegular() { // to open a pipe could wait forever
+		return j, fmt.Errorf("read events: %s is not a regular file; the next save replaces it", j.file)
+	}
+	if err != nil {
+		return j, fmt.Errorf("read events: %w", err)
+	}
+	f, err := os.Open(j.file)
 	if err != nil {
 		return j, fmt.Errorf("read events: %w", err)
 	}

@@ -18,7 +18,7 @@ import (
 // disk is a file system that belongs to one test, on a loop device or in memory.
 type disk struct {
 	t     *testing.T
-	kind  string // ext4, xfs, tmpfs
+	kind  string // ext4, xfs, btrfs, tmpfs
 	image string // "" for tmpfs
 	dir   string // where it is mounted
 
@@ -27,18 +27,21 @@ type disk struct {
 
 // newLoop returns a file system of that kind on a loop device. Its image is in memory: a cut loses only what the kernel
 // had not written to the image.
-func newLoop(t *testing.T, kind string) *disk {
+func newLoop(t *testing.T, kind string, options ...string) *disk {
 	t.Helper()
 	d := newDisk(t, kind)
 	images := t.TempDir()
 	d.mount("tmpfs", images, "-t", "tmpfs", "-o", "size=512m")
 	d.image = filepath.Join(images, "image")
-	mkfs, size, args := "/usr/sbin/mkfs."+kind, int64(64<<20), []string{"-q"}
-	if kind == "xfs" {
+	mkfs, size, args := "/usr/sbin/mkfs."+kind, int64(64<<20), append([]string{"-q"}, options...)
+	switch kind {
+	case "xfs":
 		size = 320 << 20 // it refuses less than 300 MB
+	case "btrfs":
+		size = 130 << 20 // it refuses less than 109 MB
 	}
 	if _, err := os.Stat(mkfs); err != nil {
-		cannot(t, "needs "+mkfs+" (Debian: apt-get install e2fsprogs xfsprogs)")
+		cannot(t, "needs "+mkfs+" (Debian: apt-get install e2fsprogs xfsprogs btrfs-progs)")
 	}
 	f, err := os.Create(d.image)
 	if err != nil {
