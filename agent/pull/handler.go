@@ -151,7 +151,7 @@ func (h *Handler) answer(w http.ResponseWriter, r *http.Request, chosen [][]*lab
 	}
 	buffer := bufio.NewWriterSize(out, 64<<10)
 	protobuf := format.FormatType() == expfmt.TypeProtoDelim
-	rows, unshown := prepare(all, h.o.External, chosen, protobuf)
+	rows, unshown := prepare(all, h.o.External, chosen, format.ToEscapingScheme(), protobuf)
 	if chosen == nil && h.o.Unshown != nil {
 		h.o.Unshown.Store(int64(unshown))
 	}

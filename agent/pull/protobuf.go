@@ -43,7 +43,7 @@ func custom(s inputs.Sample) bool {
 func writeProtobuf(w *bufio.Writer, rows []row, how writing) error {
 	for len(rows) > 0 {
 		n := 1
-		for n < len(rows) && rows[n].family == rows[0].family && rows[n].kind == rows[0].kind {
+		for n < len(rows) && rows[n].shown == rows[0].shown && rows[n].kind == rows[0].kind {
 			n++
 		}
 		if _, err := protodelim.MarshalTo(w, familyOf(rows[:n], how)); err != nil {

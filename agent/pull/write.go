@@ -19,6 +19,7 @@ type row struct {
 	inputs.Sample
 	name   string // __name__
 	family string // of the metric: name, or the part before a suffix that belongs to kind
+	shown  string // family as written
 	kind   model.MetricType
 
 	// Sort keys within the family: the labels except le and quantile, then buckets and
@@ -32,15 +33,19 @@ type row struct {
 // omits and counts series that the format cannot express: in text, native histograms and series
 // with a NUL in a name or value, which would end the page for a reader; in protobuf, native
 // histograms with custom buckets.
-func prepare(all []inputs.Sample, external labels.Labels, chosen [][]*labels.Matcher, protobuf bool) (rows []row, unshown int) {
+func prepare(all []inputs.Sample, external labels.Labels, chosen [][]*labels.Matcher, escape model.EscapingScheme, protobuf bool) (rows []row, unshown int) {
 	rows = make([]row, 0, len(all))
 	b := labels.NewBuilder(labels.EmptyLabels())
+	odd := false // a series may be written like another one
 	for _, s := range all {
 		if !external.IsEmpty() {
 			b.Reset(s.Labels)
 			external.Range(func(l labels.Label) {
-				if !s.Labels.Has(l.Name) {
+				switch own := s.Labels.Get(l.Name); {
+				case own == "":
 					b.Set(l.Name, l.Value)
+				case own == l.Value:
+					odd = true // another one may lack it
 				}
 			})
 			s.Labels = b.Labels()
@@ -48,6 +53,7 @@ func prepare(all []inputs.Sample, external labels.Labels, chosen [][]*labels.Mat
 		if chosen != nil && !slices.ContainsFunc(chosen, func(ms []*labels.Matcher) bool { return matches(s.Labels, ms) }) {
 			continue
 		}
+		odd = odd || escape == model.UnderscoreEscaping && !legacy(s.Labels)
 		switch {
 		case protobuf && custom(s), !protobuf && (native(s) || hasNUL(s.Labels)):
 			unshown++
@@ -57,13 +63,64 @@ func prepare(all []inputs.Sample, external labels.Labels, chosen [][]*labels.Mat
 			rows = append(rows, newRow(s, b))
 		}
 	}
+	for i := range rows {
+		rows[i].shown = model.EscapeName(rows[i].family, escape)
+	}
+	if odd {
+		rows = once(rows, escape)
+	}
 	slices.SortFunc(rows, func(x, y row) int {
-		if c := cmp.Or(cmp.Compare(x.family, y.family), cmp.Compare(x.kind, y.kind)); c != 0 {
+		if c := cmp.Or(cmp.Compare(x.shown, y.shown), cmp.Compare(x.kind, y.kind)); c != 0 {
 			return c
 		}
 		return cmp.Or(labels.Compare(x.group, y.group), cmp.Compare(x.part, y.part), cmp.Compare(x.bound, y.bound), cmp.Compare(x.name, y.name))
 	})
 	return rows, unshown
+}
+
+// legacy reports whether no name in ls needs escaping.
+func legacy(ls labels.Labels) bool {
+	ok := true
+	ls.Range(func(l labels.Label) {
+		ok = ok && model.LegacyValidation.IsValidLabelName(l.Name) && (l.Name != model.MetricNameLabel || model.LegacyValidation.IsValidMetricName(l.Value))
+	})
+	return ok
+}
+
+// written returns the labels of a series as they are written.
+func written(ls labels.Labels, escape model.EscapingScheme) labels.Labels {
+	if legacy(ls) {
+		return ls
+	}
+	b := labels.NewScratchBuilder(ls.Len())
+	ls.Range(func(l labels.Label) {
+		if l.Name == model.MetricNameLabel {
+			b.Add(l.Name, model.EscapeName(l.Value, escape))
+		} else {
+			b.Add(labelName(ls, l.Name, escape), l.Value)
+		}
+	})
+	b.Sort()
+	return b.Labels()
+}
+
+// once keeps of the series that would be written alike, by the external labels or by escaping, the one with the newest
+// sample: a scraper refuses a page, or a sample, for another.
+func once(rows []row, escape model.EscapingScheme) []row {
+	at := make(map[uint64]int, len(rows))
+	kept := rows[:0]
+	for _, r := range rows {
+		ls := written(r.Labels, escape)
+		hash := ls.Hash()
+		if i, ok := at[hash]; !ok || !labels.Equal(ls, written(kept[i].Labels, escape)) {
+			at[hash] = len(kept)
+			kept = append(kept, r)
+		} else if r.T > kept[i].T {
+			kept[i] = r
+		}
+	}
+	clear(rows[len(kept):])
+	return kept
 }
 
 func hasNUL(ls labels.Labels) (found bool) {
@@ -148,11 +205,11 @@ type writing struct {
 func write(w *bufio.Writer, rows []row, how writing) {
 	buf := make([]byte, 0, 1024)
 	if how.open {
-		split(rows)
+		split(rows, how.escape)
 	}
 	for i := range rows {
 		r := &rows[i]
-		if i == 0 || r.family != rows[i-1].family || r.kind != rows[i-1].kind {
+		if i == 0 || r.shown != rows[i-1].shown || r.kind != rows[i-1].kind {
 			head(w, r, how)
 		}
 		buf = series(buf[:0], r, how)
@@ -176,15 +233,15 @@ func write(w *bufio.Writer, rows []row, how writing) {
 
 // split turns a family that repeats the previous name with another type, which OpenMetrics
 // forbids, into untyped families under the names of their series.
-func split(rows []row) {
+func split(rows []row, escape model.EscapingScheme) {
 	for i := 0; i < len(rows); {
-		end, again := i, i > 0 && rows[i].family == rows[i-1].family
-		family, kind := rows[i].family, rows[i].kind
-		for end < len(rows) && rows[end].family == family && rows[end].kind == kind {
+		end, again := i, i > 0 && rows[i].shown == rows[i-1].shown
+		shown, kind := rows[i].shown, rows[i].kind
+		for end < len(rows) && rows[end].shown == shown && rows[end].kind == kind {
 			end++
 		}
 		for ; again && i < end; i++ {
-			rows[i].kind, rows[i].family = model.MetricTypeUnknown, rows[i].name
+			rows[i].kind, rows[i].family, rows[i].shown = model.MetricTypeUnknown, rows[i].name, model.EscapeName(rows[i].name, escape)
 		}
 		i = end
 	}
