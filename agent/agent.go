@@ -247,6 +247,7 @@ func (a *Agent) swap(cfg *config.Config) error {
 	}
 	applied = true
 	a.log.Reconfigure(logSettings(cfg))
+	a.inputs.Become(cfg.Global.Labels())
 	a.targets.Apply(plan, a.changes.at)
 	a.changes.at("ending the rounds of probes that change")
 	connectProbes(a.inputs, cfg, specs)

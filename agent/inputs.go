@@ -44,7 +44,7 @@ func inputStatus(path *inputs.Path, now time.Time) (all []status.InputStatus, tw
 	}
 	for _, d := range path.Duplicates() {
 		twice = append(twice, status.DuplicateStatus{
-			Input: d.Input, Other: d.Other, Series: d.Series, Samples: d.Samples, Example: d.Example, Since: clock.OnWall(now, d.Since),
+			Input: d.Input, Other: d.Other, Series: d.Series, Samples: d.Samples, Example: d.Example, Sent: d.Sent, Since: clock.OnWall(now, d.Since),
 		})
 	}
 	return all, twice

@@ -80,7 +80,7 @@ func (a *appender) Append(ref storage.SeriesRef, ls labels.Labels, st, t int64, 
 	took := err == nil || errors.Is(err, &storage.AppendPartialError{}) // a partial error concerns an exemplar
 	switch {
 	case a.reserved > 0:
-		a.begin(taken, took)
+		a.begin(taken, ls, took)
 	case taken != 0 && taken != known:
 		a.in.path.refer(known, taken)
 	}
@@ -144,7 +144,7 @@ func (a *appender) admit(ref storage.SeriesRef, ls labels.Labels) (known storage
 }
 
 // begin opens the account of the series whose place is reserved, if the log accepted a sample of it.
-func (a *appender) begin(ref storage.SeriesRef, took bool) {
+func (a *appender) begin(ref storage.SeriesRef, ls labels.Labels, took bool) {
 	in, p := a.in, a.in.path
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -155,6 +155,7 @@ func (a *appender) begin(ref storage.SeriesRef, took bool) {
 	}
 	p.series.Put(uint64(ref), series{owner: in.number, state: p.tick() << 1})
 	a.added = append(a.added, ref)
+	p.pairUp(ref, ls)
 }
 
 // report reports whether a series describes the outcome of a round or scrape. Such series are
@@ -266,12 +267,13 @@ func (p *Path) took(in *Input, one *sample, tick uint32) {
 		return
 	case owner == in:
 		s.see(tick)
+		p.meetTwin(one.ref, in, tick)
 	case stale:
 		if p.rivals[one.ref].input == in {
 			p.part(one.ref, s)
 		}
 	case s.committed():
-		p.meet(one.ref, s, in, tick)
+		p.meet(one.ref, s, in, tick, 0)
 	}
 	s.state |= hasSample
 }

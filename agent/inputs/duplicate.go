@@ -10,6 +10,7 @@ import (
 
 // pair is two inputs that bring the same series.
 type pair struct {
+	sent        bool   // the series differ in the log
 	series      int    // now: series owned by the first input with the second as rival
 	samples     uint64 // of the second input, since first
 	example     string
@@ -22,17 +23,21 @@ type rival struct {
 	seen  uint32 // tick of its last commit
 }
 
-// meet records that in brings a series of another input. p.mu must be held.
-func (p *Path) meet(ref storage.SeriesRef, s *series, in *Input, tick uint32) {
+// meet records that in brings a series of another input, or its twin unless that is 0. p.mu must be held.
+func (p *Path) meet(ref storage.SeriesRef, s *series, in *Input, tick uint32, twin storage.SeriesRef) {
 	key := [2]*Input{p.ownerOf(s), in}
 	two := p.pairs[key]
 	now := time.Now()
 	if two == nil {
 		ls, _, _, _, _, _, _ := p.log.Newest(ref)
-		two = &pair{first: now, example: ls.String()}
+		two = &pair{first: now, example: ls.String(), sent: twin != 0}
+		if two.sent {
+			ls, _, _, _, _, _, _ := p.log.Newest(twin)
+			two.example += " and " + ls.String()
+		}
 		p.pairs[key] = two
 		p.logger.Warn("Two inputs append the same series; the target gets the samples of both mixed, or refuses some", "input", key[0].String(),
-			"other", key[1].String(), "series", two.example)
+			"other", key[1].String(), "series", two.example, "equal_by_external_labels_or_escaping", two.sent)
 	}
 	two.samples++
 	two.last = now
@@ -70,7 +75,8 @@ type Duplicate struct {
 	Input, Other string // Input had the series first; as in "probe host"
 	Series       int    // now
 	Samples      uint64 // of Other, since Since
-	Example      string // one of the shared series
+	Example      string // one of the shared series; both forms of it if Sent
+	Sent         bool   // the series differ in the log, but external_labels or the escaping of names make them the same
 	Since, Last  time.Time
 }
 
@@ -83,7 +89,7 @@ func (p *Path) Duplicates() []Duplicate {
 	for key, two := range p.pairs {
 		all = append(all, Duplicate{
 			Input: key[0].String(), Other: key[1].String(), Series: two.series, Samples: two.samples,
-			Example: two.example, Since: two.first, Last: two.last,
+			Example: two.example, Sent: two.sent, Since: two.first, Last: two.last,
 		})
 	}
 	slices.SortFunc(all, func(a, b Duplicate) int {

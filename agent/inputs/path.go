@@ -63,7 +63,8 @@ type Path struct {
 	owners []*Input                    // by number; nil where no input has the number
 	rivals map[storage.SeriesRef]rival // of series that a second input brings
 	pairs  map[[2]*Input]*pair         // the owner, the rival
-	swept  uint32                      // tick of the last sweep
+	twins  twins
+	swept  uint32 // tick of the last sweep
 
 	samples spare.Stack[[]sample] // that of a large batch takes a megabyte
 
@@ -277,6 +278,10 @@ func (p *Path) refer(before, now storage.SeriesRef) {
 	}
 	p.series.Remove(uint64(before))
 	p.series.Put(uint64(now), moved)
+	if other, ok := p.twins.of[before]; ok {
+		delete(p.twins.of, before)
+		p.twins.of[now] = other
+	}
 	if r.input != nil {
 		delete(p.rivals, before)
 		p.rivals[now] = r
@@ -314,6 +319,7 @@ func (p *Path) sweep(tick uint32) {
 			p.part(ref, s)
 		}
 	}
+	p.endTwins()
 	p.endPairs()
 	longest := lapse
 	for key, in := range p.inputs {

@@ -45,6 +45,13 @@ func inputProblems(s Status) []Problem {
 			"give pull.web_config_file, with TLS and users, or listen on 127.0.0.1"})
 	}
 	for _, d := range s.Duplicates {
+		if d.Sent {
+			all = append(all, Problem{SeverityWarning, d.Other,
+				fmt.Sprintf("appends %s that external_labels or the escaping of names makes the same as %s of %s, since %s: %s: targets get both mixed, or refuse some",
+					counted(d.Series), map[bool]string{true: "one", false: "those"}[d.Series == 1], d.Input, Clock(s.Now, d.Since), d.Example),
+				"give one of the two another name or label, or take the label out of external_labels"})
+			continue
+		}
 		all = append(all, Problem{SeverityWarning, d.Other,
 			fmt.Sprintf("appends %s that %s also appends, since %s, such as %s: targets get both mixed, or refuse some",
 				counted(d.Series), d.Input, Clock(s.Now, d.Since), d.Example),

@@ -226,6 +226,7 @@ type DuplicateStatus struct {
 	Series  int       `json:"series"`
 	Samples uint64    `json:"samples"` // samples from the other input since then
 	Example string    `json:"example"`
+	Sent    bool      `json:"same_as_sent,omitempty"` // they become the same by external_labels or the escaping of names
 	Since   time.Time `json:"since"`
 }
 
