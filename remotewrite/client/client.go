@@ -233,6 +233,9 @@ func (c *Client) send(ctx context.Context, l *generation, k *token, r Request) A
 		return a
 	}
 	c.noteServer(resp.TLS)
+	if l.keepsFailing(resp.StatusCode, time.Now()) {
+		c.leave(l)
+	}
 	defer func() { _ = resp.Body.Close() }() // the needed part was read
 
 	// The status is known now; a body that does not end within drainLimit changes nothing. Closing

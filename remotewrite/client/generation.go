@@ -6,6 +6,7 @@ import (
 	"maps"
 	"net/http"
 	"strconv"
+	"sync/atomic"
 	"time"
 
 	"github.com/hashicorp/go-retryablehttp"
@@ -21,6 +22,8 @@ type generation struct {
 	http  *http.Client
 	retry *retryablehttp.Client
 	born  time.Time
+
+	failed atomic.Int32 // answers with 5xx in a row
 
 	// Guarded by Client.mu.
 	users   int // requests that use it
@@ -45,6 +48,23 @@ func (c *Client) newGeneration(creds *credentials) (*generation, error) {
 		ErrorHandler: retryablehttp.PassthroughErrorHandler,
 	}
 	return l, nil
+}
+
+// A receiver's name may lead elsewhere while a kept connection still leads to a server, or a balancer, that answers 5xx.
+// After renewAfter such answers in a row, the next request resolves the name again; at most once per renewWait, because a
+// receiver that has too much to do should not be burdened with connections.
+const (
+	renewAfter = 3
+	renewWait  = time.Minute
+)
+
+// keepsFailing counts an answer with that status, and reports whether its connections should be left.
+func (l *generation) keepsFailing(status int, now time.Time) bool {
+	if status/100 != 5 {
+		l.failed.Store(0)
+		return false
+	}
+	return l.failed.Add(1) >= renewAfter && now.Sub(l.born) >= renewWait
 }
 
 // retire closes the idle connections, and lets those in use close when they become
