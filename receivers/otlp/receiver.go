@@ -50,11 +50,12 @@ type Receiver struct {
 	settings translation.Settings
 	shape    *shape
 	deltas   *deltas
+	open     *translation.Open
 }
 
 // New returns a receiver with at most limit streams of deltas.
 func New(s Settings, limit int) *Receiver {
-	return &Receiver{settings: s.translation(), shape: newShape(), deltas: newDeltas(limit)}
+	return &Receiver{settings: s.translation(), shape: newShape(), deltas: newDeltas(limit), open: translation.NewOpen()}
 }
 
 // decode decodes a request, after reserving the memory for it. The encoding of a request is that of metrics in a file;
@@ -107,7 +108,7 @@ func (v *Receiver) try(r *receivers.Request, md, delta pmetric.Metrics, bad []fl
 		b.RefuseSamples(f.reason, f.points, f.why)
 	}
 	app := &appender{b: b, points: b.RefusedSamples(), told: b.RefusedSamples()}
-	if err := translate(r.Context(), md, v.settings, app); err != nil {
+	if err := translate(r.Context(), md, v.settings, v.open, app); err != nil {
 		return 0, "", err
 	}
 	if delta.MetricCount() == 0 {
@@ -117,7 +118,7 @@ func (v *Receiver) try(r *receivers.Request, md, delta pmetric.Metrics, bad []fl
 	v.deltas.mu.Lock()
 	defer v.deltas.mu.Unlock()
 	sums := v.deltas.begin(time.Now())
-	if err := translate(r.Context(), delta, v.settings, &summing{appender: app, sums: sums}); err != nil {
+	if err := translate(r.Context(), delta, v.settings, v.open, &summing{appender: app, sums: sums}); err != nil {
 		return 0, "", err
 	}
 	refused, why, err = verdict(b, app)

@@ -15,11 +15,11 @@ import (
 	"hwsagent/receivers/otlp/translation"
 )
 
-func translate(ctx context.Context, md pmetric.Metrics, s translation.Settings, app interface {
+func translate(ctx context.Context, md pmetric.Metrics, s translation.Settings, open *translation.Open, app interface {
 	translation.Sink
 	failure() error
 }) error {
-	err := translation.Translate(ctx, md, s, app)
+	err := translation.Translate(ctx, md, s, open, app)
 	if bound := app.failure(); bound != nil {
 		return bound
 	}
@@ -95,7 +95,7 @@ func newTrial() trial {
 
 // run returns why the request cannot be translated, nil if it can.
 func (t trial) run(ctx context.Context, s translation.Settings) error {
-	return translate(ctx, t.all, s, nowhere{})
+	return translate(ctx, t.all, s, translation.NewOpen(), nowhere{})
 }
 
 // nowhere is a sink that discards everything.

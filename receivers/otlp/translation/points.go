@@ -90,6 +90,7 @@ func (f *family) sum(p pmetric.NumberDataPoint) error {
 }
 
 func (f *family) summary(p pmetric.SummaryDataPoint) error {
+	key := f.key(p.Attributes())
 	base, m := f.naming.series(p.Attributes()), momentOf(p)
 	if err := f.append(f.naming.named(base, f.name+"_sum", "", ""), m, p.Sum(), nil); err != nil {
 		return err
@@ -97,7 +98,17 @@ func (f *family) summary(p pmetric.SummaryDataPoint) error {
 	if err := f.append(f.naming.named(base, f.name+"_count", "", ""), m, float64(p.Count()), nil); err != nil {
 		return err
 	}
-	for _, q := range p.QuantileValues().All() {
+	quantiles := p.QuantileValues()
+	if m.none && quantiles.Len() == 0 {
+		for _, q := range f.open.end(key).bounds {
+			if err := f.append(f.naming.named(base, f.name, "quantile", decimal(q)), m, 0, nil); err != nil {
+				return err
+			}
+		}
+		return nil
+	}
+	f.open.note(key, quantiles.Len(), func(i int) float64 { return quantiles.At(i).Quantile() }, true)
+	for _, q := range quantiles.All() {
 		if err := f.append(f.naming.named(base, f.name, "quantile", decimal(q.Quantile())), m, q.Value(), nil); err != nil {
 			return err
 		}
@@ -107,8 +118,16 @@ func (f *family) summary(p pmetric.SummaryDataPoint) error {
 
 // histogram appends a point with explicit bounds as classic series.
 func (f *family) histogram(p pmetric.HistogramDataPoint) error {
+	key := f.key(p.Attributes())
 	base, m := f.naming.series(p.Attributes()), momentOf(p)
-	if p.HasSum() {
+	bounds, counts := p.ExplicitBounds(), p.BucketCounts()
+	var ends parts // series that p does not name
+	if m.none && bounds.Len() == 0 {
+		ends = f.open.end(key)
+	} else {
+		f.open.note(key, min(bounds.Len(), counts.Len()), bounds.At, p.HasSum())
+	}
+	if p.HasSum() || ends.sum {
 		if err := f.append(f.naming.named(base, f.name+"_sum", "", ""), m, p.Sum(), nil); err != nil {
 			return err
 		}
@@ -124,7 +143,11 @@ func (f *family) histogram(p pmetric.HistogramDataPoint) error {
 		return f.append(f.naming.named(base, f.name+"_bucket", "le", le), m, v, of)
 	}
 	var total uint64
-	bounds, counts := p.ExplicitBounds(), p.BucketCounts()
+	for _, bound := range ends.bounds {
+		if err := bucket(decimal(bound), 0, nil); err != nil {
+			return err
+		}
+	}
 	for i := range min(bounds.Len(), counts.Len()) {
 		if err := f.step(); err != nil {
 			return err

@@ -44,9 +44,10 @@ type PointEnder interface {
 }
 
 // Translate appends the samples of md to sink, and target_info with each resource's samples. It stops at the first
-// metric without a form in Prometheus; then only a part of md was appended. All metrics must be cumulative.
-func Translate(ctx context.Context, md pmetric.Metrics, s Settings, sink Sink) error {
+// metric without a form in Prometheus; then only a part of md was appended. open is kept from one call to the next. All metrics must be cumulative.
+func Translate(ctx context.Context, md pmetric.Metrics, s Settings, open *Open, sink Sink) error {
 	t := newTranslator(ctx, s, sink)
+	t.open = open
 	for _, r := range md.ResourceMetrics().All() {
 		if err := t.resource(r); err != nil {
 			return err
@@ -61,6 +62,7 @@ type translator struct {
 	steps    int
 	settings Settings
 	sink     Sink
+	open     *Open
 	points   PointEnder // of sink; nil if it is none
 	naming   naming
 	told     map[told]struct{} // target_info that was appended
