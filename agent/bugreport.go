@@ -76,6 +76,8 @@ func BugReport(ctx context.Context, o BugReportOptions) []ReportFile {
 
 	status, err := queues.FetchStatus(ctx, o.StoragePath)
 	add("status.json", "hwsagent status --json", asJSON(status), err)
+	list, err := FetchEvents(ctx, o.StoragePath)
+	add("events.json", "hwsagent events --json: the last 24 hours", asJSON(list), err)
 	for _, page := range []struct{ name, path, what string }{
 		{"metrics.txt", "/metrics", "the agent's own metrics"},
 		{"targets.json", "/api/v1/targets", "the targets of scrape jobs"},

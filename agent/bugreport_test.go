@@ -41,6 +41,9 @@ func TestBugReportHidesSecrets(t *testing.T) {
 		if c := got["hwsagent-bugreport/config.yaml"]; name == "right" && !strings.Contains(c, "bearer_token: <secret>") && !strings.Contains(c, "<secret>") || name == "wrong" && !strings.Contains(c, `unknown key "prober"`) {
 			t.Errorf("%s: config.yaml is\n%s", name, c)
 		}
+		if _, ok := got["hwsagent-bugreport/events.json"]; !ok {
+			t.Errorf("%s: there are no events", name)
+		}
 		if s := got["hwsagent-bugreport/status.json"]; !strings.Contains(s, "could not be collected: no agent is running") {
 			t.Errorf("%s: status.json is\n%s", name, s)
 		}

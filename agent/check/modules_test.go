@@ -45,7 +45,7 @@ func TestCheckModules(t *testing.T) {
 		}
 	}
 	want := []string{
-		"ok modules of probe good: 1 module of 1 entry of config_files",
+		"ok modules of probe good: 1 module of config_files",
 		"warn modules of probe good: good.yml:2:29: the key of a login is not known and has no effect",
 		"ok modules of probe good: good.yml:4:3: module system: a date with a month or day of 0, which stands for never, gives no sample of up; snmp_exporter gives a time before 1970",
 		"ok modules of probe good: good.yml:4:3: the module system is read in place of the built-in one of that name",

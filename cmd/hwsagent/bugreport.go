@@ -18,7 +18,7 @@ func (c *cli) bugreport() *cobra.Command {
 		Use:   "bugreport",
 		Short: "Collect diagnostics in one file, without samples and secrets",
 		Long: "bugreport writes a .tar.gz and prints its contents: the version, facts about the system, the configuration without\n" +
-			"secrets, the output of check --no-network, status, metrics, scrape targets and, with web.pprof: true, the stacks of the\n" +
+			"secrets, the output of check --no-network, status, events, metrics, scrape targets and, with web.pprof: true, the stacks of the\n" +
 			"agent's goroutines. It does not read the log, and works without a running agent. The file contains host names, addresses\n" +
 			"and labels: review it before you send it to anybody.",
 		Example: "  hwsagent bugreport --output report.tar.gz",
