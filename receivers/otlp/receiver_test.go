@@ -295,10 +295,6 @@ func TestHostileRequests(t *testing.T) {
 	for _, number := range []protowire.Number{2, 2, 1} { // metric, scope, resource
 		points = protowire.AppendBytes(protowire.AppendTag(nil, number, protowire.BytesType), points)
 	}
-	long := must(request(func(ms pmetric.MetricSlice) { // sixty years of target_info
-		sum(ms, pmetric.AggregationTemporalityCumulative, 0, 1000, 1)
-		sum(ms, pmetric.AggregationTemporalityCumulative, 0, 1<<41, 1)
-	}).MarshalProto())
 	described := must(request(func(ms pmetric.MetricSlice) { // one description of 60 KiB for 40,000 series
 		m := ms.AppendEmpty()
 		m.SetName("m")
@@ -324,7 +320,6 @@ func TestHostileRequests(t *testing.T) {
 		{"nesting", "application/x-protobuf", nested(5000), receivers.TooComplex},
 		{"nesting in json", "application/json", []byte(strings.Repeat(`{"a":[`, 100_000)), receivers.TooComplex},
 		{"empty objects", "application/json", []byte(`{"resourceMetrics":[` + strings.Repeat("{},", 1<<20) + `{}]}`), receivers.TooComplex},
-		{"target_info for ever", "application/x-protobuf", long, receivers.TooManySamples},
 	} {
 		r := newRig(Settings{})
 		w := r.post(tc.contentType, tc.body)

@@ -17,14 +17,19 @@ const TargetInfo = "target_info"
 // last point.
 const repeat = 5 * time.Minute / 2
 
+// longest bounds the time before a resource's newest point for which target_info is written. Prometheus' translation has no
+// such bound, but its log is not shared with other inputs: one point of a clock that began in 1970 would be millions of
+// samples.
+const longest = time.Hour
+
 // told identifies a sample of target_info, which two resources may share.
 type told struct {
 	series uint64 // hash of the labels
 	t      int64  // milliseconds
 }
 
-// targetInfo appends target_info for the time of a resource's points, if it has attributes beside job and instance, and
-// at least one of these.
+// targetInfo appends target_info for the time of a resource's points, but for longest at most, if it has attributes beside
+// job and instance, and at least one of these.
 func (t *translator) targetInfo(attributes pcommon.Map, of period) error {
 	more := attributes.Len()
 	for _, name := range []string{serviceName, serviceNamespace, serviceInstance} {
@@ -40,7 +45,11 @@ func (t *translator) targetInfo(attributes pcommon.Map, of period) error {
 		return nil
 	}
 	series, last := ls.Hash(), of.last.AsTime()
-	for at := of.first.AsTime(); at.Before(last); at = at.Add(repeat) {
+	at := of.first.AsTime()
+	if oldest := last.Add(-longest); at.Before(oldest) {
+		at = oldest
+	}
+	for ; at.Before(last); at = at.Add(repeat) {
 		if err := t.tell(ls, told{series, at.UnixMilli()}); err != nil {
 			return err
 		}
