@@ -57,10 +57,10 @@ func attributes(r *rand.Rand, m pcommon.Map) {
 func moment(r *rand.Rand) pcommon.Timestamp {
 	const base = 1_700_000_000_000_000_000
 	switch r.IntN(40) {
-	case 0: // a time of 1970 would have target_info told for all the years since
-		return base - pcommon.Timestamp(r.Int64N(3600e9))
+	case 0: // within an hour of the others: the agent writes target_info for no longer
+		return base - pcommon.Timestamp(r.Int64N(1700e9))
 	case 1:
-		return pcommon.Timestamp(base + r.Int64N(3600e9))
+		return pcommon.Timestamp(base + r.Int64N(1700e9))
 	}
 	return pcommon.Timestamp(base + r.Int64N(60e9))
 }
