@@ -100,6 +100,8 @@ func entry(t testing.TB, path, addr string, more map[string]any) string {
 	return string(text)
 }
 
+const common = `{"scrape_interval": "10s", "scrape_timeout": "10s"}`
+
 // byTheirs scrapes for so many intervals with Prometheus' scraper.
 func byTheirs(t testing.TB, entry string, scrapes int, st bool) *recorder {
 	quiet := slog.New(slog.DiscardHandler)
