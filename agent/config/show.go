@@ -5,6 +5,7 @@ import (
 
 	"go.yaml.in/yaml/v4"
 
+	"hwsagent/internal/text"
 	"hwsagent/probes/exec"
 )
 
@@ -75,22 +76,15 @@ func (c *Config) Summary() string {
 	}
 	jobs := ""
 	if c.scrape != nil && len(c.scrape.Names()) > 0 {
-		jobs = ", " + counted(len(c.scrape.Names()), "scrape job")
+		jobs = ", " + text.Counted(len(c.scrape.Names()), "scrape job")
 	}
 	received := ""
 	if n := len(c.Receivers.Listeners()); n > 0 {
-		received = ", " + counted(n, "receiver")
+		received = ", " + text.Counted(n, "receiver")
 	}
 	further := ""
 	if n := len(c.Further); n > 0 {
-		further = "; with " + counted(n, "file") + " of " + confDir
+		further = "; with " + text.Counted(n, "file") + " of " + confDir
 	}
-	return counted(n, "probe") + self + jobs + received + ", " + counted(len(c.RemoteWrite), "target") + further
-}
-
-func counted(n int, noun string) string {
-	if n != 1 {
-		noun += "s"
-	}
-	return fmt.Sprintf("%d %s", n, noun)
+	return text.Counted(n, "probe") + self + jobs + received + ", " + text.Counted(len(c.RemoteWrite), "target") + further
 }

@@ -12,6 +12,7 @@ import (
 	"text/tabwriter"
 	"time"
 
+	"hwsagent/internal/text"
 	remoteconfig "hwsagent/remotewrite/config"
 	"hwsagent/wal"
 )
@@ -82,7 +83,7 @@ func (in Inspection) WriteText(w io.Writer) error {
 	for _, s := range in.Segments {
 		state := "ok"
 		if s.Damaged > 0 || s.Broken > 0 {
-			state = fmt.Sprintf("%d bytes and %s unreadable", s.Damaged, counted(s.Broken, "commit"))
+			state = fmt.Sprintf("%d bytes and %s unreadable", s.Damaged, text.Counted(s.Broken, "commit"))
 		}
 		if s.Problem != "" {
 			state += "; " + s.Problem
@@ -123,11 +124,4 @@ func stamp(t time.Time) string {
 		return "–"
 	}
 	return t.UTC().Format(time.RFC3339)
-}
-
-func counted(n int, noun string) string {
-	if n != 1 {
-		noun += "s"
-	}
-	return fmt.Sprintf("%d %s", n, noun)
 }

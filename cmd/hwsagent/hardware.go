@@ -132,21 +132,3 @@ func (c *cli) record() *cobra.Command {
 	_ = cmd.RegisterFlagCompletionFunc("keep", cobra.FixedCompletions(hardware.RecordKinds(), cobra.ShellCompDirectiveNoFileComp)) // the flag exists
 	return cmd
 }
-
-// moved returns a hidden command below snmp whose successor works for all probes; it names the successor.
-func (c *cli) moved(name, arguments string) *cobra.Command {
-	return &cobra.Command{
-		Use:                name + " " + arguments,
-		Short:              "Replaced by hwsagent " + name + ", for all probes",
-		Hidden:             true,
-		DisableFlagParsing: true, // accept any arguments
-		ValidArgsFunction:  cobra.NoFileCompletions,
-		RunE: c.command(func(_ *cobra.Command, args []string) error {
-			target, rest := "HOST", strings.TrimPrefix(arguments, "HOST")
-			if len(args) > 0 && !strings.HasPrefix(args[0], "-") {
-				target = args[0]
-			}
-			return fmt.Errorf("%w: hwsagent snmp %s is now hwsagent %s '{type: snmp, target: \"%s\"}'%s; write the value of --auth into the entry as auth: {…}", config.ErrUsage, name, name, target, rest)
-		}),
-	}
-}

@@ -56,8 +56,6 @@ func TestHardware(t *testing.T) {
 		{[]string{"inventory", "{type: smart, command: [/nonexistent/smartctl]}"}, status.ExitAttention, "not all could be read: scan for disks", ""},
 		{[]string{"record", "{type: smart, command: [/nonexistent/smartctl]}", file + "2"}, status.ExitAttention, "1 answers", "the recording is not complete"},
 		{[]string{"record", entry, file + "3", "--keep", "all"}, status.ExitUsage, "", "the kinds are names"},
-		{[]string{"snmp", "record", "192.0.2.7", "f", "--auth", "x"}, status.ExitUsage, "", `hwsagent record '{type: snmp, target: "192.0.2.7"}' FILE`},
-		{[]string{"snmp", "inventory", "--auth", "x"}, status.ExitUsage, "", `hwsagent inventory '{type: snmp, target: "HOST"}';`},
 	} {
 		code, stdout, stderr := hwsagent(t, c.args...)
 		if code != c.code || !strings.Contains(stdout, c.stdout) || !strings.Contains(stderr, c.stderr) {

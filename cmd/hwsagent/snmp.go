@@ -68,7 +68,7 @@ func (c *cli) snmp() *cobra.Command {
 		Args: cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error { return cmd.Help() },
 	}
-	cmd.AddCommand(c.snmpWalk(), c.snmpTest(), c.snmpDiscover(), c.snmpImport(), c.moved("record", "HOST FILE"), c.moved("inventory", "HOST"))
+	cmd.AddCommand(c.snmpWalk(), c.snmpTest(), c.snmpDiscover(), c.snmpImport())
 	return cmd
 }
 

@@ -128,9 +128,6 @@ func (r *Reader) list() error {
 // name is the file name of a segment.
 func name(n int) string { return fmt.Sprintf("%08d", n) }
 
-// Segments is how many segments are left to read, the open one not included.
-func (r *Reader) Segments() int { return len(r.segments) }
-
 // Stops are the places where Prometheus' reader stopped before the end of a segment, so far.
 func (r *Reader) Stops() []Stop { return r.stops }
 

@@ -6,6 +6,7 @@ import (
 	"strconv"
 	"strings"
 
+	"hwsagent/internal/text"
 	"hwsagent/probes"
 )
 
@@ -50,7 +51,7 @@ func (inv *Inventory) writeDevice(b *strings.Builder) {
 	if d == nil {
 		return
 	}
-	fmt.Fprintf(b, "  device %s: %s\n", strconv.Quote(d.Name), cmp.Or(oneLine(d.Description), "no description"))
+	fmt.Fprintf(b, "  device %s: %s\n", strconv.Quote(d.Name), cmp.Or(text.OneLine(d.Description), "no description"))
 	known := "no vendor that the library has, so only standard MIBs were read"
 	switch {
 	case d.Family != "":
@@ -58,7 +59,7 @@ func (inv *Inventory) writeDevice(b *strings.Builder) {
 	case d.Vendor != "":
 		known = d.Vendor + ", of no family that the library has"
 	}
-	fmt.Fprintf(b, "  recognised by sysObjectID %s and the description as: %s\n", cmp.Or(oneLine(d.ObjectID), "(none)"), oneLine(known))
+	fmt.Fprintf(b, "  recognised by sysObjectID %s and the description as: %s\n", cmp.Or(text.OneLine(d.ObjectID), "(none)"), text.OneLine(known))
 	if len(inv.Components) > 0 || inv.Problem != "" {
 		return
 	}
@@ -68,6 +69,6 @@ func (inv *Inventory) writeDevice(b *strings.Builder) {
 		file = "device.snmprec"
 		fmt.Fprintf(b, "    hwsagent record PROBE %s    (PROBE as for this command; writes all of the device's answers)\n", file)
 	}
-	fmt.Fprintf(b, "    hwsagent snmp test %s    (lists the objects that no module reads)\n", oneLine(file))
+	fmt.Fprintf(b, "    hwsagent snmp test %s    (lists the objects that no module reads)\n", text.OneLine(file))
 	b.WriteString("  Definitions of your own, or those that hwsagent snmp import makes, can read more: docs/snmp-library.md\n")
 }

@@ -10,6 +10,7 @@ import (
 	"strconv"
 	"strings"
 
+	"hwsagent/internal/text"
 	"hwsagent/probes"
 )
 
@@ -157,7 +158,7 @@ func (inv *Inventory) Write(w io.Writer) error {
 		fmt.Fprintf(&b, "  the whole machine: %s\n", strings.Join(texts(inv.Machine), " "))
 	}
 	if inv.Problem != "" {
-		fmt.Fprintf(&b, "  not all could be read: %s\n", oneLine(inv.Problem))
+		fmt.Fprintf(&b, "  not all could be read: %s\n", text.OneLine(inv.Problem))
 	}
 	_, err := io.WriteString(w, b.String())
 	return err
@@ -190,7 +191,7 @@ func (c *Component) line() string {
 	parts := []string{fmt.Sprintf("%-9s", cmp.Or(c.State, "-")), cmp.Or(c.Type, "sensor"), strconv.Quote(cmp.Or(c.Name, c.ID))}
 	for _, fact := range []string{"vendor", "model", "serial_number", "firmware_version"} {
 		if c.Facts[fact] != "" {
-			parts = append(parts, oneLine(c.Facts[fact]))
+			parts = append(parts, text.OneLine(c.Facts[fact]))
 		}
 	}
 	return strings.TrimRight(strings.Join(append(parts, texts(c.Values)...), " "), " ")
@@ -200,13 +201,8 @@ func (c *Component) line() string {
 func texts(values map[string]string) []string {
 	var all []string
 	for name, v := range values {
-		all = append(all, oneLine(name)+" "+v)
+		all = append(all, text.OneLine(name)+" "+v)
 	}
 	slices.Sort(all)
 	return all
-}
-
-// oneLine puts a text of a device or an error on one line: control characters become blanks.
-func oneLine(s string) string {
-	return strings.Join(strings.FieldsFunc(s, func(r rune) bool { return r < ' ' || r == 0x7f }), " ")
 }

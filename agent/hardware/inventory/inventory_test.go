@@ -24,7 +24,7 @@ func TestTree(t *testing.T) {
   ok        fan "n\x1bc"
     ok        fan "n\x1bd"
 `
-	if got := text(t, r); got != want {
+	if got := shownText(t, r); got != want {
 		t.Errorf("%s", got)
 	}
 }
@@ -51,12 +51,12 @@ func TestValues(t *testing.T) {
   the whole machine: host_power_watts measured 120
   not all could be read: one two
 `
-	if got := text(t, r, "one\ntwo"); got != want {
+	if got := shownText(t, r, "one\ntwo"); got != want {
 		t.Errorf("%s", got)
 	}
 }
 
-func text(t *testing.T, r *probes.Round, problem ...string) string {
+func shownText(t *testing.T, r *probes.Round, problem ...string) string {
 	t.Helper()
 	inv := Inventory{Name: "p", Type: "snmp", Target: "t", Problem: strings.Join(problem, "")}
 	inv.Add(r)
@@ -82,12 +82,12 @@ func TestDeviceWithoutComponents(t *testing.T) {
     hwsagent snmp test device.snmprec    (lists the objects that no module reads)
   Definitions of your own, or those that hwsagent snmp import makes, can read more: docs/snmp-library.md
 `
-	if got := text(t, r); got != want {
+	if got := shownText(t, r); got != want {
 		t.Errorf("%s", got)
 	}
 	r.Add(&probes.Family{Name: "snmp_device_info"}, 1, "vendor", "Example", "family", "example-os")
 	want = "p (snmp t): 0 components\n" + device + "Example, family example-os\n  not all could be read: broken\n"
-	if got := text(t, r, "broken"); got != want {
+	if got := shownText(t, r, "broken"); got != want {
 		t.Errorf("%s", got)
 	}
 }

@@ -17,6 +17,7 @@ import (
 
 	"go.yaml.in/yaml/v4"
 
+	"hwsagent/internal/text"
 	"hwsagent/probes/devices"
 	"hwsagent/probes/snmp"
 )
@@ -242,7 +243,7 @@ func counted(n int, one, many string) string {
 
 // oneLine prepares a text for a comment: texts of a device may contain line ends.
 func oneLine(s string) string {
-	s = strings.Join(strings.FieldsFunc(s, func(r rune) bool { return r < ' ' || r == 0x7f || r == 0x85 || r == 0x2028 || r == 0x2029 }), " ")
+	s = text.OneLine(s)
 	if r := []rune(s); len(r) > 100 {
 		s = string(r[:100]) + "…"
 	}
