@@ -9,6 +9,7 @@ import (
 	"io/fs"
 	"net"
 	"net/http"
+	"net/url"
 	"os"
 	"strings"
 	"syscall"
@@ -70,6 +71,13 @@ func explain(c *config.Config, err error, shown string) Failure {
 func (s site) noToken(t *tokenError, shown string) Failure {
 	if t.clock {
 		return s.failure(ClockSkew, shown)
+	}
+	if u, err := url.Parse(t.place); t.err != nil && err == nil && u.Host != "" { // the endpoint did not answer
+		s.addr, s.host = u.Host, u.Hostname()
+		inner := s.failure(kindOf(t.err, t.err.Error()))
+		f := s.failure(Token, "get "+t.what+" from "+t.place+": "+inner.Words)
+		f.Permanent = inner.Permanent
+		return f
 	}
 	f := s.failure(Token, shown)
 	f.Permanent = blocks(t)

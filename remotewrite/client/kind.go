@@ -77,7 +77,7 @@ func (k Kind) row() row {
 		Token:         {"token", passing, "no access token: {detail}", "{try}"},
 		Proxy:         {"proxy", passing, "{detail}", "look at proxy_url, its user, and the rules of the proxy"},
 
-		UnknownHost: {"unknown_host", permanent, "the host {host} is unknown: DNS has no such name",
+		UnknownHost: {"unknown_host", permanent, "no such host: DNS has no name {host}",
 			"correct the host in url:, or add the name to DNS; /etc/resolv.conf names the servers that are asked"},
 		NameServer: {"name_server", passing, "DNS gives no answer for {host}: {detail}", "look at the DNS servers in /etc/resolv.conf, and at the network to them"},
 		ConnectionRefused: {"connection_refused", passing, "connection refused by {addr}",

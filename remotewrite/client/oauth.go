@@ -233,6 +233,7 @@ func (e *tokenError) Error() string {
 func (c *Client) noToken(l *generation, err error, took time.Duration) Answer {
 	shown := c.redacted(l, err)
 	a := Answer{Err: fmt.Errorf("post to %s: %w", c.place, shown), Failure: explain(c.entry, err, shown.Error()), Blocked: blocks(err), Took: took}
+	a.Failure.Words = c.redact(l, a.Failure.Words)
 	if t, ok := errors.AsType[*tokenError](err); ok {
 		a.RetryAfter = t.after
 	}
