@@ -49,6 +49,8 @@ type Options struct {
 
 	dial         client.DialFunc // replaces the network to targets in tests; nil: TCP
 	segmentBytes int64           // as wal.Options.SegmentBytes, smaller in tests; 0: its default
+
+	autoReloadEvery time.Duration // shorter in tests; 0: the constant autoReloadEvery
 }
 
 // Agent is the whole program except its command line.

@@ -129,6 +129,12 @@ func startAgentWith(t *testing.T, r *running, storage, listen string) *running {
 	if r.Agent, err = New(Options{ConfigFile: r.file, StoragePath: storage, WebListen: listen, Logger: slog.New(slog.DiscardHandler)}); err != nil {
 		t.Fatal(err)
 	}
+	return runStarted(t, r)
+}
+
+// runStarted runs the agent that r has.
+func runStarted(t *testing.T, r *running) *running {
+	t.Helper()
 	ctx, cancel := context.WithCancel(context.Background())
 	r.stop = cancel
 	go func() { r.done <- r.Run(ctx) }()

@@ -66,6 +66,21 @@ func (r Reloaded) WriteText(w io.Writer) error {
 	return err
 }
 
+// maxLogged bounds how many changes a line of the log names.
+const maxLogged = 10
+
+// summary names the changes in one line; "" if there are none.
+func (r Reloaded) summary() string {
+	var parts []string
+	for _, c := range r.Changes[:min(len(r.Changes), maxLogged)] {
+		parts = append(parts, c.String())
+	}
+	if more := len(r.Changes) - maxLogged; more > 0 {
+		parts = append(parts, fmt.Sprintf("and %d more", more))
+	}
+	return strings.Join(parts, "; ")
+}
+
 // Reload reads the configuration file again and applies it. On an error nothing changes, and the status shows the error
 // until a reload succeeds. If something hangs, the error [web.ErrNotBegun] or [web.ErrGoesOn] comes after ten seconds
 // at most, and the status says what hangs.
@@ -115,7 +130,7 @@ func (a *Agent) tryReload() (Reloaded, error) {
 		a.events.Add(events.Event{Time: time.Now(), Kind: events.ReloadFailed, Subject: "config", Text: "the reload failed and changed nothing: " + status.FirstLine(err.Error())})
 		return Reloaded{}, err
 	}
-	a.logger.Info("The configuration was reloaded", "file", a.o.ConfigFile, "changes", len(r.Changes))
+	a.logger.Info("The configuration was reloaded", "file", a.o.ConfigFile, "changes", len(r.Changes), "changed", r.summary())
 	a.events.Add(events.Event{Time: time.Now(), Kind: events.Reloaded, Subject: "config", Text: "loaded " + a.o.ConfigFile})
 	r.Reloaded = true
 	return r, nil

@@ -24,6 +24,7 @@ type Config struct {
 	Pull        *Pull                  `yaml:"pull,omitempty"` // nil: off
 	Receivers   Receivers              `yaml:"receivers,omitempty"`
 	Web         Web                    `yaml:"web"`
+	Config      Files                  `yaml:"config"`
 	RemoteWrite []*remoteconfig.Config `yaml:"remote_write"`
 
 	// The scrape configuration, as in Prometheus. The jobs of both keys are checked and complete.
@@ -40,6 +41,15 @@ type Config struct {
 	File    string   `yaml:"-"`
 	Dir     string   `yaml:"-"`
 	Further []string `yaml:"-"`
+
+	included []string // absolute paths of the files that ${file:…} read
+}
+
+// Files says how the agent treats the files of the configuration.
+type Files struct {
+	// AutoReload reloads the configuration when the content of its files changes. The agent looks every 5 seconds, and
+	// waits until two looks find the same.
+	AutoReload bool `yaml:"auto_reload"`
 }
 
 // Global holds the defaults of every probe, and the labels that every target gets.

@@ -23,6 +23,7 @@ func (d *document) decode(cfg *Config) {
 		Global      *Global     `yaml:"global"`
 		WAL         *WAL        `yaml:"wal"`
 		Web         *Web        `yaml:"web"`
+		Config      *Files      `yaml:"config"`
 		Receivers   *Receivers  `yaml:"receivers"`
 		Pull        **Pull      `yaml:"pull"`
 		Probes      []yaml.Node `yaml:"probes"`
@@ -30,7 +31,7 @@ func (d *document) decode(cfg *Config) {
 
 		ScrapeConfigs     yaml.Node `yaml:"scrape_configs"` // decodeScrape's
 		ScrapeConfigFiles *[]string `yaml:"scrape_config_files"`
-	}{ScrapeConfigFiles: &cfg.ScrapeConfigFiles, Global: &cfg.Global, WAL: &cfg.WAL, Web: &cfg.Web, Receivers: &cfg.Receivers, Pull: &cfg.Pull}
+	}{ScrapeConfigFiles: &cfg.ScrapeConfigFiles, Global: &cfg.Global, WAL: &cfg.WAL, Web: &cfg.Web, Config: &cfg.Config, Receivers: &cfg.Receivers, Pull: &cfg.Pull}
 	// A section without a value ("wal:") would set the pointer to nil and have no other effect.
 	d.addLoadErrors(d.root.Load(&lists, yaml.WithKnownFields()))
 

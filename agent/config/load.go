@@ -33,9 +33,13 @@ func loadFile(path string, env func(string) (string, bool), readFile func(string
 	if err != nil {
 		return nil, nil, err
 	}
-	cfg, warns, err := loadTexts(files, filepath.Dir(abs), env, readFile)
+	var included []string
+	cfg, warns, err := loadTexts(files, filepath.Dir(abs), env, func(name string) ([]byte, error) {
+		included = append(included, name)
+		return readFile(name)
+	})
 	if cfg != nil {
-		cfg.File = abs
+		cfg.File, cfg.included = abs, included
 		for _, f := range files[1:] {
 			cfg.Further = append(cfg.Further, f.name)
 		}

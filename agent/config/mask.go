@@ -336,7 +336,7 @@ func sensitiveKeys() map[string]bool {
 	for _, kind := range catalog.Names() {
 		walk(redact.ShapeOf(reflect.TypeOf(newSettings(kind))), 0)
 	}
-	for _, key := range []string{"probes", "remote_write", "scrape_configs", "receivers", "global", "web", "pull", "wal"} {
+	for _, key := range []string{"probes", "remote_write", "scrape_configs", "receivers", "global", "web", "config", "pull", "wal"} {
 		delete(found, key) // sections
 	}
 	return found
