@@ -44,6 +44,7 @@ type Options struct {
 	StoragePath string
 	WebListen   string // overrides web.listen if not empty
 	Logger      *slog.Logger
+	Logged      func() []byte               // the last lines of Logger, for a report about a fault; nil: none
 	Env         func(string) (string, bool) // looks up ${VAR} in the configuration; nil: os.LookupEnv
 	Manager     *systemd.Manager            // receives the agent's state; nil: not started by a service manager
 

@@ -81,7 +81,8 @@ func BugReport(ctx context.Context, o BugReportOptions) []ReportFile {
 	for _, page := range []struct{ name, path, what string }{
 		{"metrics.txt", "/metrics", "the agent's own metrics"},
 		{"targets.json", "/api/v1/targets", "the targets of scrape jobs"},
-		{"goroutines.txt", "/debug/pprof/goroutine?debug=1", "the stacks of the agent's goroutines; only with web.pprof: true"},
+		{"goroutines.txt", "/control/goroutines", "the stacks of the agent's goroutines"},
+		{"log.txt", "/control/log", "the last lines that the agent has logged, at most 256 KiB"},
 	} {
 		body, err := fetchPage(ctx, o.StoragePath, page.path)
 		add(page.name, page.what, body, err)

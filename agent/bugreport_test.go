@@ -6,11 +6,14 @@ import (
 	"compress/gzip"
 	"errors"
 	"io"
+	"log/slog"
 	"os"
 	"path/filepath"
 	"strings"
 	"testing"
 	"time"
+
+	"hwsagent/internal/lastlines"
 )
 
 // TestBugReportHidesSecrets: whatever is a secret in a configuration is in no file of a report, whether the
@@ -70,5 +73,29 @@ func untar(t *testing.T, r io.Reader) map[string]string {
 			t.Fatal(err)
 		}
 		files[head.Name] = string(text)
+	}
+}
+
+// TestBugReportOfRunningAgent: the report has the agent's goroutines, without pprof, and the last lines that it has logged.
+func TestBugReportOfRunningAgent(t *testing.T) {
+	a := newSink(t)
+	r := &running{t: t, file: filepath.Join(t.TempDir(), "agent.yaml"), done: make(chan error, 1)}
+	r.configure(entry("a", a.URL, ""))
+	recent := lastlines.New(1 << 20)
+	var err error
+	o := Options{ConfigFile: r.file, StoragePath: t.TempDir(), Logger: slog.New(slog.NewTextHandler(recent, nil)), Logged: recent.Bytes}
+	if r.Agent, err = New(o); err != nil {
+		t.Fatal(err)
+	}
+	runStarted(t, r)
+	until(t, "the agent is running", func() bool { return strings.Contains(string(recent.Bytes()), "The agent is running") })
+	got := map[string]string{}
+	for _, f := range BugReport(t.Context(), BugReportOptions{ConfigFile: r.file, StoragePath: o.StoragePath}) {
+		got[f.Name] = string(f.text)
+	}
+	for name, want := range map[string]string{"goroutines.txt": `"part":"the page"`, "log.txt": "The agent is running", "events.json": `"kind": "restart"`, "metrics.txt": "hwsagent_"} {
+		if !strings.Contains(got[name], want) || strings.Contains(got[name], "could not be collected") {
+			t.Errorf("%s lacks %q: %.2000s", name, want, got[name])
+		}
 	}
 }

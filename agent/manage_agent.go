@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io"
 	"net/http"
 	"slices"
 	"time"
@@ -23,6 +24,14 @@ func (a *Agent) control() http.Handler {
 		control.Reply(w, t, err)
 	})
 	mux.HandleFunc("POST /control/reload", a.answerReload)
+	mux.HandleFunc("GET /control/log", func(w http.ResponseWriter, _ *http.Request) {
+		if a.o.Logged != nil {
+			_, _ = w.Write(a.o.Logged()) // an error means that the client has gone
+		}
+	})
+	mux.HandleFunc("GET /control/goroutines", func(w http.ResponseWriter, _ *http.Request) {
+		_, _ = io.WriteString(w, watchdog.Stacks())
+	})
 	mux.HandleFunc("POST /control/tap", a.answerTap)
 	mux.HandleFunc("POST /control/"+queues.ActionSkip, func(w http.ResponseWriter, h *http.Request) { queues.ServeSkip(w, h, a.changes.quit, a.skip) })
 	mux.HandleFunc("POST /control/events/ack", func(w http.ResponseWriter, _ *http.Request) {

@@ -18,9 +18,9 @@ func (c *cli) bugreport() *cobra.Command {
 		Use:   "bugreport",
 		Short: "Collect diagnostics in one file, without samples and secrets",
 		Long: "bugreport writes a .tar.gz and prints its contents: the version, facts about the system, the configuration without\n" +
-			"secrets, the output of check --no-network, status, events, metrics, scrape targets and, with web.pprof: true, the stacks of the\n" +
-			"agent's goroutines. It does not read the log, and works without a running agent. The file contains host names, addresses\n" +
-			"and labels: review it before you send it to anybody.",
+			"secrets, the output of check --no-network, status, events, metrics, scrape targets, the stacks of the agent's goroutines\n" +
+			"and the last lines that it has logged. It does not read the samples on disk, and works without a running agent. The file\n" +
+			"contains host names, addresses and labels: review it before you send it to anybody.",
 		Example: "  hwsagent bugreport --output report.tar.gz",
 		Args:    cobra.NoArgs,
 		RunE: c.command(func(cmd *cobra.Command, _ []string) error {

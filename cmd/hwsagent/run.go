@@ -2,6 +2,7 @@ package main
 
 import (
 	"context"
+	"io"
 	"log"
 	"log/slog"
 	"os"
@@ -12,7 +13,11 @@ import (
 
 	"hwsagent/agent"
 	"hwsagent/agent/systemd"
+	"hwsagent/internal/lastlines"
 )
+
+// recentLog bounds the log lines that are kept for hwsagent bugreport, in bytes.
+const recentLog = 256 << 10
 
 func (c *cli) run() *cobra.Command {
 	return &cobra.Command{
@@ -26,7 +31,8 @@ func (c *cli) run() *cobra.Command {
 			c.ends.Store(int64(agentEnds))
 			boundMemory()
 			defer releaseProgram()()
-			logger, err := c.logger(c.stderr)
+			recent := lastlines.New(recentLog)
+			logger, err := c.logger(io.MultiWriter(recent, c.stderr))
 			if err != nil {
 				return err
 			}
@@ -36,7 +42,7 @@ func (c *cli) run() *cobra.Command {
 			log.SetOutput(slog.NewLogLogger(logger.Handler(), slog.LevelDebug).Writer())
 			manager := systemd.FromEnvironment(os.LookupEnv)
 			manager.Status("Reading the log")
-			a, err := agent.New(agent.Options{ConfigFile: c.config, StoragePath: c.storage, WebListen: c.listen, Logger: logger, Manager: manager})
+			a, err := agent.New(agent.Options{ConfigFile: c.config, StoragePath: c.storage, WebListen: c.listen, Logger: logger, Logged: recent.Bytes, Manager: manager})
 			if err != nil {
 				return err
 			}

@@ -50,15 +50,22 @@ type Report struct {
 
 // Look describes the running parts at present. It stops the program for less than a millisecond.
 func Look() Report {
-	var b bytes.Buffer
-	if err := pprof.Lookup("goroutine").WriteTo(&b, 1); err != nil {
-		return Report{Stacks: err.Error()} // cannot happen: it writes to memory
-	}
-	r := Report{Parts: parse(b.String()), Stacks: ownFirst(b.String())}
+	profile := Stacks()
+	r := Report{Parts: parse(profile), Stacks: ownFirst(profile)}
 	if len(r.Stacks) > maxStacks {
 		r.Stacks = r.Stacks[:maxStacks] + "\n…"
 	}
 	return r
+}
+
+// Stacks returns the stacks of all goroutines, equal ones grouped, with the names of parts and without arguments of functions. It
+// stops the program for less than a millisecond.
+func Stacks() string {
+	var b bytes.Buffer
+	if err := pprof.Lookup("goroutine").WriteTo(&b, 1); err != nil {
+		return err.Error() // cannot happen: it writes to memory
+	}
+	return b.String()
 }
 
 // ownFirst puts the stacks of a profile with a function of this module before the others.
