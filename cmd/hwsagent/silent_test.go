@@ -46,6 +46,7 @@ func TestSilentAgent(t *testing.T) {
 		code int
 	}{
 		{[]string{"status"}, status.ExitSilent},
+		{[]string{"healthy"}, status.ExitSilent},
 		{[]string{"reload"}, status.ExitSilent},
 		{[]string{"targets"}, status.ExitSilent},
 		{[]string{"targets", "test", "a"}, status.ExitSilent},
