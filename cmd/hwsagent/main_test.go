@@ -266,19 +266,6 @@ func TestProgress(t *testing.T) {
 	}
 }
 
-// A command that moved reads no flags, so that its own help would be the same error again.
-func TestCommandsThatMovedPointToTheHelpOfTheNewOnes(t *testing.T) {
-	for _, name := range []string{"record", "inventory"} {
-		code, _, stderr := hwsagent(t, "snmp", name, "--help")
-		if code != status.ExitUsage {
-			t.Errorf("snmp %s: exit %d, want %d", name, code, status.ExitUsage)
-		}
-		if want := "Try: hwsagent " + name + " --help\n"; !strings.HasSuffix(stderr, want) {
-			t.Errorf("snmp %s: %q does not end with %q", name, stderr, want)
-		}
-	}
-}
-
 // An error is JSON wherever --json stands: the flag may follow the one that is wrong.
 func TestJSONBehindAWrongFlag(t *testing.T) {
 	code, stdout, stderr := hwsagent(t, "status", "--bogus", "--json")
