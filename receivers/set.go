@@ -14,6 +14,7 @@ import (
 
 	toolkit "github.com/prometheus/exporter-toolkit/web"
 
+	"hwsagent/internal/httpbound"
 	"hwsagent/internal/loopback"
 	"hwsagent/internal/panics"
 	"hwsagent/internal/watchdog"
@@ -331,7 +332,7 @@ func (v *server) http() *http.Server {
 	if loopback.Address(v.spec.Listen) {
 		handler = loopback.Only(handler)
 	}
-	handler = contained(v.guard(), handler)
+	handler = httpbound.CloseAfterChunked(contained(v.guard(), handler))
 	srv := &http.Server{
 		Handler: handler, ReadHeaderTimeout: headerTimeout, WriteTimeout: writeTimeout, IdleTimeout: idleTimeout,
 		// For bodies that no handler reads: the server reads them to the end before it answers.

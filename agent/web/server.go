@@ -14,8 +14,10 @@ import (
 	"time"
 
 	toolkit "github.com/prometheus/exporter-toolkit/web"
+	"golang.org/x/net/netutil"
 
 	"hwsagent/agent/status"
+	"hwsagent/internal/httpbound"
 	"hwsagent/internal/loopback"
 )
 
@@ -66,6 +68,7 @@ const (
 	readTimeout       = 10 * time.Second
 	idleTimeout       = 2 * time.Minute
 	maxHeaderBytes    = 32 << 10
+	maxConnections    = 64 // at a time: browsers, Prometheus and commands have a few
 	shutdownTimeout   = 250 * time.Millisecond
 )
 
@@ -103,9 +106,11 @@ func New(o Options) (*Server, error) {
 			return nil, fmt.Errorf("read web.config_file %s: %w", o.WebConfigFile, err)
 		}
 	}
-	if s.listener, err = net.Listen("tcp", o.Listen); err != nil {
+	l, err := net.Listen("tcp", o.Listen)
+	if err != nil {
 		return nil, fmt.Errorf("listen for the page: %w", err)
 	}
+	s.listener = netutil.LimitListener(l, maxConnections) // further clients wait, so that they cannot take the log's descriptors
 	return s, nil
 }
 
@@ -160,7 +165,7 @@ func (s *Server) Serve(ctx context.Context, l net.Listener) error {
 
 func (s *Server) serve(ctx context.Context, handler http.Handler, run func(*http.Server) error) error {
 	srv := &http.Server{
-		Handler: timed(handler), ReadHeaderTimeout: readHeaderTimeout, ReadTimeout: readTimeout,
+		Handler: httpbound.CloseAfterChunked(timed(handler)), ReadHeaderTimeout: readHeaderTimeout, ReadTimeout: readTimeout,
 		IdleTimeout: idleTimeout, MaxHeaderBytes: maxHeaderBytes,
 		ErrorLog: slog.NewLogLogger(s.o.Logger.Handler(), slog.LevelDebug),
 	}

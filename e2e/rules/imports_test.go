@@ -92,7 +92,7 @@ func importRules() []importRule {
 		{dir: "receivers/scrape", ours: []string{"internal/filepattern", "internal/refs", "internal/meter", "internal/redact", "internal/httpbound", "internal/watchdog", "internal/panics", "internal/exposition", "internal/pages"}, except: []string{promModule + "discovery/targetgroup", promModule + "model/textparse"}},
 		{dir: "agent/status"},
 		{dir: "agent/top", ours: []string{"agent/status"}},
-		{dir: "agent/web", ours: []string{"agent/status", "internal/loopback"}},
+		{dir: "agent/web", ours: []string{"agent/status", "internal/httpbound", "internal/loopback"}},
 		{dir: "agent", ours: []string{"internal/loopback", "internal/meter", "internal/redact", "internal/httpbound", "internal/watchdog", "internal/panics", "internal/exposition", "internal/filepattern", "internal/pages", "internal/text", "internal/version", "wal", "remotewrite", "probes", "receivers"}, tests: []string{"internal/lastlines"}},
 		{dir: "agent/config", ours: []string{"internal/text", "internal/loopback", "internal/filepattern", "probes", "receivers", "internal/redact", "remotewrite/config", "wal/queue"}, tests: []string{"remotewrite/client"}},
 		{dir: "agent/check", ours: []string{"agent/config", "agent/control", "agent/status", "internal/text", "internal/version", "probes", "receivers", "remotewrite/client", "remotewrite/config", "remotewrite/wire", "wal"}},
