@@ -74,11 +74,12 @@ func (c *credentials) wayToTokens() (t promconfig.TLSConfig, p promconfig.ProxyC
 
 // tokenGiver gets credentials for the receiver from the endpoint of oauth2 or from a cloud.
 type tokenGiver struct {
-	source    cloud.Source
-	agent     string // the User-Agent header
-	secrets   *redact.Secrets
-	hide      *redact.Secrets // of addresses' paths; may be nil
-	far, near *http.Transport // with the proxy, and without
+	source  cloud.Source
+	agent   string // the User-Agent header
+	secrets *redact.Secrets
+	hide    *redact.Secrets // of addresses' paths; may be nil
+	far     *http.Transport // with the proxy
+	near    *http.Transport // without, for what only this machine sees; nil with oauth2, whose proxy is for all addresses
 }
 
 func newTokenGiver(c *credentials, agent string, dial DialFunc) (*tokenGiver, error) {
@@ -88,10 +89,14 @@ func newTokenGiver(c *credentials, agent string, dial DialFunc) (*tokenGiver, er
 	if g.far, err = newTransport(&tls, proxy, false, dial); err != nil {
 		return nil, err
 	}
+	g.far.DisableKeepAlives = true // requests are about an hour apart
+	if c.http.OAuth2 != nil {
+		return g, nil
+	}
 	if g.near, err = newTransport(&promconfig.TLSConfig{}, promconfig.ProxyConfig{}, false, dial); err != nil {
 		return nil, err
 	}
-	g.far.DisableKeepAlives, g.near.DisableKeepAlives = true, true // requests are about an hour apart
+	g.near.DisableKeepAlives = true
 	return g, nil
 }
 
@@ -192,7 +197,7 @@ func (n *tokenNet) RoundTrip(req *http.Request) (*http.Response, error) {
 		return nil, err
 	}
 	tr := n.giver.far
-	if near(req.URL) {
+	if n.giver.near != nil && near(req.URL) {
 		tr = n.giver.near
 	}
 	n.last = &cloud.Error{Place: cloud.Place(req.URL)}
