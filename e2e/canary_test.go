@@ -45,6 +45,22 @@ func canaryAgent(t *testing.T, e *echo, file string) (a *agent, secrets []string
 	secure.Config.ErrorLog = log.New(io.Discard, "", 0)
 	secure.StartTLS()
 	t.Cleanup(secure.Close)
+	// Azure's library asks only over https, and first where the token endpoint is.
+	login := httptest.NewUnstartedServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		tenant, ok := strings.CutSuffix(r.URL.Path, "/v2.0/.well-known/openid-configuration")
+		if !ok {
+			e.ServeHTTP(w, r)
+			return
+		}
+		at := "https://" + r.Host + tenant
+		w.Header().Set("Content-Type", "application/json")
+		fmt.Fprintf(w, `{"issuer": %q, "authorization_endpoint": %q, "token_endpoint": %q}`, at+"/v2.0", at+"/oauth2/v2.0/authorize", at+"/oauth2/v2.0/token")
+	}))
+	login.TLS = pki.ServerTLS()
+	login.TLS.ClientAuth = tls.NoClientCert
+	login.Config.ErrorLog = secure.Config.ErrorLog
+	login.StartTLS()
+	t.Cleanup(login.Close)
 	key, err := rsa.GenerateKey(rand.Reader, 2048)
 	if err != nil {
 		t.Fatal(err)
@@ -92,7 +108,7 @@ func canaryAgent(t *testing.T, e *echo, file string) (a *agent, secrets []string
 	).Replace(string(text))
 	a = newAgent(t, config)
 	a.args = append(a.args, "--log.level", "debug")
-	a.env = append(a.env, "AZURE_AUTHORITY_HOST="+plain.URL, "AWS_ENDPOINT_URL_STS="+plain.URL+"/notoken", "HOME="+dir)
+	a.env = append(a.env, "AZURE_AUTHORITY_HOST="+login.URL, "SSL_CERT_FILE="+pki.CAFile, "AWS_CA_BUNDLE=", "AWS_ENDPOINT_URL_STS="+plain.URL+"/notoken", "HOME="+dir)
 	return a, secrets
 }
 

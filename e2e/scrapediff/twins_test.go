@@ -105,7 +105,7 @@ const common = `{"scrape_interval": "10s", "scrape_timeout": "10s"}`
 // byTheirs scrapes for so many intervals with Prometheus' scraper.
 func byTheirs(t testing.TB, entry string, scrapes int, st bool) *recorder {
 	quiet := slog.New(slog.DiscardHandler)
-	cfg, err := config.Load(`{"global":`+common+`,"scrape_configs":[`+entry+`]}`, quiet)
+	cfg, err := config.Load(`{"global":{"scrape_interval":"10s","scrape_timeout":"10s"},"scrape_configs":[`+entry+`]}`, quiet)
 	if err != nil {
 		t.Fatal(err)
 	}

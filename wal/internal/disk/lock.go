@@ -33,6 +33,9 @@ func (d *Root) Lock(name string) (*Lock, error) {
 	if err != nil {
 		return nil, fmt.Errorf("open lock file in %s: %w", d.path, err)
 	}
+	if info, err := f.Stat(); err == nil && !info.Mode().IsRegular() {
+		return nil, errors.Join(fmt.Errorf("take lock: %s in %s is not a regular file: remove it", name, d.path), f.Close())
+	}
 	ok, err := tryLock(f)
 	for end := time.Now().Add(orphanLimit); err == nil && !ok && orphaned(holder(f)) && time.Now().Before(end); {
 		time.Sleep(orphanPace)
