@@ -34,11 +34,11 @@ run: build ## the demo: mutual TLS, a bearer token, an outage, nothing lost
 # Some packages wait for something, so one more than there are processors runs at a time.
 PACKAGES_AT_ONCE = $$(($$(getconf _NPROCESSORS_ONLN) + 1))
 
-# One go test ./..., the packages that take longest first. -vet=all is what make lint asks of vet, which then has it from the cache.
+# One go test ./...: a quick package, so that something shows at once, then those that take longest. -vet=all is what make lint asks of vet, which then has it from the cache.
 test: ## all tests that need no other program, as go test ./... does; the last line says what did not run
 	@mkdir -p .cache
 	@$(GO) tool gotestsum --format standard-quiet --hide-summary skipped --jsonfile .cache/test.json --post-run-command '$(GO) run ./internal/tools/tally' \
-		-- -vet=all -timeout 20m -p $(PACKAGES_AT_ONCE) ./wal ./remotewrite ./...
+		-- -vet=all -timeout 20m -p $(PACKAGES_AT_ONCE) ./internal/refs ./wal ./remotewrite ./internal/... ./...
 
 # -vet=off, here and below: make lint looks at the same files. The race detector of Go 1.26 itself crashes now and then in a
 # bubble of synctest (go.dev/issue/78156). Such a run says nothing of this code, so the packages without a result run once
