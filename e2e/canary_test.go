@@ -56,7 +56,11 @@ func canaryAgent(t *testing.T, e *echo, file string) (a *agent, secrets []string
 		w.Header().Set("Content-Type", "application/json")
 		fmt.Fprintf(w, `{"issuer": %q, "authorization_endpoint": %q, "token_endpoint": %q}`, at+"/v2.0", at+"/oauth2/v2.0/authorize", at+"/oauth2/v2.0/token")
 	}))
-	login.TLS = pki.ServerTLS()
+	own, err := receiver.NewPKI(t.TempDir()) // trusted by the agent as one of the system's, unlike that of the receivers
+	if err != nil {
+		t.Fatal(err)
+	}
+	login.TLS = own.ServerTLS()
 	login.TLS.ClientAuth = tls.NoClientCert
 	login.Config.ErrorLog = secure.Config.ErrorLog
 	login.StartTLS()
@@ -108,7 +112,7 @@ func canaryAgent(t *testing.T, e *echo, file string) (a *agent, secrets []string
 	).Replace(string(text))
 	a = newAgent(t, config)
 	a.args = append(a.args, "--log.level", "debug")
-	a.env = append(a.env, "AZURE_AUTHORITY_HOST="+login.URL, "SSL_CERT_FILE="+pki.CAFile, "AWS_CA_BUNDLE=", "AWS_ENDPOINT_URL_STS="+plain.URL+"/notoken", "HOME="+dir)
+	a.env = append(a.env, "AZURE_AUTHORITY_HOST="+login.URL, "SSL_CERT_FILE="+own.CAFile, "AWS_CA_BUNDLE=", "AWS_ENDPOINT_URL_STS="+plain.URL+"/notoken", "HOME="+dir)
 	return a, secrets
 }
 
