@@ -15,8 +15,8 @@ func TestCloseAfterChunked(t *testing.T) {
 	s := httptest.NewServer(CloseAfterChunked(http.HandlerFunc(func(_ http.ResponseWriter, r *http.Request) { _, _ = io.Copy(io.Discard, r.Body) })))
 	defer s.Close()
 	for head, closed := range map[string]bool{
-		"Content-Length: 5\r\n\r\nhello":                                               false,
-		"Transfer-Encoding: chunked\r\n\r\n5\r\nhello\r\n0\r\n\r\n":                    true,
+		"Content-Length: 5\r\n\r\nhello":                                                 false,
+		"Transfer-Encoding: chunked\r\n\r\n5\r\nhello\r\n0\r\n\r\n":                      true,
 		"Content-Length: 4\r\nTransfer-Encoding: chunked\r\n\r\n5\r\nhello\r\n0\r\n\r\n": true,
 	} {
 		c, err := net.Dial("tcp", s.Listener.Addr().String())
