@@ -60,6 +60,7 @@ func (a *Agent) Status() status.Status {
 		s.Receivers = append(s.Receivers, receiverStatus(r, now))
 	}
 	s.Losses = a.events.Account(s)
+	status.Bound(s)
 	return status.Judge(s)
 }
 

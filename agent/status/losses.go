@@ -2,6 +2,7 @@ package status
 
 import (
 	"fmt"
+	"slices"
 	"time"
 )
 
@@ -10,6 +11,7 @@ type LossStatus struct {
 	Target  string `json:"target,omitempty"` // empty: samples that the log refused and thus no target gets
 	Reason  string `json:"reason"`           // as in dropped; "refused": by the log
 	Samples uint64 `json:"samples"`
+	AtMost  bool   `json:"at_most,omitempty"` // Samples is an upper bound, see lost_at_most of the target
 
 	FirstAt time.Time `json:"first_at,omitzero"` // when the first one was noticed; absent if the agent no longer knows
 	LastAt  time.Time `json:"last_at"`           // when the last one was noticed
@@ -37,18 +39,35 @@ func (l LossStatus) alarms(now time.Time) bool {
 	return !l.Acknowledged && (l.Samples > 0 || l.Reason == ReasonUnread) && now.Before(l.Ends())
 }
 
-// lossesOf sums the unacknowledged losses of a target, "" for the log.
-func lossesOf(s Status, target string) (samples uint64, last time.Time) {
+// Bound marks the losses whose number is an upper bound. s must have its targets.
+func Bound(s Status) {
+	for i := range s.Losses {
+		l := &s.Losses[i]
+		l.AtMost = l.Reason == "budget" && slices.ContainsFunc(s.Targets, func(t TargetStatus) bool { return t.Name == l.Target && t.LostAtMost })
+	}
+}
+
+// AtMost returns the words before a number that may be an upper bound.
+func AtMost(bound bool) string {
+	if bound {
+		return "at most "
+	}
+	return ""
+}
+
+// lossesOf sums the unacknowledged losses of a target, "" for the log. atMost says that the sum is an upper bound.
+func lossesOf(s Status, target string) (samples uint64, last time.Time, atMost bool) {
 	for _, l := range s.Losses {
 		if l.Target != target || !l.alarms(s.Now) {
 			continue
 		}
 		samples += l.Samples
+		atMost = atMost || l.AtMost
 		if l.LastAt.After(last) {
 			last = l.LastAt
 		}
 	}
-	return samples, last
+	return samples, last, atMost
 }
 
 // lossProblems reports each loss with its time, reason, size and remedy.
@@ -106,7 +125,7 @@ func (l LossStatus) Text(now time.Time) string {
 	if l.Samples == 1 {
 		verb = "was"
 	}
-	return fmt.Sprintf("%s %s lost %s: %s", Samples(l.Samples), verb, when, lossCause(l))
+	return fmt.Sprintf("%s%s %s lost %s: %s", AtMost(l.AtMost), Samples(l.Samples), verb, when, lossCause(l))
 }
 
 // lossCause describes a reason in words.

@@ -117,8 +117,8 @@ func targetProblems(s Status, t TargetStatus) []Problem {
 	if !t.Ledger.Balanced && (t.Ledger.Appended > 0 || t.Ledger.Delivered > 0) {
 		add(SeverityError, "its account of samples does not add up", "report it with the output of `hwsagent status --json`")
 	}
-	if told, _ := lossesOf(s, t.Name); t.Ledger.Lost > told {
-		add(SeverityNote, Samples(t.Ledger.Lost)+" lost since the target was added: "+reasons(t.Ledger.Dropped), "")
+	if told, _, _ := lossesOf(s, t.Name); t.Ledger.Lost > told {
+		add(SeverityNote, AtMost(t.LostAtMost)+Samples(t.Ledger.Lost)+" lost since the target was added: "+reasons(t.Ledger.Dropped), "")
 	}
 	if t.DeadLetters > 0 {
 		add(SeverityNote, fmt.Sprintf("%s refused by the receiver and kept as dead letters", Samples(uint64(t.DeadLetters))), "")

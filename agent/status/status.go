@@ -103,6 +103,9 @@ type TargetStatus struct {
 	SentPerSec      float64   `json:"sent_per_second"`             // over a minute
 
 	Ledger LedgerStatus `json:"ledger"`
+	// LostAtMost says that Ledger.Lost is an upper bound: a full log drops ranges unread, and those of this target also have
+	// samples of other tenants, or ones that write_relabel_configs removes.
+	LostAtMost bool `json:"lost_at_most,omitempty"`
 
 	Protocol      string    `json:"protocol,omitempty"`          // the version of remote write in use
 	Fallback      string    `json:"protocol_fallback,omitempty"` // why that is 1.0 although 2.0 was asked for

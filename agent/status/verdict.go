@@ -100,7 +100,7 @@ func late(s Status) time.Duration {
 // deliveryOf returns the delivery of t; the worst state that applies wins.
 func deliveryOf(s Status, t TargetStatus) string {
 	l := t.Ledger
-	old, last := lossesOf(s, t.Name)
+	old, last, _ := lossesOf(s, t.Name)
 	switch {
 	case !s.Running:
 		return DeliveryIdle
@@ -165,6 +165,7 @@ type tally struct {
 	stuck, losing           []string      // names of targets that get nothing, and of those that lose samples
 	worst                   time.Duration // the longest delay of the others
 	pending, missed, lost   uint64        // samples
+	atMost                  bool          // lost is an upper bound
 }
 
 // idleOnly reports whether every target without a good state had no data to get yet.
@@ -177,8 +178,9 @@ func countTargets(s Status) (c tally) {
 			continue
 		}
 		c.live++
-		old, _ := lossesOf(s, t.Name)
+		old, _, atMost := lossesOf(s, t.Name)
 		c.lost += old
+		c.atMost = c.atMost || atMost
 		switch d := deliveryOf(s, t); d {
 		case Delivering:
 			c.good++
@@ -203,7 +205,7 @@ func countTargets(s Status) (c tally) {
 		}
 		c.worst = max(c.worst, Seconds(t.LagSeconds))
 	}
-	old, _ := lossesOf(s, "")
+	old, _, _ := lossesOf(s, "")
 	c.lost += old
 	return c
 }
@@ -220,7 +222,7 @@ func verdictText(s Status, c tally, level string) string {
 	case c.live == 0:
 		return "Samples are kept in the log; there is no target to send them to"
 	case len(c.losing) > 0:
-		return fmt.Sprintf("Samples are being lost: %s so far, at %s", Samples(c.lost), someOf(c.losing))
+		return fmt.Sprintf("Samples are being lost: %s%s so far, at %s", AtMost(c.atMost), Samples(c.lost), someOf(c.losing))
 	case c.never == c.live && c.worst > 0 && c.worst <= late(s): // the first samples wait
 		return "Nothing is delivered yet" + waitingText(c.pending)
 	case c.never == c.live:
@@ -236,7 +238,7 @@ func verdictText(s Status, c tally, level string) string {
 	case s.WAL.Appended == 0 || c.idle == c.live:
 		return "Ready; nothing collected yet"
 	case c.lost > 0:
-		return "Data arrives" + behindText(c.worst) + "; " + Samples(c.lost) + " were lost in the last 24 hours"
+		return "Data arrives" + behindText(c.worst) + "; " + AtMost(c.atMost) + Samples(c.lost) + " were lost in the last 24 hours"
 	case level != LevelOK:
 		return "Data arrives" + behindText(c.worst) + "; something needs attention"
 	case c.worst <= 0:

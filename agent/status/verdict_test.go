@@ -319,6 +319,31 @@ func TestLossIsTold(t *testing.T) {
 	}
 }
 
+// A full log drops ranges unread. Where a target gets only a part of a range, the number is an upper bound, and each place
+// that shows it says so: finding, verdict and note. Where it gets all, the number is exact.
+func TestLossIsAnUpperBound(t *testing.T) {
+	now := time.Date(2026, 11, 20, 12, 0, 0, 0, time.UTC)
+	for bound, losing := range map[bool]time.Duration{true: time.Minute, false: time.Hour} {
+		for _, reason := range []string{"budget", "rejected"} {
+			s := Status{Running: true, Now: now, Losses: []LossStatus{{Target: "a", Reason: reason, Samples: 3000, FirstAt: now.Add(-2 * time.Hour), LastAt: now.Add(-losing)}},
+				Targets: []TargetStatus{{Name: "a", State: StateOK, LostAtMost: bound, Ledger: LedgerStatus{Lost: 5000, Delivered: 1, Appended: 5001, Dropped: map[string]uint64{reason: 5000}}}}}
+			Bound(s)
+			s = Judge(s)
+			said := s.Verdict.Text
+			for _, p := range s.Problems {
+				said += "\n" + p.Text
+			}
+			want := map[bool]int{true: 3, false: 0}[bound && reason == "budget"]
+			if reason == "rejected" && bound {
+				want = 1 // the sum since the target was added has other losses, too
+			}
+			if got := strings.Count(said, "at most "); got != want {
+				t.Errorf("bound %t, %s: %d times \"at most\", want %d:\n%s", bound, reason, got, want, said)
+			}
+		}
+	}
+}
+
 func TestLasts(t *testing.T) {
 	s := Status{Running: true, WAL: WALStatus{MaxBytes: 1000_000, Bytes: 400_000, FreeBytes: 500_000, MinFreeBytes: 100_000, BytesPerSec: 1},
 		Targets: []TargetStatus{{Name: "a", PendingBytes: 300_000}}}

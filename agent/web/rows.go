@@ -63,7 +63,7 @@ func newRow(s status.Status, t status.TargetStatus) rowView {
 		Backlog: status.Percent(t.PendingBytes, s.WAL.MaxBytes), Ends: status.ExpiryText(s, t), Down: status.Down(s, t),
 	}
 	if n := status.Lost24(s, t.Name); n > 0 {
-		r.Lost24 = status.Count(n)
+		r.Lost24 = status.AtMost(t.LostAtMost) + status.Count(n)
 	}
 	if d, ok := status.FullIn(s, t); ok {
 		r.FullIn = "lasts " + status.Lasting(d) + " at this rate"
