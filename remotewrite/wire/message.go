@@ -3,20 +3,17 @@ package wire
 import (
 	"fmt"
 
+	"github.com/gogo/protobuf/proto"
 	"github.com/golang/snappy"
 	"github.com/prometheus/prometheus/prompb"
 	writev2 "github.com/prometheus/prometheus/prompb/io/prometheus/write/v2"
 )
 
-// Message is a message of remote write as a prompb type, marshalled by code that
-// gogo/protobuf generated: *prompb.WriteRequest or *writev2.Request.
-type Message interface{ Marshal() ([]byte, error) }
-
-// Body returns the body of a request with the message m: a snappy block. It is for all
-// messages except the queue's batches, which [Encoder] writes. It panics if marshalling
-// fails, which cannot happen for the types that Message names.
-func Body(m Message) []byte {
-	raw, err := m.Marshal()
+// Body returns the body of a request with the message m, *prompb.WriteRequest or *writev2.Request: a snappy block. It is for
+// all messages except the queue's batches, which [Encoder] writes. It panics if marshalling fails, which cannot happen for
+// these types.
+func Body(m proto.Message) []byte {
+	raw, err := proto.Marshal(m)
 	if err != nil {
 		panic(fmt.Sprintf("marshal %T: %v", m, err)) // proto3 has no required fields
 	}
