@@ -202,13 +202,6 @@ func exampleConfigs(t *testing.T) map[string]string {
 	return found
 }
 
-// scrapes reports whether a configuration has a scrape job.
-func scrapes(v any) bool {
-	keys, _ := v.(map[string]any)
-	jobs, _ := keys["scrape_configs"].([]any)
-	return len(jobs) > 0
-}
-
 // TestExamplesFitTheSchema: every example fits the schema, and loads.
 func TestExamplesFitTheSchema(t *testing.T) {
 	j, schema := newValidator(t)

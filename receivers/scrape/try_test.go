@@ -52,6 +52,9 @@ func TestTry(t *testing.T) {
 		fmt.Fprintf(w, `[{"targets": [%q]}]`, good)
 	})
 	static := func(target, more string) string {
+		if !strings.Contains(more, "scrape_timeout") { // a busy machine may need more than the rig's
+			more += ", scrape_interval: 20s, scrape_timeout: 20s"
+		}
 		return fmt.Sprintf("{job_name: j, static_configs: [{targets: [%q]}]%s}", target, more)
 	}
 	for name, c := range map[string]struct {

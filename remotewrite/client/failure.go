@@ -135,6 +135,8 @@ func kindOf(err error, shown string) (Kind, string) {
 		return Cut, shown
 	case errors.Is(err, io.EOF), errors.Is(err, io.ErrUnexpectedEOF):
 		return Cut, "end of the stream"
+	case strings.Contains(err.Error(), "readLoopPeekFailLocked"): // an error of net/http without a type or a text for people
+		return Network, "malformed HTTP: it sends before it is asked"
 	}
 	return Network, shown
 }

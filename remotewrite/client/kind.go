@@ -66,9 +66,6 @@ const (
 
 // row returns the table's row of the kind: the one place where a failure gets its name, severity, words and remedy.
 func (k Kind) row() row {
-	if k >= numKinds {
-		k = Network
-	}
 	return [numKinds]row{
 		NoFailure:     {},
 		FileMissing:   {"file_missing", permanent, "a credential file does not exist: {detail}", "create the file; no reload is needed"},
@@ -126,7 +123,7 @@ func (k Kind) row() row {
 		ClockSkew:   {"clock_skew", permanent, "this host's clock is wrong: {detail}", "set this host's clock (chrony, systemd-timesyncd): the receiver refuses signatures that are more than 5 minutes off"},
 		AwaitsClock: {"clock", permanent, "{detail}", "set whichever clock is wrong (chrony, systemd-timesyncd): the receiver's or this host's"},
 		OtherStatus: {"other_status", permanent, "the receiver answers {detail}", "look at the receiver's log, and at the proxies and firewalls in front of it"},
-	}[k]
+	}[min(k, numKinds-1)]
 }
 
 // String returns the kind's name, "" for NoFailure.

@@ -45,7 +45,7 @@ func handshakes(ctx context.Context, dial DialFunc, s site) bool {
 	if err != nil {
 		return false
 	}
-	defer conn.Close()                                                                                      //nolint:errcheck // nothing was written
+	defer conn.Close()
 	err = tls.Client(conn, &tls.Config{ServerName: s.host, InsecureSkipVerify: true}).HandshakeContext(ctx) //nolint:gosec // nothing is sent
 	operation, _ := errors.AsType[*net.OpError](err)
 	return err == nil || operation != nil && operation.Op == "remote error" // an alert

@@ -110,7 +110,7 @@ func by(client *http.Client) func(*middleware.Stack) error {
 		if !ok {
 			return middleware.DeserializeOutput{}, middleware.Metadata{}, fmt.Errorf("not a request over HTTP: %T", in.Request)
 		}
-		resp, err := client.Do(req.Build(ctx))
+		resp, err := client.Do(req.Build(ctx)) //nolint:bodyclose // the library closes it
 		if err != nil {
 			return middleware.DeserializeOutput{}, middleware.Metadata{}, &smithyhttp.RequestSendError{Err: err}
 		}
