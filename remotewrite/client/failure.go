@@ -135,7 +135,10 @@ func kindOf(err error, shown string) (Kind, string) {
 		return Cut, shown
 	case errors.Is(err, io.EOF), errors.Is(err, io.ErrUnexpectedEOF):
 		return Cut, "end of the stream"
-	case strings.Contains(err.Error(), "readLoopPeekFailLocked"): // an error of net/http without a type or a text for people
+	// Two errors of net/http have no type, and no text for people.
+	case strings.Contains(err.Error(), "server closed idle connection"):
+		return Cut, "before the request was sent"
+	case strings.Contains(err.Error(), "readLoopPeekFailLocked"):
 		return Network, "malformed HTTP: it sends before it is asked"
 	}
 	return Network, shown
