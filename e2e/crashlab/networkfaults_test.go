@@ -50,7 +50,7 @@ func wireFaults() []fault {
 				return times
 			}
 		}},
-		{name: "no route", says: "network is unreachable", on: func(n *network) func() int {
+		{name: "no route", says: "no route to", on: func(n *network) func() int {
 			n.near.ip("route del 10.98.0.0/24 dev broken")
 			return func() int {
 				n.near.ip("route add 10.98.0.0/24 dev broken")
