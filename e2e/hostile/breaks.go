@@ -104,7 +104,7 @@ func others() []Behaviour {
 			return x.status(http.StatusOK, "Content-Type: application/json\r\n", `{"ok":true}`)
 		}},
 		{Name: "a mail server", State: retrying, Says: "malformed", raw: func(c *conn) { _ = c.say("220 mail.example ESMTP\r\n") && c.wait() }},
-		{Name: "TLS on a port for HTTP", State: retrying, Says: "malformed", raw: func(c *conn) { _ = c.say("\x15\x03\x01\x00\x02\x02\x46") && false }},
+		{Name: "TLS on a port for HTTP", State: retrying, Says: "speaks TLS", raw: func(c *conn) { _ = c.say("\x15\x03\x01\x00\x02\x02\x46") && false }},
 		{Name: "a wrong service that closes", State: retrying, raw: func(c *conn) { _ = c.say("bye\n") }},
 	}
 }
@@ -116,27 +116,27 @@ func handshakes() []Behaviour {
 	}
 	all := []Behaviour{
 		cert("an expired certificate", "expired", func(c *Certs) tls.Certificate { return c.expired }),
-		cert("a certificate of the future", "not yet valid", func(c *Certs) tls.Certificate { return c.future }),
+		cert("a certificate of the future", "not valid yet", func(c *Certs) tls.Certificate { return c.future }),
 		cert("a certificate for another host", "192.0.2.1", func(c *Certs) tls.Certificate { return c.otherHost }),
-		cert("a self-signed certificate", "unknown authority", func(c *Certs) tls.Certificate { return c.selfSigned }),
-		cert("a certificate of an unknown authority", "unknown authority", func(c *Certs) tls.Certificate { return c.otherCA }),
+		cert("a self-signed certificate", "not trusted", func(c *Certs) tls.Certificate { return c.selfSigned }),
+		cert("a certificate of an unknown authority", "not trusted", func(c *Certs) tls.Certificate { return c.otherCA }),
 		{Name: "TLS 1.1", Says: "protocol version", shake: func(conf *tls.Config, _ *Certs) {
 			conf.MinVersion, conf.MaxVersion = tls.VersionTLS10, tls.VersionTLS11
 		}},
 		{Name: "a client certificate is demanded", Says: "certificate required", shake: func(conf *tls.Config, _ *Certs) { conf.ClientAuth = tls.RequireAnyClientCert }},
-		{Name: "a client certificate is demanded by TLS 1.2", Says: "tls", shake: func(conf *tls.Config, _ *Certs) {
+		{Name: "a client certificate is demanded by TLS 1.2", Says: "TLS", shake: func(conf *tls.Config, _ *Certs) {
 			conf.ClientAuth, conf.MaxVersion = tls.RequireAnyClientCert, tls.VersionTLS12
 		}},
-		{Name: "no cipher in common", Says: "tls", shake: func(conf *tls.Config, _ *Certs) {
+		{Name: "no cipher in common", Says: "TLS", shake: func(conf *tls.Config, _ *Certs) {
 			conf.MaxVersion, conf.CipherSuites = tls.VersionTLS12, []uint16{tls.TLS_RSA_WITH_AES_128_CBC_SHA}
 		}},
-		{Name: "HTTP on a port for TLS", Says: "HTTP response to HTTPS client", raw: func(c *conn) {
+		{Name: "HTTP on a port for TLS", Says: "does not speak TLS", raw: func(c *conn) {
 			_ = c.say("HTTP/1.1 400 Bad Request\r\nContent-Length: 0\r\n\r\n") && c.wait()
 		}},
 		{Name: "a handshake that hangs", raw: func(c *conn) { c.wait() }},
 		{Name: "a handshake of a byte a second", raw: func(c *conn) { _ = c.say("\x16\x03\x03\x40\x00") && c.repeat("\x02", time.Second) }},
-		{Name: "garbage as a handshake", Says: "tls", raw: func(c *conn) { _ = c.say("\xff\xff\xff\xff\xff\xff\xff\xff") && c.wait() }},
-		{Name: "an alert as a handshake", Says: "tls", raw: func(c *conn) { _ = c.say("\x15\x03\x03\x00\x02\x02\x28") && c.wait() }},
+		{Name: "garbage as a handshake", Says: "TLS", raw: func(c *conn) { _ = c.say("\xff\xff\xff\xff\xff\xff\xff\xff") && c.wait() }},
+		{Name: "an alert as a handshake", Says: "TLS", raw: func(c *conn) { _ = c.say("\x15\x03\x03\x00\x02\x02\x28") && c.wait() }},
 		{Name: "a reset inside the handshake", raw: func(c *conn) {
 			_, err := io.ReadFull(c.tcp, make([]byte, 10))
 			_ = err == nil && c.reset()
