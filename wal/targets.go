@@ -47,11 +47,12 @@ type targets struct {
 	// mu is held while targets are added, removed or renamed, until that is durable. It is taken before store.mu.
 	mu sync.Mutex
 
-	stateMu sync.Mutex // guards the following fields; taken after mu and store.mu, never held during I/O
-	byName  map[string]*target
-	ttl     time.Duration
-	looked  time.Time // orphan clocks include the time up to this
-	waiting bool      // keep all segments until Enroll, because a target with a lost savepoint may need them
+	stateMu   sync.Mutex // guards the following fields; taken after mu and store.mu, never held during I/O
+	byName    map[string]*target
+	ttl       time.Duration
+	looked    time.Time // orphan clocks include the time up to this
+	waiting   bool      // keep all segments until Enroll, because a target with a lost savepoint may need them
+	undurable bool      // the savepoints that Open found are not durable yet: keep all segments, because a power cut may take savepoints back
 }
 
 // openTargets reads all savepoints in dir, which the caller must close. It does not change files.
@@ -113,8 +114,11 @@ func (ts *targets) begin(head Mark) error {
 	case head.Commit == 0, ts.store.Fresh():
 		return fmt.Errorf("make savepoints durable: %w", err)
 	default:
-		// They were read a moment ago, so a process that starts now finds them, too. Until a flush succeeds, no segment that a
-		// savepoint must have passed is removed. A full disk must not keep the log's samples from being sent.
+		// They were read a moment ago, so a process that starts now finds them, too. A power cut may still take them: lowest
+		// keeps all segments until a flush succeeds. A full disk must not keep the log's samples from being sent.
+		ts.stateMu.Lock()
+		ts.undurable = true
+		ts.stateMu.Unlock()
 		ts.o.Logger.Error("Cannot make the savepoints durable; after a power cut targets may get some samples twice. Retrying each second", "err", err)
 	}
 	return nil
@@ -182,9 +186,10 @@ func (ts *targets) serve(log ID) bool {
 // its durable savepoint; ok is false if there are no targets.
 func (ts *targets) lowest() (number int, ok bool) {
 	ts.stateMu.Lock()
-	waiting := ts.waiting
+	ts.undurable = ts.undurable && ts.store.RefusedFor() > 0
+	keep := ts.waiting || ts.undurable
 	ts.stateMu.Unlock()
-	if waiting {
+	if keep {
 		return 0, true
 	}
 	for _, t := range ts.all() {

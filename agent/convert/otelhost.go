@@ -89,7 +89,7 @@ func (o *collector) scraper(p *yaml.Node, scraper string, options *yaml.Node, at
 			o.note(k, where, "%s", whyOTel(option))
 		}
 	})
-	// The probe's own patterns leave out what is no disk, as this receiver does without being told.
+	// The receiver excludes virtual file systems by default, and so do the probe's own patterns.
 	if virtual := get(options, "include_virtual_filesystems"); scraper == "filesystem" && (virtual == nil || virtual.Value != "true") {
 		for key, usual := range map[string]string{"fs_types_exclude": host.FSTypesExclude, "mount_points_exclude": host.MountPointsExclude} {
 			if own := text(p, key); own != "" && own != "^$" {

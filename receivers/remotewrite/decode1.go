@@ -87,7 +87,7 @@ func beyond1(r *receivers.Request, message []byte) (name string, why *receivers.
 		return nil
 	})
 	if err != nil {
-		return "", nil, 0 // the decoder says what is wrong
+		return "", nil, 0 // the decoder reports the error
 	}
 	if why == nil {
 		why = r.CheckCount(n - 1)
