@@ -15,8 +15,8 @@ import (
 	"github.com/prometheus/prometheus/model/labels"
 	"github.com/prometheus/prometheus/model/metadata"
 
+	"hwsagent/internal/testnet"
 	"hwsagent/remotewrite/client"
-	"hwsagent/remotewrite/internal/testnet"
 	"hwsagent/wal"
 )
 

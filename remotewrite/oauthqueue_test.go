@@ -12,8 +12,8 @@ import (
 	"testing/synctest"
 	"time"
 
+	"hwsagent/internal/testnet"
 	"hwsagent/remotewrite/client"
-	"hwsagent/remotewrite/internal/testnet"
 	"hwsagent/wal/queue"
 )
 

@@ -18,8 +18,8 @@ import (
 	"github.com/prometheus/prometheus/prompb"
 	writev2 "github.com/prometheus/prometheus/prompb/io/prometheus/write/v2"
 
+	"hwsagent/internal/testnet"
 	"hwsagent/remotewrite/client"
-	"hwsagent/remotewrite/internal/testnet"
 	"hwsagent/wal"
 	"hwsagent/wal/queue"
 )

@@ -39,7 +39,7 @@ type importRule struct {
 
 // importRules says which packages of this repository each package may import.
 func importRules() []importRule {
-	testnet := []string{"remotewrite/internal/testnet"}
+	testnet := []string{"internal/testnet"}
 	return []importRule{
 		{dir: "internal/refs"},
 		{dir: "internal/spare"},
@@ -79,8 +79,8 @@ func importRules() []importRule {
 		{dir: "remotewrite/tenant", ours: []string{"remotewrite/config", "wal"}},
 		{dir: "remotewrite/replay", ours: []string{"remotewrite/client", "remotewrite/config", "remotewrite/pace", "remotewrite/tenant", "remotewrite/wire", "wal"}},
 		{dir: "remotewrite/deadletter", ours: []string{"remotewrite"}},
-		{dir: "remotewrite/internal/testnet"},
-		{dir: "remotewrite", ours: []string{"internal/meter", "internal/refs", "wal"}, not: []string{"remotewrite/deadletter", "remotewrite/internal"}, tests: testnet, never: []string{promModule + "tsdb/wlog", promModule + "scrape"}},
+		{dir: "internal/testnet"},
+		{dir: "remotewrite", ours: []string{"internal/meter", "internal/refs", "wal"}, not: []string{"remotewrite/deadletter"}, tests: testnet, never: []string{promModule + "tsdb/wlog", promModule + "scrape"}},
 		{dir: "probes", ours: []string{"internal/loopback", "internal/filepattern", "internal/redact", "internal/refs", "internal/spare", "internal/httpbound", "internal/watchdog", "internal/panics", "internal/exposition", "internal/pages"}},
 		{dir: "receivers", ours: []string{"internal/loopback", "internal/redact", "internal/httpbound", "internal/watchdog", "internal/panics", "internal/exposition", "internal/pages"}},
 		{dir: "agent/inputs", ours: []string{"internal/refs", "internal/spare", "internal/panics"}, tests: []string{"wal"}},
@@ -276,12 +276,12 @@ func TestImportRulesBite(t *testing.T) {
 		{"remotewrite", false, "hwsagent/internal/redact", true},
 		{"remotewrite", false, "hwsagent/remotewrite/client", false},
 		{"remotewrite", false, "hwsagent/remotewrite/deadletter", true},
-		{"remotewrite", false, "hwsagent/remotewrite/internal/testnet", true},
-		{"remotewrite", true, "hwsagent/remotewrite/internal/testnet", false},
+		{"remotewrite", false, "hwsagent/internal/testnet", true},
+		{"remotewrite", true, "hwsagent/internal/testnet", false},
 		{"remotewrite/client", false, "hwsagent/remotewrite", true},
 		{"remotewrite/client", false, "hwsagent/remotewrite/wire", false},
 		{"remotewrite/client", false, "hwsagent/wal", true},
-		{"remotewrite/client", false, "hwsagent/remotewrite/internal/testnet", true},
+		{"remotewrite/client", false, "hwsagent/internal/testnet", true},
 		{"remotewrite/config", false, "hwsagent/remotewrite/wire", true},
 		{"remotewrite/wire", false, "hwsagent/wal", true},
 		{"remotewrite/tenant", false, "hwsagent/remotewrite", true},

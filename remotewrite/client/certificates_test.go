@@ -16,7 +16,7 @@ import (
 	"testing/synctest"
 	"time"
 
-	"hwsagent/remotewrite/internal/testnet"
+	"hwsagent/internal/testnet"
 )
 
 // Client certificates are replaced under load, first the certificate, three seconds

@@ -9,7 +9,7 @@ import (
 	"testing/synctest"
 	"time"
 
-	"hwsagent/remotewrite/internal/testnet"
+	"hwsagent/internal/testnet"
 )
 
 // Connections are given up after five minutes, so that a name that resolves to

@@ -28,9 +28,9 @@ import (
 	"github.com/aws/aws-sdk-go-v2/aws"
 	v4 "github.com/aws/aws-sdk-go-v2/aws/signer/v4"
 
+	"hwsagent/internal/testnet"
 	"hwsagent/remotewrite/client/cloud"
 	"hwsagent/remotewrite/config"
-	"hwsagent/remotewrite/internal/testnet"
 )
 
 // sky is three clouds in memory: endpoints that give tokens and keys, and a receiver. What it gives is

@@ -10,8 +10,8 @@ import (
 	"testing/synctest"
 	"time"
 
+	"hwsagent/internal/testnet"
 	"hwsagent/remotewrite/config"
-	"hwsagent/remotewrite/internal/testnet"
 )
 
 const roleEntry = "sigv4: {region: eu-central-1, access_key: AKIA, secret_key: CANARY-key, role_arn: arn:r}"

@@ -6,7 +6,7 @@ import (
 	"testing"
 	"testing/synctest"
 
-	"hwsagent/remotewrite/internal/testnet"
+	"hwsagent/internal/testnet"
 )
 
 // Ways to log in that the clouds' own programs know: a program that prints keys, an external account, and a certificate in

@@ -7,7 +7,7 @@ import (
 	"testing"
 	"time"
 
-	"hwsagent/remotewrite/internal/testnet"
+	"hwsagent/internal/testnet"
 )
 
 // shown is ClientMetrics for tests.

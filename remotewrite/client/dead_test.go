@@ -9,7 +9,7 @@ import (
 	"sync"
 	"testing"
 
-	"hwsagent/remotewrite/internal/testnet"
+	"hwsagent/internal/testnet"
 )
 
 // mute is a network whose connections can die silently, as with an address

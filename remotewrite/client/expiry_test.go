@@ -10,7 +10,7 @@ import (
 	"testing/synctest"
 	"time"
 
-	"hwsagent/remotewrite/internal/testnet"
+	"hwsagent/internal/testnet"
 )
 
 func TestWarnAt(t *testing.T) {

@@ -13,8 +13,8 @@ import (
 
 	"golang.org/x/net/http2"
 
+	"hwsagent/internal/testnet"
 	"hwsagent/remotewrite/config"
-	"hwsagent/remotewrite/internal/testnet"
 )
 
 // TestServerThatEndsEachConnection: an HTTP/2 server that says GOAWAY to every connection

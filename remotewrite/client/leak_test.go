@@ -10,8 +10,8 @@ import (
 	"sync/atomic"
 	"testing"
 
+	"hwsagent/internal/testnet"
 	"hwsagent/remotewrite/config"
-	"hwsagent/remotewrite/internal/testnet"
 )
 
 // A redirect is answered as it is: neither body nor credentials go anywhere else, be

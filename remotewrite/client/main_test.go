@@ -8,7 +8,7 @@ import (
 
 	"go.uber.org/goleak"
 
-	"hwsagent/remotewrite/internal/testnet"
+	"hwsagent/internal/testnet"
 )
 
 // TestMain lets this process trust an authority of the tests as one of the system's, which it reads once: requests for

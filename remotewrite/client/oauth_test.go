@@ -16,8 +16,8 @@ import (
 	"testing/synctest"
 	"time"
 
+	"hwsagent/internal/testnet"
 	"hwsagent/remotewrite/config"
-	"hwsagent/remotewrite/internal/testnet"
 )
 
 // issuer is a token endpoint. Its tokens are token-1, token-2 and so on.

@@ -6,7 +6,7 @@ import (
 	"testing/synctest"
 	"time"
 
-	"hwsagent/remotewrite/internal/testnet"
+	"hwsagent/internal/testnet"
 )
 
 // TestOAuth2BusyIsNoAcceptance: a 503 of a program in front of the receiver is no acceptance of the token. A token that was never accepted is not

@@ -17,8 +17,8 @@ import (
 	"testing/synctest"
 	"time"
 
+	"hwsagent/internal/testnet"
 	"hwsagent/remotewrite/config"
-	"hwsagent/remotewrite/internal/testnet"
 )
 
 // The grant of RFC 7523, 2.1: an assertion, signed with a key that is read from a file, and

@@ -15,8 +15,8 @@ import (
 	"testing"
 	"time"
 
+	"hwsagent/internal/testnet"
 	"hwsagent/remotewrite/config"
-	"hwsagent/remotewrite/internal/testnet"
 )
 
 // httpProxy is an HTTP proxy that leads every name to one address. It keeps all that it

@@ -11,8 +11,8 @@ import (
 	"testing/synctest"
 	"time"
 
+	"hwsagent/internal/testnet"
 	"hwsagent/remotewrite/config"
-	"hwsagent/remotewrite/internal/testnet"
 )
 
 // load sends from several goroutines until stopped, and fails the test for every
