@@ -157,8 +157,8 @@ func (d *document) addValueError(at place, path, message string) {
 		if want == "a list" && n.Kind == yaml.MappingNode {
 			hint = `begin each entry with "- "`
 		}
-		if want == "a list" && n.Kind == yaml.ScalarNode {
-			hint = "write [" + d.hide(n.Value) + "]"
+		if want == "a list" && n.Kind == yaml.ScalarNode && d.masked(path, n.Value) == n.Value {
+			hint = "write [" + d.asWritten(n) + "]"
 		}
 		if example := d.example(path); example != "" {
 			hint = "as in " + example
@@ -167,8 +167,12 @@ func (d *document) addValueError(at place, path, message string) {
 		return
 	}
 	hint := ""
-	if d.notURL(path, message) {
+	switch kind, known := d.kindAt(path); {
+	case n.Kind != yaml.ScalarNode:
+	case kind == redact.Address && strings.Contains(message, "parse "): // net/url may repeat any part of the value
 		message, hint = "not a URL", "write it like https://host:port/path"
+	case kind == redact.Secret, !known:
+		message = "want " + d.wanted(path, "") + ", got " + d.got(path, n)
 	}
 	if strings.Contains(message, "duration") && n.Kind == yaml.ScalarNode {
 		hint = durationHint(n.Value)
@@ -177,12 +181,6 @@ func (d *document) addValueError(at place, path, message string) {
 		at.line, at.column = d.mentioned(path, message)
 	}
 	d.add(at.line, at.column, path, message, hint)
-}
-
-// notURL reports whether the message about the value at path is one of net/url, which may repeat any part of the value.
-func (d *document) notURL(path, message string) bool {
-	kind, _ := d.kindAt(path)
-	return kind == redact.Address && strings.Contains(message, "parse ")
 }
 
 // mentioned returns the place of the first key in the mapping at path that message names, the best place to show a

@@ -1,6 +1,6 @@
 // Package config reads agent.yaml. [Load] reads the file and those of conf.d beside it, expands variables, decodes the keys into
 // a [Config], adds the defaults and checks all rules. It stops at no mistake: it reports all of them as [Errors], each with its
-// file, its line, that line without secrets, and what to write instead.
+// file, its line, that line unless it may have a secret, and what to write instead.
 //
 // The stages of Load, in order, and the files that have them:
 //
@@ -12,8 +12,8 @@
 //   - scrape.go decodes scrape_configs into the scraper's own types; jobs.go adapts its jobs.
 //   - targets.go turns an entry with a list of devices into one probe for each device.
 //
-// A message must not show a secret: mask.go decides by the types which values are secrets, source.go shows a line without
-// them, and given.go finds the texts from variables and files inside addresses and commands. error.go has the form of a message.
+// A message must not show a secret: mask.go decides by the types which values may be shown, source.go shows a line only if all
+// of its values may be, and given.go finds the texts from variables and files inside addresses and commands. error.go has the form of a message.
 //
 // The other files show a configuration: show.go for people, schema.go for editors, namedfiles.go for the check of files, and
 // lookup.go for commands that name one target or probe.

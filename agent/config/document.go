@@ -34,10 +34,9 @@ type document struct {
 	keys     map[string]*yaml.Node // the key's own node, by the same path
 	valuesAt map[place]string
 	keysAt   map[place]string
-	byLine   map[int][]scalarAt // the keys and scalar values that begin on a line
+	byLine   map[int][]scalarAt // the keys, scalar values, aliases, anchors and tags that begin on a line
 
-	shapes        map[string][]redact.Shape // by path; see shapesAt
-	keysOfSecrets map[string]bool           // see sensitive; nil until needed
+	shapes map[string][]redact.Shape // by path; see shapesAt
 
 	// written holds the text in the file of each expanded scalar.
 	written map[*yaml.Node]string
@@ -59,7 +58,7 @@ type document struct {
 
 type place struct{ line, column int }
 
-// scalarAt is a scalar and its path. Two may have the same path if a key appears twice.
+// scalarAt is a node with a text of its own, and its path. Two may have the same path if a key appears twice.
 type scalarAt struct {
 	path string
 	n    *yaml.Node
@@ -142,9 +141,6 @@ func (d *document) warnings() []Warning {
 
 var unquotedVariable = regexp.MustCompile(`[:,\[{]\s*[^"'\s,]*\$\{`)
 
-// quotedWord matches the parts of a YAML package message that repeat text of the file.
-var quotedWord = regexp.MustCompile("'[^']*'|`[^`]*`|\"[^\"]*\"")
-
 var secondDocument = regexp.MustCompile(`^---(\s|$)`)
 
 // syntaxError turns the parser's error into a mistake with a place.
@@ -160,6 +156,10 @@ func (d *document) syntaxError(err error) error {
 	}
 	msg := strings.TrimPrefix(one.Message, "yaml: ")
 	switch {
+	case strings.HasPrefix(msg, "unknown anchor "), strings.HasPrefix(msg, "alias-data:"): // the rest repeats text of the file
+		msg = "an alias (*) names no anchor (&) above it"
+	case strings.HasPrefix(msg, "found character '"):
+		msg = "found a character that is not allowed in a tag"
 	case strings.Contains(msg, "no documents"):
 		return nil
 	case strings.Contains(msg, "found multiple"):
@@ -178,11 +178,6 @@ func (d *document) syntaxError(err error) error {
 		msg = one.ContextMsg + ": " + msg
 	}
 	line, column := one.Mark.Line, one.Mark.Column
-	if line > 0 && line <= len(d.lines) {
-		if _, hid := d.rawSource(line); hid { // such as an alias that does not exist
-			msg = quotedWord.ReplaceAllString(msg, hidden)
-		}
-	}
 	if line > len(d.lines) || line == len(d.lines) && d.lines[line-1] == "" {
 		line, column = one.ContextMark.Line, one.ContextMark.Column
 	}
@@ -229,9 +224,8 @@ func (d *document) index(n *yaml.Node, path string) {
 	if _, ok := d.valuesAt[at]; !ok {
 		d.valuesAt[at] = path
 	}
+	d.note(n, path)
 	switch n.Kind {
-	case yaml.ScalarNode:
-		d.byLine[n.Line] = append(d.byLine[n.Line], scalarAt{path, n, false})
 	case yaml.MappingNode:
 		for i := 0; i+1 < len(n.Content); i += 2 {
 			key := n.Content[i]
@@ -250,6 +244,13 @@ func (d *document) index(n *yaml.Node, path string) {
 		for i, item := range n.Content {
 			d.index(item, path+"["+strconv.Itoa(i)+"]")
 		}
+	}
+}
+
+// note records the line of a value that has a text of its own.
+func (d *document) note(n *yaml.Node, path string) {
+	if n.Kind == yaml.ScalarNode || n.Kind == yaml.AliasNode || n.Anchor != "" || n.Style&yaml.TaggedStyle != 0 {
+		d.byLine[n.Line] = append(d.byLine[n.Line], scalarAt{path, n, false})
 	}
 }
 
@@ -299,7 +300,7 @@ func (d *document) errorAt(path, message, hint string) {
 func (d *document) warnAt(path, message, hint string) {
 	line, column := d.placeOf(path)
 	d.warns = append(d.warns, Warning{File: d.name, Line: line, Column: column,
-		Path: d.hide(d.shown(path)), Message: d.hide(message), Hint: hint})
+		Path: d.hide(d.shown(path)), Message: d.hide(message), Hint: d.hide(hint)})
 }
 
 // errorAtKey is errorAt, but points at the key.
@@ -331,7 +332,7 @@ func (d *document) add(line, column int, path, message, hint string) {
 	if d.unexpanded[place{line, column}] || len(d.errs) >= maxMistakes {
 		return
 	}
-	e := Error{File: d.name, Line: line, Column: column, Path: d.hide(d.shown(path)), Message: d.hide(message), Hint: hint}
+	e := Error{File: d.name, Line: line, Column: column, Path: d.hide(d.shown(path)), Message: d.hide(message), Hint: d.hide(hint)}
 	if line > 0 && line <= len(d.lines) {
 		e.Source, e.caret, e.width = d.source(line, column)
 	}
@@ -347,9 +348,6 @@ func (d *document) hide(s string) string {
 		for _, q := range []string{`"`, "`", "'"} {
 			s = strings.ReplaceAll(s, q+m.secret+q, q+m.shown+q)
 		}
-		if len(m.secret) > 10 { // the YAML package shortens values in its errors like this
-			s = strings.ReplaceAll(s, "`"+m.secret[:7]+"...`", "`"+m.shown+"`")
-		}
 		if q := strconv.Quote(m.secret); q != `"`+m.secret+`"` {
 			s = strings.ReplaceAll(s, q, strconv.Quote(m.shown))
 		}
@@ -360,8 +358,8 @@ func (d *document) hide(s string) string {
 // collectMasks gathers the texts for hide. It must run after expansion.
 func (d *document) collectMasks() {
 	for path, n := range d.values {
-		if n.Kind != yaml.ScalarNode || n.Value == "" {
-			continue
+		if _, known := d.kindAt(path); !known || n.Kind != yaml.ScalarNode || n.Value == "" {
+			continue // no message repeats the value of an unknown key
 		}
 		if w, ok := d.written[n]; ok && w != n.Value {
 			d.masks = append(d.masks, mask{n.Value, d.masked(path, w)})

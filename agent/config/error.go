@@ -8,7 +8,7 @@ import (
 )
 
 // Error is one mistake in a configuration file, described so that the reader can find and correct it. It holds no
-// secret: expanded values appear as they are written in the file, and values of secret keys are masked.
+// secret: expanded values appear as they are written in the file, and values of secret and unknown keys do not appear.
 type Error struct {
 	File    string `json:"file"`
 	Line    int    `json:"line"`             // from 1; 0 if the mistake has no place
@@ -16,10 +16,10 @@ type Error struct {
 	Path    string `json:"path,omitempty"`   // as remote_write[0] "mimir".remote_timeout
 	Message string `json:"message"`          // what is wrong
 	Hint    string `json:"hint,omitempty"`   // what to write instead
-	Source  string `json:"source,omitempty"` // the line as in the file
+	Source  string `json:"source,omitempty"` // the line as in the file; empty if a value on it must not be shown
 
-	// caret and width place the marker under Source, in characters; the column differs from caret if text before it was
-	// masked.
+	// caret and width place the marker under Source, in characters; caret differs from the column in a long line, of which
+	// Source is a part.
 	caret, width int
 }
 

@@ -10,6 +10,8 @@ import (
 	"strings"
 
 	"go.yaml.in/yaml/v4"
+
+	"hwsagent/internal/redact"
 )
 
 // maxExpandedFile bounds what ${file:…} reads; a token or a certificate is smaller.
@@ -39,7 +41,7 @@ func (x *expander) expand(d *document) {
 	d.collectMasks()
 	for _, m := range x.values {
 		if m.secret != "" {
-			d.masks = append(d.masks, m)
+			d.masks = append(d.masks, m, mask{redact.URL(m.secret), m.shown})
 		}
 	}
 	d.sortMasks()
@@ -133,7 +135,7 @@ func (x *expander) lookup(expr string) (string, error) {
 	}
 	name, standby, hasDefault := strings.Cut(expr, ":-")
 	if !variableName.MatchString(name) {
-		return "", fmt.Errorf("%q is not a name of a variable", "${"+expr+"}")
+		return "", errors.New(`"${" is not followed by the name of a variable and "}"`)
 	}
 	v, ok := x.env(name)
 	// As in a shell, ":-" is for a variable that is unset or empty.

@@ -231,9 +231,8 @@ func keyIndex(content []*yaml.Node, key string) int {
 
 // cover makes sure that values below n are hidden where their lines are shown, although n is not in the tree.
 func (d *document) cover(n *yaml.Node, path string) {
+	d.note(n, path)
 	switch n.Kind {
-	case yaml.ScalarNode:
-		d.byLine[n.Line] = append(d.byLine[n.Line], scalarAt{path, n, false})
 	case yaml.MappingNode:
 		for i := 0; i+1 < len(n.Content); i += 2 {
 			key := n.Content[i]

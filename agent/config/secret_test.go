@@ -2,6 +2,7 @@ package config
 
 import (
 	"bytes"
+	"encoding/json"
 	"fmt"
 	"os"
 	"path/filepath"
@@ -158,6 +159,42 @@ func wrongTexts() map[string]string {
 	}
 }
 
+// flow returns what text does, as one line in flow style with a further mistake; quote is put around each key.
+func (p secretPlace) flow(value, quote string) string {
+	text := value
+	for i := len(p.steps) - 1; i >= 0; i-- {
+		switch p.steps[i] {
+		case "-":
+			if i == 1 && p.probe != "" {
+				text = fmt.Sprintf("{%stype%s: %q, %s", quote, quote, p.probe, strings.TrimPrefix(text, "{"))
+			}
+			text = "[" + text + "]"
+		default:
+			text = "{" + quote + p.steps[i] + quote + ": " + text + "}"
+		}
+	}
+	return strings.TrimSuffix(text, "}") + ", " + quote + "bogus" + quote + ": 1}"
+}
+
+// forms returns the configuration with value at the place in each format: lines, flow style and JSON.
+func (p secretPlace) forms(value string) []string {
+	forms := []string{p.text(value), p.flow(value, ""), p.flow(value, `"`)}
+	if quoted, err := json.Marshal(value); err == nil {
+		forms = append(forms, p.flow(string(quoted), `"`))
+	}
+	return forms
+}
+
+// saidOf returns everything that loading a configuration says; mistaken reports whether it has a mistake.
+func saidOf(text string, env func(string) (string, bool)) (said string, mistaken bool) {
+	_, warns, err := LoadBytes("agent.yaml", []byte(text), env)
+	said = fmt.Sprint(warns)
+	if err != nil {
+		said += err.Error() + fmt.Sprintf("%+v", err)
+	}
+	return said, err != nil
+}
+
 // TestNoMistakeShowsASecret: whatever is wrong with a key that can hold a secret, the message does not repeat its
 // value.
 func TestNoMistakeShowsASecret(t *testing.T) {
@@ -170,26 +207,81 @@ func TestNoMistakeShowsASecret(t *testing.T) {
 			if p.shape.Kind == redact.Address && !strings.Contains(wrong, "://") && !strings.Contains(wrong, "@h") {
 				continue // an address may be shown but for its secret parts
 			}
-			if name == "as a key" && (p.shape.Kind != redact.Secret || p.shape.Type.Kind() == reflect.Map) {
+			if isKey := name == "as a key" || name == "two" && p.steps[len(p.steps)-1] == "-"; isKey && (p.shape.Kind != redact.Secret || p.shape.Type.Kind() == reflect.Map) {
 				continue // keys are no secrets where keys belong
 			}
-			if entries(p.shape, p.steps[len(p.steps)-1] == "-") {
-				continue // a value misplaced among jobs, targets and probes is not secret as such
-			}
-			text := p.text(wrong)
-			_, warns, err := LoadBytes("agent.yaml", []byte(text), testEnv)
-			said := fmt.Sprint(warns)
-			if err != nil {
-				mistakes++
-				said += err.Error() + fmt.Sprintf("%+v", err)
-			}
-			if strings.Contains(said, "CANARY") {
-				t.Errorf("%s with %s: a secret shows:\n%s\n%s", p, name, said, text)
+			for _, text := range p.forms(wrong) {
+				said, mistaken := saidOf(text, testEnv)
+				if mistaken {
+					mistakes++
+				}
+				if strings.Contains(said, "CANARY") {
+					t.Errorf("%s with %s: a secret shows:\n%s\n%s", p, name, said, text)
+				}
 			}
 		}
 	}
-	if mistakes < 2000 {
+	if mistakes < 8000 {
 		t.Errorf("only %d configurations had a mistake", mistakes)
+	}
+}
+
+// TestNoMisspeltKeyShowsItsValue: the value of a key that the configuration does not have may be anything.
+func TestNoMisspeltKeyShowsItsValue(t *testing.T) {
+	if testing.Short() {
+		t.Skip("left out with -short: one goroutine, of which the race detector has nothing to say")
+	}
+	keys := 0
+	eachShape(t, func(p secretPlace) bool {
+		last := len(p.steps) - 1
+		if last < 0 || p.steps[last] == "-" || p.steps[last] == "X-Name" {
+			return true
+		}
+		keys++
+		p.steps[last] += "x" // a copy that is this call's own
+		for _, value := range []string{"CANARY", `{a: ["CANARY"]}`, "http://h/CANARY"} {
+			for _, text := range p.forms(value)[1:] {
+				if said, mistaken := saidOf(text, testEnv); !mistaken || strings.Contains(said, "CANARY") {
+					t.Errorf("%s: mistaken %v, and it says:\n%s\n%s", p, mistaken, said, text)
+				}
+			}
+		}
+		return true
+	})
+	if keys < 300 {
+		t.Errorf("only %d keys were tried", keys)
+	}
+}
+
+// TestNoMessageShowsAVariable: what a variable holds may be a secret, at whichever key it is.
+func TestNoMessageShowsAVariable(t *testing.T) {
+	if testing.Short() {
+		t.Skip("left out with -short: one goroutine, of which the race detector has nothing to say")
+	}
+	keys, mistakes := 0, 0
+	for _, value := range []string{"CANARY", "C4NX", "9464946", "no: CANARY", "http://CANARY:CANARY/", "CANARY\n\"'CANARY"} {
+		env := func(string) (string, bool) { return value, true }
+		eachShape(t, func(p secretPlace) bool {
+			if len(p.steps) == 0 || composite(p.shape) && p.steps[len(p.steps)-1] == "-" {
+				return true
+			}
+			keys++
+			for _, text := range p.forms("${TOKEN}")[2:] {
+				said, mistaken := saidOf(text, env)
+				if mistaken {
+					mistakes++
+				}
+				for _, part := range []string{value, "CANARY"} {
+					if strings.Contains(said, part) {
+						t.Errorf("%s: the value %q of a variable shows:\n%s\n%s", p, value, said, text)
+					}
+				}
+			}
+			return true
+		})
+	}
+	if keys < 2000 || mistakes < 2000 {
+		t.Errorf("only %d keys were tried, and %d configurations had a mistake", keys, mistakes)
 	}
 }
 
@@ -197,16 +289,16 @@ func TestNoMistakeShowsASecret(t *testing.T) {
 // example.
 func TestWrongTypeOfASecretSaysWhatIsWanted(t *testing.T) {
 	for _, tc := range []struct{ text, want string }{
-		{"remote_write: [{url: http://h/w, authorization: Bearer CANARY}]", `want a mapping \(lines of key: value\), got text\n.*authorization: <secret>.*\n.*as in authorization: \{credentials_file: /etc/hwsagent/token\}`},
-		{"remote_write: [{url: http://h/w, basic_auth: CANARY}]", `got text\n.*\n.*as in basic_auth: \{username: NAME, password_file: /etc/hwsagent/password\}`},
-		{"remote_write: [{url: http://h/w, oauth2: 123456}]", `got a number\n.*\n.*as in oauth2: \{client_id: ID, client_secret_file: `},
-		{"remote_write: [{url: http://h/w, headers: 'X-Key: CANARY'}]", `got text\n.*\n.*as in headers: \{X-Name: value\}`},
-		{"remote_write: [{url: http://h/w, http_headers: {X-Key: CANARY}}]", `got text\n.*\n.*as in X-Key: \{files: \[/etc/hwsagent/value\]\}`},
-		{"remote_write: [{url: http://h/w, tls_config: CANARY}]", `got text\n.*\n.*as in tls_config: \{ca_file: `},
+		{"remote_write: [{url: http://h/w, authorization: Bearer CANARY}]", `want a mapping \(lines of key: value\), got text\n.*as in authorization: \{credentials_file: /etc/hwsagent/token\}`},
+		{"remote_write: [{url: http://h/w, basic_auth: CANARY}]", `got text\n.*as in basic_auth: \{username: NAME, password_file: /etc/hwsagent/password\}`},
+		{"remote_write: [{url: http://h/w, oauth2: 123456}]", `got a number\n.*as in oauth2: \{client_id: ID, client_secret_file: `},
+		{"remote_write: [{url: http://h/w, headers: 'X-Key: CANARY'}]", `got text\n.*as in headers: \{X-Name: value\}`},
+		{"remote_write: [{url: http://h/w, http_headers: {X-Key: CANARY}}]", `got text\n.*as in X-Key: \{files: \[/etc/hwsagent/value\]\}`},
+		{"remote_write: [{url: http://h/w, tls_config: CANARY}]", `got text\n.*as in tls_config: \{ca_file: `},
 		{"remote_write: [{url: http://h/w, bearer_token: [CANARY]}]", `want a text, got a list`},
-		{"probes: [{type: snmp, target: h, auth: CANARY}]", `auth.*: is the name of a login, but no config_files are given(.*\n)*.*auth: <secret>`},
-		{"probes: [{type: exec, command: [/x], env: CANARY}]", `got text\n.*\n.*as in env: \{NAME: value\}`},
-		{"scrape_configs: [{job_name: j, authorization: Bearer CANARY}]", `want a mapping \(lines of key: value\), got text\n.*authorization: <secret>.*\n.*as in authorization: \{credentials_file: `},
+		{"probes: [{type: snmp, target: h, auth: CANARY}]", `auth.*: is the name of a login, but no config_files are given`},
+		{"probes: [{type: exec, command: [/x], env: CANARY}]", `got text\n.*as in env: \{NAME: value\}`},
+		{"scrape_configs: [{job_name: j, authorization: Bearer CANARY}]", `want a mapping \(lines of key: value\), got text\n.*as in authorization: \{credentials_file: `},
 	} {
 		_, _, err := LoadBytes("agent.yaml", []byte(tc.text), testEnv)
 		if err == nil || !regexp.MustCompile(tc.want).MatchString(err.Error()) || strings.Contains(err.Error(), "CANARY") {

@@ -1,96 +1,84 @@
 package config
 
 import (
-	"sort"
 	"strings"
 	"unicode/utf8"
 
 	"go.yaml.in/yaml/v4"
-
-	"hwsagent/internal/redact"
 )
 
-// source returns a line of the file without its secrets, and the position and width of the marker for column, all in
-// characters.
+// source returns a line of the file with the position and width of the marker for column, all in characters. It returns no
+// line that has a value which must not be shown: file, line, column and key must do then.
 func (d *document) source(line, column int) (text string, caret, width int) {
-	text = strings.TrimRight(d.lines[line-1], "\r")
-	caret, width = column, 1
-	if d.root == nil {
-		text, _ = d.rawSource(line)
-		return window(text, min(caret, utf8.RuneCountInString(text)+1), width)
-	}
-	if d.inBlock(line) {
+	if !d.mayShow(line) {
 		return "", 0, 0
 	}
-	type span struct { // of a scalar that is not shown
-		start, end int // in bytes of text
-		with       string
-	}
-	var spans []span
+	text, width = strings.TrimRight(d.lines[line-1], "\r"), 1
 	for _, at := range d.byLine[line] {
-		n := at.n
-		start := byteOffset(text, n.Column)
-		end := scalarEnd(text, start, n, d.asWritten(n))
-		raw := text[start:end]
-		if n.Column == column {
-			width = utf8.RuneCountInString(raw)
-		}
-		m := d.shownScalar(at)
-		if from := withProperties(text, start); !at.key && (from < start || start < end && (text[start] == '&' || text[start] == '!')) && d.masked(at.path, "x") == hidden {
-			start, m = from, hidden
-		}
-		// A key without a value has nothing to hide, and the text after it belongs to something else.
-		if start < end && m != d.asWritten(n) {
-			if raw != "" && (raw[0] == '"' || raw[0] == '\'') {
-				m = raw[:1] + m + raw[:1]
-			}
-			spans = append(spans, span{start, end, m})
+		if at.n.Column == column {
+			width = max(1, utf8.RuneCountInString(tokenAt(text, at.n, d.asWritten(at.n))))
 		}
 	}
-	if p, ok := d.keysAt[place{line, column}]; ok {
-		width = utf8.RuneCountInString(d.keys[p].Value)
-	}
-	sort.Slice(spans, func(i, j int) bool { return spans[i].start > spans[j].start })
-	at := byteOffset(text, column)
-	shown := len(text)
-	for _, s := range spans {
-		// The next scalar begins at the latest where this one ends, whatever the tree says.
-		s.end = min(s.end, shown)
-		shown = s.start
-		grown := utf8.RuneCountInString(s.with) - utf8.RuneCountInString(text[s.start:s.end])
-		switch {
-		case s.start == at:
-			width += grown
-		case s.start < at:
-			caret += grown
-		}
-		text = text[:s.start] + s.with + text[s.end:]
-	}
-	return window(redact.Text(text), caret, max(1, width))
+	return window(text, column, width)
 }
 
-// shownScalar returns a scalar as it is written in the file, in the form that may be shown.
-func (d *document) shownScalar(at scalarAt) string {
+// mayShow reports whether all keys and values on a line may be shown as they are written, by their types. A line of a file
+// that cannot be parsed has no known types.
+func (d *document) mayShow(line int) bool {
+	for _, at := range d.byLine[line] {
+		if !d.mayShowScalar(at) {
+			return false
+		}
+	}
+	if d.root == nil {
+		return false
+	}
+	// A value that is not shown may continue on this line.
+	for before := line - 1; before > 0; before-- {
+		if on := d.byLine[before]; len(on) > 0 {
+			last := on[len(on)-1]
+			return d.mayShowScalar(last) || last.n.Kind == yaml.ScalarNode && strings.Contains(d.lines[before-1], d.asWritten(last.n))
+		}
+	}
+	return true
+}
+
+func (d *document) mayShowScalar(at scalarAt) bool {
+	if at.key {
+		return at.n.Kind == yaml.ScalarNode && !d.hiddenKey(at.path, at.n.Value)
+	}
 	text := d.asWritten(at.n)
-	if !at.key {
-		return d.masked(at.path, text)
+	if text == "" {
+		// Nothing is written there, or an alias, an anchor or a tag.
+		return at.n.Kind == yaml.ScalarNode && at.n.Anchor == "" && at.n.Style&yaml.TaggedStyle == 0 || d.masked(at.path, "x") == "x"
 	}
-	if d.hiddenKey(at.path, text) {
-		return hidden
-	}
-	return text
+	return d.masked(at.path, text) == text
 }
 
-// withProperties returns where the tag or anchor begins that belongs to the token at start.
-func withProperties(text string, start int) int {
-	for {
-		before := strings.TrimRight(text[:start], " ")
-		i := strings.LastIndexAny(before, " \t{[,") + 1
-		if i == len(before) || before[i] != '&' && before[i] != '!' {
-			return start
-		}
-		start = i
+// tokenAt returns the part of a line in which the scalar n, with that value, is written.
+func tokenAt(line string, n *yaml.Node, value string) string {
+	rest := line
+	for column := n.Column; column > 1 && rest != ""; column-- {
+		_, size := utf8.DecodeRuneInString(rest)
+		rest = rest[size:]
 	}
+	switch {
+	case rest == "" || n.Kind != yaml.ScalarNode:
+		return ""
+	case rest[0] == '"' || rest[0] == '\'':
+		for i := 1; i < len(rest); i++ {
+			if rest[0] == '"' && rest[i] == '\\' {
+				i++
+			} else if rest[i] == rest[0] {
+				return rest[:i+1]
+			}
+		}
+	case strings.HasPrefix(rest, value) && value != "":
+		return value
+	case n.Style&(yaml.LiteralStyle|yaml.FoldedStyle) != 0:
+		return rest[:1] // the "|"; the value is on other lines
+	}
+	return strings.TrimRight(rest, " \t\r")
 }
 
 // widest bounds how much of a line is shown, in characters.
@@ -111,59 +99,10 @@ func window(text string, caret, width int) (string, int, int) {
 	return string(runes), caret, min(width, max(1, widest+1-caret))
 }
 
-// inBlock reports whether line continues a secret of several lines, such as a key in PEM, which is never shown.
-func (d *document) inBlock(line int) bool {
-	nearest := ""
-	from := 0
-	for at, path := range d.valuesAt {
-		if at.line <= line && at.line >= from && d.values[path].Kind == yaml.ScalarNode {
-			nearest, from = path, at.line
-		}
-	}
-	for at := range d.keysAt {
-		if at.line == line {
-			return false
-		}
-	}
-	return from > 0 && from < line && d.masked(nearest, "x") == hidden
-}
-
 // asWritten returns a scalar's text in the file, before expansion.
 func (d *document) asWritten(n *yaml.Node) string {
 	if w, ok := d.written[n]; ok {
 		return w
 	}
 	return n.Value
-}
-
-// byteOffset returns the byte offset of a column, counted in characters from 1.
-func byteOffset(s string, column int) int {
-	for i := range s {
-		if column--; column < 1 {
-			return i
-		}
-	}
-	return len(s)
-}
-
-// scalarEnd returns where the scalar that begins at start ends on its line.
-func scalarEnd(text string, start int, n *yaml.Node, value string) int {
-	rest := text[start:]
-	switch {
-	case rest == "":
-		return start
-	case rest[0] == '"' || rest[0] == '\'':
-		for i := 1; i < len(rest); i++ {
-			if rest[0] == '"' && rest[i] == '\\' {
-				i++
-			} else if rest[i] == rest[0] {
-				return start + i + 1
-			}
-		}
-	case strings.HasPrefix(rest, value) && value != "":
-		return start + len(value)
-	case n.Style&(yaml.LiteralStyle|yaml.FoldedStyle) != 0:
-		return start + 1 // the "|"; the value is on other lines
-	}
-	return start + len(strings.TrimRight(rest, " \t\r"))
 }
