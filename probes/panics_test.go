@@ -135,7 +135,7 @@ func TestPanicCostsTheRound(t *testing.T) {
 				time.Sleep(10 * time.Second)
 				synctest.Wait()
 				st := r.Status()[0]
-				if !strings.Contains(st.LastError, "probe p panicked: the mine went off") {
+				if !strings.Contains(st.LastError, "probe p panicked: a value of type string") {
 					t.Errorf("state %s, error %q", st.State, st.LastError)
 				}
 				time.Sleep(10 * time.Second)

@@ -253,7 +253,7 @@ func TestBadProbesCostTheirOwnSeriesOnly(t *testing.T) {
 			r.Add(famA, 1)
 			return fmt.Errorf("edac: %w", ErrPartial)
 		}, "1", "ok", "partly failed"},
-		{"panic", func(context.Context, int, *Round) error { panic("rubbish") }, "0", "failing", "probe bad panicked: rubbish, at probes/runner_test.go:"},
+		{"panic", func(context.Context, int, *Round) error { panic("rubbish") }, "0", "failing", "probe bad panicked: a value of type string, at probes/runner_test.go:"},
 		{"late", func(ctx context.Context, _ int, _ *Round) error { <-ctx.Done(); return ctx.Err() }, "0", "failing", "deadline exceeded"},
 		{"hang", func(context.Context, int, *Round) error { time.Sleep(15 * time.Second); return nil }, "0", "hung", "still running"},
 		{"too many", func(_ context.Context, _ int, r *Round) error {

@@ -18,8 +18,8 @@ const (
 type Error struct {
 	// Input names the input whose work panicked, as in "probe host".
 	Input string
-	// Value describes the panic's value: one line of at most maxValue bytes, without possible
-	// secrets or other people's data. See the function describe.
+	// Value describes the panic's value: one line of at most maxValue bytes, without
+	// other people's data: the text of an error of the runtime, or a type.
 	Value string
 	// Place is where it panicked, as file:line below its module. If that is in a library, Place
 	// adds our line that called the library.

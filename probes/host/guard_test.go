@@ -90,7 +90,7 @@ func TestGuardCatchesPanics(t *testing.T) {
 		}
 		return 7
 	})
-	if panics.As(out[0].err) == nil || panics.As(out[0].err).Value != "no such thing" || g.panics.Count() != 1 || out[1].value != 7 || out[1].err != nil {
+	if panics.As(out[0].err) == nil || panics.As(out[0].err).Value != "a value of type string" || g.panics.Count() != 1 || out[1].value != 7 || out[1].err != nil {
 		t.Errorf("the outcomes are %+v", out)
 	}
 }
