@@ -90,17 +90,14 @@
 //	44           payload (up to 436 bytes)
 //	480 identity, once more
 //
-// A record counts as soon as it is in the file, because it survives a kill. It is synced with the
-// next reservation or after at most a second; nothing relies on it before. The durable end of
-// the log is written each second, and synced with the next record of a target. A record that is
-// alone is written past the page cache, on Linux where the file system can do that: one sector
-// instead of a page. All this assumes that the disk writes a 512-byte sector completely or not at
-// all, and that writing one sector does not change its neighbours.
+// A record counts as soon as it is in the file, because it survives a kill. It is synced after at
+// most a second; nothing relies on it before. The durable end of the log is written each second,
+// and synced with the next record of a target. All this assumes that the disk writes a 512-byte
+// sector completely or not at all, and that writing one sector does not change its neighbours.
 //
 // Under `sync: 1s` this costs at most two fsyncs a second, one of the log and one of all savepoints,
 // regardless of how many targets there are and whether they are up; a snapshot replaces one of
-// them. Without outcomes, savepoints need no fsync. Each reservation adds one, which simultaneous reservations share. The end of a segment
-// adds two: the last fsync of the segment, and that of the directory for the next segment.
+// them. Without outcomes and reservations, savepoints need no fsync. The end of a segment adds two: the last fsync of the segment, and that of the directory for the next segment.
 //
 // # Data flow
 //
@@ -123,8 +120,8 @@
 //	    Totals ascend with commit numbers. ([Mark])
 //	 6  The totals of two consecutive entries of a cursor differ by the samples of the second
 //	    entry plus those that it counts as missing. ([Entry])
-//	 7  Before samples are sent, a durable savepoint records how far sending may go. Sending
-//	    continues without one only after the disk has refused it for two seconds. ([queue.Savepoint])
+//	 7  Before samples are sent, a savepoint that survives a kill records how far sending may go,
+//	    unless the disk refuses to write it. ([queue.Savepoint])
 //	 8  Before the budget removes a file, its undelivered samples are in the durable ledger of
 //	    each target. (budget)
 //	 9  The segment of each target's durable position, and all newer segments, are kept, the
@@ -180,9 +177,8 @@
 //	             lost samples                            commit is durable, headers do not count the
 //	                                                     lost samples as durable
 //	savepoint    WriteAt behind the last record; fsync   each cell has its own sector, so no write
-//	             each second and with a reservation      touches durable cells; a torn record does not
-//	                                                     count. Direct writes and those through the page
-//	                                                     cache are never under way together
+//	             each second                             touches durable cells; a torn record does not
+//	                                                     count
 //	snapshot of  (if the file must grow: zeros, fsync;)  the active file is complete, and meanwhile is
 //	savepoints   write and fsync the inactive file,      written only behind its durable records. A
 //	             which then becomes active               snapshot with missing cells does not count

@@ -183,17 +183,13 @@ func (l *Lane) Release() {
 	l.release()
 }
 
-// Reserve durably records that all samples up to high may have been sent. It returns at
-// once if an earlier reservation covers high; otherwise it takes one fsync. After an
-// error, samples beyond the last successful reservation must not be sent.
-//
-// If the disk has refused savepoints for two seconds, for instance because it is read-only,
-// Reserve returns nil: readable samples should still be sent. After a crash, the next process
-// may then send samples again without knowing that the receiver may have them.
+// Reserve records that all samples up to high may have been sent: call it before sending them. It takes one write without fsync,
+// or none if an earlier reservation covers high. So a kill keeps the reservation, and a power cut may take those of about the last
+// second: the next process may then send samples again without knowing that the receiver may have them. The same holds after a kill
+// if the disk refuses savepoints, because readable samples should still be sent. The only error is ErrClosed.
 func (l *Lane) Reserve(high Mark) error { return l.target.reserve(l.kind, high) }
 
-// SetShards sets the number of shards that send from now on. The next reservation makes a greater number durable, even if it
-// reserves nothing else: a start takes samples in doubt for stored when the same shard had a later one stored.
+// SetShards sets the number of shards that send from now on. The next reservation writes it, even if it reserves nothing else: a start takes samples in doubt for stored when the same shard had a later one stored.
 func (l *Lane) SetShards(n int) { l.target.setShards(l.kind, n) }
 
 // Advance records that all samples up to and including to have a final outcome. outcome

@@ -66,7 +66,7 @@ type stageFault struct {
 //	begin write SAMPLES                           the same, and does not wait for it
 //	wait DURATION                                 lets time pass
 //	deliver NAME [N]                              N writes are delivered to a target, or all; "missing" is what it misses
-//	reserve NAME                                  makes durable that all may have been sent to a target
+//	reserve NAME                                  records that all may have been sent to a target
 //	save                                          makes savepoints durable
 //	account NAME                                  prints the target's ledger
 //	fail OP [times=N] [error=ERRNO] [bytes=N]     operations on segments fail: write, fsync, syncdir, create, truncate, remove

@@ -35,16 +35,10 @@ type target struct {
 	// longer used.
 	gone bool
 
-	version uint64               // of the record's content: grows with each change
-	written uint64               // the last version written; 0: none
-	acked   Mark                 // the durable acknowledged mark: older segments may be deleted
-	high    [queue.NumLanes]Mark // durable: how far each lane may have sent
-	shards  [queue.NumLanes]int  // durable: how many shards of each lane may have sent
+	version uint64 // of the record's content: grows with each change
+	written uint64 // the last version written; 0: none
+	acked   Mark   // the durable acknowledged mark: older segments may be deleted
 }
-
-// reservePatience is how long the disk must have refused savepoints before sending
-// continues without them.
-const reservePatience = 2 * housekeeping
 
 // newTarget returns a target whose savepoint is not written yet.
 func newTarget(store *savefile.Store, name string, st queue.Stored) *target {
@@ -73,10 +67,6 @@ func (t *target) Encode(b []byte, always bool) (body []byte, c savefile.Credit, 
 		return b, c, false
 	}
 	c = savefile.Credit{First: t.written == 0, Acked: t.sp.Acked()}
-	for l := range queue.NumLanes {
-		r, _ := t.sp.Reach(l)
-		c.High[l], c.Shards[l] = r.High, r.Shards
-	}
 	t.written = t.version
 	return queue.AppendSavepoint(b, t.storedLocked()), c, true
 }
@@ -89,14 +79,10 @@ func (t *target) Unwritten() {
 }
 
 // RelyOn records that a record is durable.
-func (t *target) RelyOn(c savefile.Credit) {
+func (t *target) RelyOn(acked Mark) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
-	t.acked, t.shards = c.Acked, c.Shards
-	t.high[queue.Live] = c.High[queue.Live]
-	if c.High[queue.Backlog] != (Mark{}) {
-		t.high[queue.Backlog] = c.High[queue.Backlog]
-	}
+	t.acked = acked
 }
 
 // storedLocked returns the content of the target's record.

@@ -2,6 +2,7 @@ package wal
 
 import (
 	"bytes"
+	"errors"
 	"fmt"
 
 	"hwsagent/wal/queue"
@@ -68,10 +69,6 @@ func (t *target) settle(l queue.Lane, to Mark, outcome queue.Outcome) (changed b
 // reserve implements [Lane.Reserve].
 func (t *target) reserve(l queue.Lane, high Mark) error {
 	t.mu.Lock()
-	if r, _ := t.sp.Reach(l); high.Commit <= t.high[l].Commit && r.Shards <= t.shards[l] {
-		t.mu.Unlock()
-		return nil
-	}
 	switch {
 	case l == queue.Backlog:
 		if t.sp.ReserveGap(high) {
@@ -81,11 +78,15 @@ func (t *target) reserve(l queue.Lane, high Mark) error {
 		t.sp.High = high
 		t.version++
 	}
+	changed := t.version != t.written
 	t.mu.Unlock()
-	if err := t.save(); err != nil && t.store.RefusedFor() < reservePatience {
+	if !changed {
+		return nil
+	}
+	if err := t.store.Put(t); errors.Is(err, ErrClosed) {
 		return err
 	}
-	return nil // after an error, the housekeeping reports it and retries
+	return nil // after an error of the disk, the housekeeping reports it and retries
 }
 
 // setShards implements [Lane.SetShards].

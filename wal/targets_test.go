@@ -492,70 +492,36 @@ func TestMaxBacklog(t *testing.T) {
 	}
 }
 
-// A reservation is durable when Reserve returns nil; one that is covered costs
-// nothing; after a failure it can be had again.
+// A reservation survives a kill when Reserve returns, and a power cut once savepoints were synced. A disk that refuses savepoints
+// does not delay sending, and what was reserved meanwhile is written when the disk is well again.
 func TestReserve(t *testing.T) {
 	p := newPlan(2, 6, 5)
 	dir := newMemDir()
 	ts := memTargets(t, dir, targetsOptions{})
 	r := openTestReader(t, ts, p.log(), "a", ReaderOptions{StartAt: StartOldest})
-	syncs := 0
 	var fail error
-	dir.fault = func(op string) (int, error) {
-		if op == "sync" {
-			syncs++
+	dir.fault = func(string) (int, error) { return 0, fail }
+	high := func(left *memDir) uint64 {
+		return memTargets(t, left, targetsOptions{}).byName["a"].savepoint().High.Commit
+	}
+	for n := 2; n <= 8; n += 3 { // each time anew
+		if err := r.Reserve(p.commits[n-1].mark); err != nil || high(dir.kill()) != uint64(n) {
+			t.Fatalf("%d reserved: %d after a kill, %v", n, high(dir.kill()), err)
 		}
-		return 0, fail
-	}
-	durable := func() uint64 {
-		return memTargets(t, dir.crash(), targetsOptions{}).byName["a"].savepoint().High.Commit
-	}
-	if err := r.Reserve(p.commits[5].mark); err != nil || durable() != 6 || syncs != 1 {
-		t.Fatalf("reserved %d with %d syncs: %v", durable(), syncs, err)
-	}
-	if err := r.Reserve(p.commits[3].mark); err != nil || syncs != 1 {
-		t.Fatalf("a covered reservation: %d syncs, %v", syncs, err)
-	}
-	fail = errDisk
-	for range 2 {
-		if err := r.Reserve(p.commits[7].mark); !errors.Is(err, errDisk) || durable() != 6 {
-			t.Fatalf("during the fault: %v, durable %d", err, durable())
+		if err := ts.save(); err != nil || high(dir.crash()) != uint64(n) {
+			t.Fatalf("%d reserved and synced: %d after a power cut, %v", n, high(dir.crash()), err)
 		}
-	}
-	fail = nil
-	if err := r.Reserve(p.commits[7].mark); err != nil || durable() != 8 {
-		t.Fatalf("after the fault: %v, durable %d", err, durable())
-	}
-}
-
-// A disk that refuses savepoints, as a read-only one does, delays sending for
-// reservePatience and no longer. When it is well again, reservations are durable again.
-func TestReserveOnBrokenDisk(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		p := newPlan(2, 6, 5)
-		dir := newMemDir()
-		r := openTestReader(t, memTargets(t, dir, targetsOptions{}), p.log(), "a", ReaderOptions{StartAt: StartOldest})
-		var fail error
-		dir.fault = func(string) (int, error) { return 0, fail }
-
-		for i := 0; i < 9; i += 3 { // each time anew
-			fail = errDisk
-			began := time.Now()
-			for r.Reserve(p.commits[i].mark) != nil {
-				time.Sleep(100 * time.Millisecond)
-			}
-			if took := time.Since(began); took != reservePatience {
-				t.Errorf("sending waited %s for the disk, want %s", took, reservePatience)
-			}
-			if err := r.Reserve(p.commits[i+1].mark); err != nil {
-				t.Errorf("a later reservation on the same disk: %v", err)
-			}
-			fail = nil
-			if err := r.Reserve(p.commits[i+2].mark); err != nil || r.target.high[queue.Live] != p.commits[i+2].mark {
-				t.Errorf("on a disk that is well: %v, durable up to %v", err, r.target.high[queue.Live])
+		fail = errDisk
+		for range 2 {
+			if err := r.Reserve(p.commits[n].mark); err != nil {
+				t.Fatalf("on a disk that refuses: %v", err)
 			}
 		}
-	})
+		fail = nil
+		if err := r.Reserve(p.commits[n+1].mark); err != nil || high(dir.kill()) != uint64(n+2) {
+			t.Fatalf("on a disk that is well again: %d after a kill, %v", high(dir.kill()), err)
+		}
+	}
 }
 
 // What is unchanged is not written again.

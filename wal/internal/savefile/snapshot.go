@@ -37,9 +37,8 @@ func (s *Store) rewriteLocked() (grew bool, err error) {
 	s.active, s.generation, s.synced, s.compact, s.blank[to] = to, begins.generation, through, false, false
 	s.traces[to] = trace{file: s.files[to], first: begins, last: begins}
 	s.used, s.durable = int64(len(snapshot)), int64(len(snapshot))
-	s.alone.dirty = false // of the file that is active now
 	for _, c := range credits {
-		c.t.RelyOn(c.Credit)
+		c.t.RelyOn(c.acked)
 	}
 	for _, c := range s.unsynced {
 		c.t.Unwritten() // its record is only in the other file
@@ -68,7 +67,7 @@ func (s *Store) snapshotLocked() (b []byte, begins identity, credits []credit) {
 	for t := range s.all {
 		if payload, c, ok := t.Encode(appendText(nil, t.Name()), true); ok {
 			add(kindTarget, ownerOf(t.Name()), payload)
-			credits = append(credits, credit{t, c})
+			credits = append(credits, credit{t, c.Acked})
 		}
 	}
 	for _, r := range records {
@@ -90,7 +89,6 @@ func (s *Store) replace(to int, size int64, snapshot []byte) (int64, error) {
 			return size, err
 		}
 		s.files[to] = f
-		s.alone.open(s.dir, to, f)
 	}
 	f := s.files[to]
 	size, err := growFile(f, size, capacity(int64(len(snapshot))))
@@ -98,14 +96,12 @@ func (s *Store) replace(to int, size int64, snapshot []byte) (int64, error) {
 		if _, err = f.WriteAt(snapshot, 0); err == nil {
 			err = f.Sync()
 		}
-		uncache(f)
 	}
 	if err == nil && s.blank[to] {
 		err = s.dir.Sync()
 	}
 	if err != nil {
 		err = errors.Join(err, f.Close())
-		s.alone.close(to)
 		s.files[to] = nil // use a new descriptor next time
 	}
 	return size, err
