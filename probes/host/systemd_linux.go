@@ -1,7 +1,6 @@
 package host
 
 import (
-	"context"
 	"errors"
 	"fmt"
 	"math"
@@ -10,8 +9,9 @@ import (
 	"strings"
 	"time"
 
+	"github.com/godbus/dbus/v5"
+
 	"hwsagent/probes"
-	"hwsagent/probes/host/dbus"
 )
 
 // The names of systemd on the bus: org.freedesktop.systemd1(5).
@@ -19,7 +19,6 @@ const (
 	systemdName    = "org.freedesktop.systemd1"
 	systemdPath    = "/org/freedesktop/systemd1"
 	systemdManager = systemdName + ".Manager"
-	unitList       = "a(ssssssouso)" // type of ListUnits' answer
 )
 
 // unitStates are the values of a unit's ActiveState that have a series each.
@@ -28,7 +27,7 @@ var unitStates = []string{"active", "activating", "deactivating", "inactive", "f
 // systemdUnit is a unit in the answer of ListUnits.
 type systemdUnit struct {
 	name, load, active string
-	path               string // path of its object
+	path               dbus.ObjectPath
 }
 
 // kind returns service, timer, ….
@@ -77,12 +76,12 @@ func newSystemd(e *environment) reader {
 	f := newSystemdFamilies()
 	include, exclude := e.pattern(&e.SystemdInclude), e.pattern(&e.SystemdExclude)
 	return newOnce(e, func() (samples, error) {
-		bus, err := dbus.Dial(context.Background(), e.DBusSocket, time.Now().Add(e.limit))
+		b, err := dialBus(e.DBusSocket, time.Now().Add(e.limit*9/10)) // before the guard gives up, so that what was read counts
 		if err != nil {
 			return nil, fmt.Errorf("reach systemd over D-Bus: %w (the collector needs a system with systemd and dbus, and dbus_socket to name the bus' socket)", err)
 		}
-		defer bus.Close() // nothing was written that could be lost
-		s, units, err := f.manager(bus)
+		defer b.close()
+		s, units, err := f.manager(b)
 		if err != nil {
 			return s, err
 		}
@@ -92,27 +91,27 @@ func newSystemd(e *environment) reader {
 				chosen = append(chosen, u)
 			}
 		}
-		err = f.details(bus, chosen, &s)
+		err = f.details(b, chosen, &s)
 		return s, err
 	})
 }
 
 // propertyCall returns the call that reads a property of an object of systemd.
-func propertyCall(path, of, name string) dbus.Call {
-	return dbus.Call{Destination: systemdName, Path: path, Interface: "org.freedesktop.DBus.Properties", Member: "Get", Args: []string{of, name}}
+func propertyCall(path dbus.ObjectPath, of, name string) busCall {
+	return busCall{systemdName, path, "org.freedesktop.DBus.Properties.Get", []any{of, name}}
 }
 
 // manager requests data about systemd itself, and the list of units.
-func (f *systemdFamilies) manager(bus *dbus.Conn) (s samples, units []systemdUnit, err error) {
-	calls := []dbus.Call{
+func (f *systemdFamilies) manager(b *bus) (s samples, units []systemdUnit, err error) {
+	calls := []busCall{
 		propertyCall(systemdPath, systemdManager, "Version"),
 		propertyCall(systemdPath, systemdManager, "Virtualization"),
 		propertyCall(systemdPath, systemdManager, "SystemState"),
-		{Destination: systemdName, Path: systemdPath, Interface: systemdManager, Member: "ListUnits"},
+		{systemdName, systemdPath, systemdManager + ".ListUnits", nil},
 	}
 	var failed []error
-	ended := bus.Do(calls, func(i int, body *dbus.Reader, err error) {
-		if calls[i].Member == "ListUnits" {
+	ended := b.do(calls, func(i int, body []any, err error) {
+		if calls[i].args == nil {
 			if err == nil {
 				units, err = readUnits(body)
 			}
@@ -121,7 +120,7 @@ func (f *systemdFamilies) manager(bus *dbus.Conn) (s samples, units []systemdUni
 			}
 			return
 		}
-		name := calls[i].Args[1]
+		name := fmt.Sprint(calls[i].args[1])
 		if err == nil {
 			err = f.addManager(&s, name, body)
 		}
@@ -146,16 +145,10 @@ func (f *systemdFamilies) manager(bus *dbus.Conn) (s samples, units []systemdUni
 	return s, units, nil
 }
 
-// refused reports whether an error means that systemd does not have the property, or no longer has the unit.
-func refused(err error) bool {
-	_, ok := errors.AsType[*dbus.CallError](err)
-	return ok
-}
-
 var versionNumber = regexp.MustCompile(`[0-9]{3,}(?:\.[0-9]+)?`)
 
 // addManager adds a property of systemd itself.
-func (f *systemdFamilies) addManager(s *samples, name string, body *dbus.Reader) error {
+func (f *systemdFamilies) addManager(s *samples, name string, body []any) error {
 	value, err := readProperty(body)
 	if err != nil {
 		return err
@@ -180,40 +173,56 @@ func (f *systemdFamilies) addManager(s *samples, name string, body *dbus.Reader)
 	return nil
 }
 
-// readUnits decodes the answer of ListUnits: for each unit its name, description, load state, active state, sub state,
-// the unit that it follows, the path of its object, and the number, type and path of its job.
-func readUnits(body *dbus.Reader) ([]systemdUnit, error) {
-	if sig := body.Signature(); sig != unitList {
-		return nil, fmt.Errorf("the list has the type %q, not %q", sig, unitList)
+// readUnits decodes the answer of ListUnits.
+func readUnits(body []any) ([]systemdUnit, error) {
+	var listed []struct {
+		Name, Description, Load, Active, Sub, Followed string
+		Path                                           dbus.ObjectPath
+		Job                                            uint32
+		JobType                                        string
+		JobPath                                        dbus.ObjectPath
 	}
-	var units []systemdUnit
-	body.Structs(func() {
-		var u systemdUnit
-		u.name, _, u.load, u.active = body.String(), body.String(), body.String(), body.String()
-		_, _, u.path = body.String(), body.String(), body.String()
-		_, _, _ = body.Uint32(), body.String(), body.String()
-		units = append(units, u)
-	})
-	return units, body.Err()
+	if err := dbus.Store(body, &listed); err != nil {
+		return nil, err
+	}
+	units := make([]systemdUnit, 0, len(listed))
+	for _, u := range listed {
+		units = append(units, systemdUnit{name: u.Name, load: u.Load, active: u.Active, path: u.Path})
+	}
+	return units, nil
 }
 
-// readProperty decodes the answer to a call of [propertyCall].
-func readProperty(body *dbus.Reader) (any, error) {
-	if sig := body.Signature(); sig != "v" {
-		return nil, fmt.Errorf("the property has the type %q, not v", sig)
+// readProperty decodes the answer to a call of [propertyCall]: a float64 for a number or bool, else a string.
+func readProperty(body []any) (any, error) {
+	var v dbus.Variant
+	if err := dbus.Store(body, &v); err != nil {
+		return nil, err
 	}
-	v := body.Variant()
-	return v, body.Err()
+	switch v := v.Value().(type) {
+	case string:
+		return v, nil
+	case bool:
+		return boolean(v), nil
+	case uint32:
+		return float64(v), nil
+	case int32:
+		return float64(v), nil
+	case uint64:
+		return float64(v), nil
+	case int64:
+		return float64(v), nil
+	}
+	return nil, fmt.Errorf("the property has the type %q, which is no number and no text", v.Signature())
 }
 
 // details requests the figures of units and adds them. A property that this systemd does not have, or a unit that has
 // disappeared meanwhile, is skipped.
-func (f *systemdFamilies) details(bus *dbus.Conn, units []systemdUnit, s *samples) error {
+func (f *systemdFamilies) details(b *bus, units []systemdUnit, s *samples) error {
 	type question struct {
 		unit int
 		is   *unitProperty // nil: the type of a service or mount
 	}
-	var calls []dbus.Call
+	var calls []busCall
 	var questions []question
 	ask := func(unit int, of, name string, is *unitProperty) {
 		calls = append(calls, propertyCall(units[unit].path, systemdName+"."+of, name))
@@ -240,7 +249,7 @@ func (f *systemdFamilies) details(bus *dbus.Conn, units []systemdUnit, s *sample
 	}
 	types := make([]string, len(units))
 	var failed error // the first error; the others are similar
-	ended := bus.Do(calls, func(i int, body *dbus.Reader, err error) {
+	ended := b.do(calls, func(i int, body []any, err error) {
 		q := questions[i]
 		var value any
 		if err == nil {
@@ -248,7 +257,7 @@ func (f *systemdFamilies) details(bus *dbus.Conn, units []systemdUnit, s *sample
 		}
 		if err != nil {
 			if failed == nil && !refused(err) {
-				failed = fmt.Errorf("ask systemd for %s of %s: %w", calls[i].Args[1], units[q.unit].name, err)
+				failed = fmt.Errorf("ask systemd for %s of %s: %w", calls[i].args[1], units[q.unit].name, err)
 			}
 			return
 		}

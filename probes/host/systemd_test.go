@@ -3,18 +3,15 @@
 package host
 
 import (
-	"errors"
 	"fmt"
-	"io/fs"
 	"path/filepath"
 	"strings"
 	"testing"
 
+	"github.com/godbus/dbus/v5"
 	"github.com/google/go-cmp/cmp"
 
 	"hwsagent/probes"
-	"hwsagent/probes/host/dbus"
-	"hwsagent/probes/host/dbus/dbustest"
 )
 
 // plantUnit is a unit of a systemd that a test plays.
@@ -24,53 +21,53 @@ type plantUnit struct {
 }
 
 // unitPath is the path of the unit's object.
-func (u plantUnit) path() string {
-	return "/org/freedesktop/systemd1/unit/" + strings.NewReplacer(".", "_2e", "-", "_2d", "@", "_40").Replace(u.name)
+func (u plantUnit) path() dbus.ObjectPath {
+	return dbus.ObjectPath("/org/freedesktop/systemd1/unit/" + strings.NewReplacer(".", "_2e", "-", "_2d", "@", "_40").Replace(u.name))
 }
 
 // plantSystemd returns a bus with a systemd on it that has these properties and units.
-func plantSystemd(t *testing.T, manager map[string]any, units []plantUnit) *dbustest.Bus {
+func plantSystemd(t *testing.T, manager map[string]any, units []plantUnit) *testBus {
 	t.Helper()
-	get := func(from map[string]any, name string) dbustest.Answer {
+	get := func(from map[string]any, name string) any {
 		if v, ok := from[name]; ok {
-			return dbustest.Answer{Signature: "v", Body: func(w *dbustest.Writer) { w.Variant(v) }}
+			return dbus.MakeVariant(v)
 		}
-		return dbustest.Answer{Error: "org.freedesktop.DBus.Error.UnknownProperty"}
+		return errorAnswer("org.freedesktop.DBus.Error.UnknownProperty")
 	}
-	return dbustest.New(t, func(r dbustest.Request) dbustest.Answer {
-		if r.Interface == "org.freedesktop.systemd1.Manager" && r.Member == "ListUnits" {
-			return dbustest.Answer{Signature: "a(ssssssouso)", Body: func(w *dbustest.Writer) {
-				w.Structs(func(element func()) {
-					for _, u := range units {
-						element()
-						for _, text := range []string{u.name, "A description", u.load, u.active, "running", "", u.path()} {
-							w.String(text)
-						}
-						w.Uint32(0)
-						w.String("")
-						w.String("/")
-					}
-				})
-			}}
+	return startBus(t, func(c testCall) any {
+		if c.method == "org.freedesktop.systemd1.Manager.ListUnits" {
+			type listed struct {
+				Name, Description, Load, Active, Sub, Followed string
+				Path                                           dbus.ObjectPath
+				Job                                            uint32
+				JobType                                        string
+				JobPath                                        dbus.ObjectPath
+			}
+			all := []listed{}
+			for _, u := range units {
+				all = append(all, listed{Name: u.name, Description: "A description", Load: u.load, Active: u.active, Sub: "running", Path: u.path(), JobPath: "/"})
+			}
+			return all
 		}
-		if r.Interface != "org.freedesktop.DBus.Properties" || r.Member != "Get" || len(r.Args) != 2 {
-			return dbustest.Answer{Error: "org.freedesktop.DBus.Error.UnknownMethod"}
+		if c.method != "org.freedesktop.DBus.Properties.Get" || len(c.args) != 2 {
+			return errorAnswer("org.freedesktop.DBus.Error.UnknownMethod")
 		}
-		if r.Path == "/org/freedesktop/systemd1" {
-			return get(manager, r.Args[1])
+		of, name := c.args[0].(string), c.args[1].(string)
+		if c.path == "/org/freedesktop/systemd1" {
+			return get(manager, name)
 		}
 		for _, u := range units {
 			// Of an interface of its own kind, or of all units.
-			if kind := strings.TrimPrefix(r.Args[0], "org.freedesktop.systemd1."); r.Path == u.path() && (kind == "Unit" || strings.HasSuffix(u.name, "."+strings.ToLower(kind))) {
-				return get(u.properties, r.Args[1])
+			if kind := strings.TrimPrefix(of, "org.freedesktop.systemd1."); c.path == u.path() && (kind == "Unit" || strings.HasSuffix(u.name, "."+strings.ToLower(kind))) {
+				return get(u.properties, name)
 			}
 		}
-		return dbustest.Answer{Error: "org.freedesktop.DBus.Error.UnknownObject"}
+		return errorAnswer("org.freedesktop.DBus.Error.UnknownObject")
 	})
 }
 
 // busyMachine returns a systemd with units of each kind.
-func busyMachine(t *testing.T) *dbustest.Bus {
+func busyMachine(t *testing.T) *testBus {
 	t.Helper()
 	const noLimit = ^uint64(0)
 	active := uint64(1_764_000_000_500_000)
@@ -173,32 +170,24 @@ func TestSystemdUnitsAreChosen(t *testing.T) {
 }
 
 // TestSystemdThatFails: a bus that is missing, refuses access, hangs or sends nonsense only fails this collector, which
-// reports why and keeps the values read before.
+// reports why.
 func TestSystemdThatFails(t *testing.T) {
-	refusing := busyMachine(t)
-	refusing.Refuse = true
-	for name, c := range map[string]struct {
-		socket string
-		is     error
-		want   string
-	}{
-		"no socket":  {filepath.Join(t.TempDir(), "none"), fs.ErrNotExist, "dbus_socket"},
-		"not let in": {refusing.Path, dbus.ErrProtocol, "does not let this user"},
-		"no systemd": {dbustest.New(t, func(dbustest.Request) dbustest.Answer {
-			return dbustest.Answer{Error: "org.freedesktop.DBus.Error.ServiceUnknown"}
-		}).Path, nil, "ask systemd for its units: org.freedesktop.DBus.Error.ServiceUnknown"},
-		"hangs": {dbustest.New(t, func(dbustest.Request) dbustest.Answer { return dbustest.Answer{Silent: true} }).Path, nil, ""},
-		"another list": {dbustest.New(t, func(dbustest.Request) dbustest.Answer {
-			return dbustest.Answer{Signature: "as", Body: func(w *dbustest.Writer) { w.Uint32(0) }}
-		}).Path, nil, `the list has the type "as"`},
-		"not in bounds": {dbustest.New(t, func(dbustest.Request) dbustest.Answer {
-			return dbustest.Answer{Raw: []byte("HTTP/1.1 400 Bad Request\r\n\r\n")}
-		}).Path, dbus.ErrProtocol, ""},
+	same := func(answer any) string { return startBus(t, func(testCall) any { return answer }).Path }
+	for name, c := range map[string]struct{ socket, want string }{
+		"no socket":    {filepath.Join(t.TempDir(), "none"), "dbus_socket"},
+		"not let in":   {fakeBus(t, "REJECTED EXTERNAL", nil), "authentication failed"},
+		"no systemd":   {startBus(t, nil).Path, "ask systemd for its units: org.freedesktop.DBus.Error."},
+		"refuses":      {same(errorAnswer("org.freedesktop.DBus.Error.AccessDenied")), "ask systemd for its units: org.freedesktop.DBus.Error.AccessDenied"},
+		"hangs":        {same(noAnswer{}), "i/o timeout"},
+		"another list": {same([]string{"a"}), "ask systemd for its units: dbus.Store: type mismatch"},
+		"no bus":       {fakeBus(t, "HTTP/1.1 400 Bad Request", nil), "sign in to the bus"},
 	} {
-		_, err := systemdOf(t, Config{DBusSocket: c.socket, ReadTimeout: 300e6})
-		if err == nil || !strings.Contains(err.Error(), "systemd: ") || !strings.Contains(err.Error(), c.want) || c.is != nil && !errors.Is(err, c.is) {
-			t.Errorf("%s: %v", name, err)
-		}
+		t.Run(name, func(t *testing.T) {
+			_, err := systemdOf(t, Config{DBusSocket: c.socket, ReadTimeout: 3e9})
+			if err == nil || !strings.Contains(err.Error(), "systemd: ") || !strings.Contains(err.Error(), c.want) {
+				t.Errorf("%v; want %q", err, c.want)
+			}
+		})
 	}
 }
 
@@ -227,11 +216,11 @@ func TestSystemdIsAskedFor(t *testing.T) {
 	c.DBusSocket, c.Collectors = bus.Path, append([]string{"-filesystem"}, "+processes")
 	r := probes.NewRound(0)
 	_ = mustNew(t, c).Collect(t.Context(), r) // what the fixtures lack
-	if n := len(bus.Requests()); n > 0 {
+	if n := bus.calls.Load(); n > 0 {
 		t.Errorf("%d calls", n)
 	}
-	if _, err := systemdOf(t, c); err != nil || len(bus.Requests()) == 0 {
-		t.Errorf("%d calls, %v", len(bus.Requests()), err)
+	if _, err := systemdOf(t, c); err != nil || bus.calls.Load() == 0 {
+		t.Errorf("%d calls, %v", bus.calls.Load(), err)
 	}
 }
 
