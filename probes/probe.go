@@ -37,6 +37,7 @@ type Round struct {
 	Source string
 
 	samples []Sample
+	refused []Sample
 	labels  []string // memory of the samples' Labels
 	limit   int
 	over    int
@@ -65,8 +66,9 @@ func NewRound(limit int) *Round { return &Round{limit: limit} }
 // Reset empties r, as if made by [NewRound], but keeps its memory. Its former samples become invalid.
 func (r *Round) Reset(limit int) {
 	clear(r.samples)
+	clear(r.refused)
 	clear(r.labels)
-	*r = Round{samples: r.samples[:0], labels: r.labels[:0], limit: limit}
+	*r = Round{samples: r.samples[:0], refused: r.refused[:0], labels: r.labels[:0], limit: limit}
 }
 
 // Add adds one float sample of f. labels are name, value, name, value, …; they are
@@ -90,6 +92,16 @@ func (r *Round) AddSample(s Sample) {
 	}
 	r.samples = append(r.samples, s)
 }
+
+// Refuse notes a value of f that is not sent because hardware cannot have it. Labels name where it was read, as in Add.
+func (r *Round) Refuse(f *Family, v float64, labels ...string) {
+	if r.limit == 0 || len(r.refused) < r.limit {
+		r.refused = append(r.refused, Sample{Family: f, Value: v, Labels: r.Keep(labels...)})
+	}
+}
+
+// Refused returns the values noted by Refuse, in order.
+func (r *Round) Refused() []Sample { return r.refused }
 
 // Cut removes the samples after the first n, such as those of a text that turned out to be malformed.
 func (r *Round) Cut(n int) { r.samples = r.samples[:min(n, len(r.samples))] }

@@ -61,6 +61,9 @@ type Report struct {
 	Component
 	Status   Status
 	Readings []Reading
+	// Refused are readings that the probe does not send because their numbers mean no reading ([Metric.Scaled]): AddTo adds them to those
+	// that it refuses itself, in the device's number or the metric's unit.
+	Refused []Reading
 }
 
 // Add adds one reading.
@@ -69,7 +72,8 @@ func (p *Report) Add(m Metric, v float64, attributes ...string) {
 }
 
 // AddTo adds the samples of the report to a round: hw_component_info, hw_status with each state that the kind can have (unless the
-// status is zero), and all readings that are finite. It allocates nothing once the round's memory has grown.
+// status is zero), and all readings that are finite. It refuses readings that are not plausible. It allocates nothing once the round's
+// memory has grown.
 func (p *Report) AddTo(r *probes.Round) {
 	var memory [44]string
 	base := append(memory[:0], "hw_id", p.ID, "hw_name", p.Name, "hw_parent", p.Parent)
@@ -104,10 +108,22 @@ func (p *Report) AddTo(r *probes.Round) {
 		if math.IsNaN(reading.Value) || math.IsInf(reading.Value, 0) {
 			continue
 		}
+		if !reading.Metric.Plausible(reading.Value) {
+			p.refuse(r, reading)
+			continue
+		}
 		labels := base
 		if table[reading.Metric].typed {
 			labels = append(labels, "hw_type", p.Kind.String())
 		}
 		r.Add(&families[reading.Metric], reading.Value, append(labels, reading.Attributes...)...)
 	}
+	for _, reading := range p.Refused {
+		p.refuse(r, reading)
+	}
+}
+
+// refuse names a reading that is not sent.
+func (p *Report) refuse(r *probes.Round, reading Reading) {
+	r.Refuse(&families[reading.Metric], reading.Value, "hw_id", p.ID, "hw_name", p.Name, "hw_type", p.Kind.String())
 }

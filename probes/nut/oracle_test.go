@@ -13,10 +13,10 @@ import (
 	"hwsagent/probes"
 )
 
-// permitted are the dumps to develop with: those whose name's SHA-1 begins with an even hexadecimal digit.
+// permitted are the dumps to develop with: those whose name's SHA-1 begins with none of 1, 5, 9 and d.
 func permitted(name string) bool {
 	sum := sha1.Sum([]byte(name)) // #nosec G401 -- it chooses files
-	return strings.ContainsAny(hex.EncodeToString(sum[:1])[:1], "02468ace")
+	return !strings.ContainsAny(hex.EncodeToString(sum[:1])[:1], "159d")
 }
 
 // clientOf returns a client to which upsd says this.

@@ -39,19 +39,20 @@ func (l *libraryReader) read(ctx context.Context, s *session, r *probes.Round) e
 		return err
 	}
 	h := newHarvest()
+	read := map[string]int{}
 	var errs []error
 	for i := range l.tables {
 		if l.absent[i] > 0 {
 			l.absent[i]--
 			continue
 		}
-		before := len(h.vars)
-		if err := l.table(ctx, s, &l.tables[i], h); err != nil {
+		rows, err := l.table(ctx, s, &l.tables[i], h, read)
+		if err != nil {
 			if over(ctx) != nil || isTimeout(err) || errors.Is(err, errTooMuch) {
 				return err // concerns the whole device: some of its components would look like all of them
 			}
 			errs = append(errs, err)
-		} else if len(h.vars) == before {
+		} else if rows == 0 {
 			l.absent[i] = patience
 		}
 	}
@@ -122,21 +123,47 @@ func (s *session) has(ctx context.Context, roots []library.OID, present map[stri
 	return n, nil
 }
 
-// table reads one table. Without any value it skips names and conditions.
-func (l *libraryReader) table(ctx context.Context, s *session, t *library.Table, h *harvest) error {
-	if err := s.get(ctx, t.Gets, h); err != nil {
-		return err
+// table reads one table, without the objects that are in read, which has the number of variables of each object that was read in this
+// round. rows is that of the table's values; without any, names and conditions are skipped.
+func (l *libraryReader) table(ctx context.Context, s *session, t *library.Table, h *harvest, read map[string]int) (rows int, err error) {
+	var gets []string
+	for _, o := range t.Gets {
+		if _, done := read[o]; !done {
+			gets = append(gets, o)
+		}
 	}
 	before := len(h.vars)
+	if err := s.get(ctx, gets, h); err != nil {
+		return 0, err
+	}
+	for _, o := range gets {
+		read[o] = 0
+	}
+	for i := before; i < len(h.vars); i++ {
+		read[library.OID(h.vars[i].oid).String()] = 1
+	}
+	for _, o := range t.Gets {
+		rows += read[o]
+	}
 	for i, o := range t.Walks {
-		if i == t.First && i > 0 && len(h.vars) == before {
-			return nil
+		if i == t.First && i > 0 && rows == 0 {
+			return 0, nil
 		}
-		if err := s.walk(ctx, oid(o), increasing, h); err != nil {
-			return fmt.Errorf("table at %s: %w", o, err)
+		key := o.String()
+		n, done := read[key]
+		if !done {
+			before := len(h.vars)
+			if err := s.walk(ctx, oid(o), increasing, h); err != nil {
+				return rows, fmt.Errorf("table at %s: %w", key, err)
+			}
+			n = len(h.vars) - before
+			read[key] = n
+		}
+		if i < t.First {
+			rows += n
 		}
 	}
-	return nil
+	return rows, nil
 }
 
 // variables converts a harvest for the library.

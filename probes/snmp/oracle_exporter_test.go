@@ -67,17 +67,17 @@ func exporterOracle(t *testing.T) (recordings []string, program, file string, te
 	if err != nil {
 		t.Fatal(err)
 	}
-	return evenRecordings(t, corpus), program, file, text
+	return usableRecordings(t, corpus), program, file, text
 }
 
-// evenRecordings are the recordings below corpus that may be looked at.
-func evenRecordings(t *testing.T, corpus string) []string {
+// usableRecordings are the recordings below corpus that may be looked at.
+func usableRecordings(t *testing.T, corpus string) []string {
 	t.Helper()
 	files, err := filepath.Glob(filepath.Join(corpus, "tests/snmpsim/*.snmprec"))
 	if err != nil || len(files) == 0 {
 		t.Skipf("there are no recordings of SNMP below %s: %v", corpus, err)
 	}
-	return slices.DeleteFunc(files, func(f string) bool { return !seen(f) || !strings.Contains(f, os.Getenv("ORACLE_ONLY")) })
+	return slices.DeleteFunc(files, func(f string) bool { return !usable(f) || !strings.Contains(f, os.Getenv("ORACLE_ONLY")) })
 }
 
 // device compares the modules that one recording answers.

@@ -34,6 +34,7 @@ type Inventory struct {
 	Components []*Component `json:"components"`       // by type, name and id; never null
 	// Machine has the values of the whole machine, by metric; empty for most probes.
 	Machine map[string]string `json:"machine,omitempty"`
+	Refused []string          `json:"refused,omitempty"` // values that are not sent because hardware cannot have them, with metric and component
 	Problem string            `json:"problem,omitempty"` // why not everything could be read; "" if it could
 }
 
@@ -41,6 +42,15 @@ type Inventory struct {
 func (inv *Inventory) Add(r *probes.Round) {
 	inv.Components, inv.Machine = components(r.Samples())
 	inv.Device = deviceOf(r.Samples())
+	for _, s := range r.Refused() {
+		name := "" // of the component
+		for i := 0; i+1 < len(s.Labels); i += 2 {
+			if s.Labels[i] == "hw_name" {
+				name = s.Labels[i+1]
+			}
+		}
+		inv.Refused = append(inv.Refused, fmt.Sprintf("%s %s of %s", strings.TrimPrefix(s.Family.Name, "hw_"), number(s.Value), strconv.Quote(name)))
+	}
 }
 
 // components groups the samples by component.
@@ -156,6 +166,9 @@ func (inv *Inventory) Write(w io.Writer) error {
 	}
 	if len(inv.Machine) > 0 {
 		fmt.Fprintf(&b, "  the whole machine: %s\n", strings.Join(texts(inv.Machine), " "))
+	}
+	if n := len(inv.Refused); n > 0 {
+		fmt.Fprintf(&b, "  not sent, because hardware cannot have it: %s: %s\n", text.Counted(n, "value"), strings.Join(inv.Refused, ", "))
 	}
 	if inv.Problem != "" {
 		fmt.Fprintf(&b, "  not all could be read: %s\n", text.OneLine(inv.Problem))

@@ -40,6 +40,7 @@ func TestValues(t *testing.T) {
 	heat.Add(hw.TemperatureNow, 23.5)
 	heat.Add(hw.TemperatureLimit, 40, "hw_limit_type", "high.degraded")
 	heat.Add(hw.TemperatureLimit, 50, "hw_limit_type", "high.critical")
+	heat.Add(hw.VoltageNow, 2313)
 	heat.AddTo(r)
 	host := hw.Report{Component: hw.Component{Kind: hw.Host}}
 	host.Add(hw.HostPower, 120, "hw_quality", hw.Measured)
@@ -49,6 +50,7 @@ func TestValues(t *testing.T) {
   predicted_failure physical_disk "sda" M 1 S1 physical_disk_size_bytes 1e+12
   degraded  temperature "inlet" temperature_celsius 23.5 temperature_limit_celsius high.critical 50 temperature_limit_celsius high.degraded 40
   the whole machine: host_power_watts measured 120
+  not sent, because hardware cannot have it: 1 value: voltage_volts 2313 of "inlet"
   not all could be read: one two
 `
 	if got := shownText(t, r, "one\ntwo"); got != want {

@@ -128,10 +128,11 @@ type filling struct {
 	weight     int
 }
 
-// meets finds the most specific entry that the device meets, nil if there is none.
+// meets finds the most specific entry that the device meets, nil if there is none. Of equally specific ones the last counts: special
+// cases follow the general one.
 func (d *Definition) meets(objectID OID, id Identity) (heaviest int, entry *detect) {
 	for i := range d.detects {
-		if weight, ok := d.detects[i].meets(objectID, id); ok && (entry == nil || weight > heaviest) {
+		if weight, ok := d.detects[i].meets(objectID, id); ok && (entry == nil || weight >= heaviest) {
 			heaviest, entry = weight, &d.detects[i]
 		}
 	}
@@ -194,18 +195,15 @@ type Table struct {
 	First int      // the number of columns of values
 }
 
-// Tables returns the tables to read from the device, in order, each column once.
+// Tables returns the tables to read from the device, in order. A column that several tables need is in each of them, because the others
+// may be empty.
 func (d *Device) Tables() (all []Table) {
-	seen := map[string]bool{}
 	for _, def := range d.definitions {
 		for _, t := range def.tables {
 			var x Table
 			values := map[string]bool{}
 			for _, o := range t.objects {
-				if key := o.String(); !seen[key] {
-					seen[key] = true
-					x.Gets = append(x.Gets, key)
-				}
+				x.Gets = append(x.Gets, o.String())
 			}
 			for _, v := range t.values {
 				values[v.column.base(t).String()] = true
@@ -213,10 +211,9 @@ func (d *Device) Tables() (all []Table) {
 			for _, first := range []bool{true, false} {
 				for _, c := range t.columns {
 					key := c.String()
-					if values[key] != first || seen[key] {
+					if values[key] != first {
 						continue
 					}
-					seen[key] = true
 					if t.scalar {
 						x.Gets = append(x.Gets, key+".0")
 						continue

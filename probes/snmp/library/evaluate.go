@@ -12,10 +12,13 @@ import (
 type Finding struct {
 	Definition, MIB, Object string
 	OID                     OID
+	Kind                    hw.Kind   // of the component
 	Metric                  hw.Metric // StatusOf for a state
 	Value                   float64   // in the metric's unit
 	Status                  hw.Status
 	Limit                   string // hw_limit_type
+
+	refused bool // the value means no reading, so it is not sent
 }
 
 // Result is the evaluation of one round's values.
@@ -26,7 +29,7 @@ type Result struct {
 
 // Evaluate makes reports of the values that a device returned.
 func (d *Device) Evaluate(tree *Tree) Result {
-	e := evaluation{tree: tree, ids: map[string]int{}, scalars: map[string]int{}, taken: map[string]bool{}}
+	e := evaluation{tree: tree, ids: map[string]int{}, scalars: map[string]int{}, rows: map[string]int{}, taken: map[string]bool{}}
 	said := 0
 	for _, def := range d.definitions {
 		if def.fills {
@@ -46,19 +49,45 @@ type evaluation struct {
 	ids  map[string]int // how often an ID was used for a kind
 	// scalars are the indexes of reports of components that single objects of several groups describe, by kind and ID.
 	scalars map[string]int
-	taken   map[string]bool // dotted OIDs that definitions before a filling one have found
-	result  Result
+	// rows are the indexes of reports of rows, by kind, name and index. Two tables that have a component of one kind under one name and one
+	// index, such as an entPhysicalIndex, describe the same one.
+	rows   map[string]int
+	taken  map[string]bool // dotted OIDs that definitions before a filling one have found
+	result Result
 }
 
 // table adds the components of one table, row by row.
 func (e *evaluation) table(d *Definition, t *table) {
+	var all []row
+	called := map[string]int{}
 	for _, index := range t.rows(e.tree) {
-		r := row{e.tree, t, index}
-		if !r.passes(t.when) {
-			continue
+		if r := (row{e.tree, t, index}); r.passes(t.when) {
+			all = append(all, r)
+			called[r.called()]++
 		}
-		e.row(d, r)
 	}
+	for _, r := range all {
+		e.row(d, r, called[r.called()] > 1)
+	}
+}
+
+// called returns the kind and the name of a row's component.
+func (r row) called() string { return r.kind().String() + "/" + r.name() }
+
+// kind returns the kind of the row's component.
+func (r row) kind() hw.Kind {
+	if q := r.measures(); q != nil {
+		return q.kind
+	}
+	return r.table.kind
+}
+
+// name returns the name of the row's component, without its state.
+func (r row) name() string {
+	if name := withoutState(r.table.name.render(r)); name != "" {
+		return name
+	}
+	return r.table.object + " " + r.index.String()
 }
 
 // rows returns the indexes that occur in any column of a value, in order.
@@ -90,19 +119,17 @@ func (r row) passes(all []condition) bool {
 	return true
 }
 
-// row adds the component of a row, and those of its sensors.
-func (e *evaluation) row(d *Definition, r row) {
-	main := hw.Report{Component: hw.Component{Kind: r.table.kind, Name: r.table.name.render(r)}}
-	if main.Name == "" {
-		main.Name = r.table.object + " " + r.index.String()
+// row adds the component of a row, and those of its sensors. If several rows of the table have the name, all get their index.
+func (e *evaluation) row(d *Definition, r row, shared bool) {
+	name := r.name()
+	main := hw.Report{Component: hw.Component{Kind: r.kind(), Name: name}}
+	if shared {
+		main.Name += " " + r.index.String()
 	}
 	for _, f := range r.table.facts {
 		if text := f.text.render(r); text != "" {
 			main.Facts = append(main.Facts, f.label, text)
 		}
-	}
-	if q := r.measures(); q != nil {
-		main.Kind = q.kind
 	}
 	var sensors []hw.Report
 	said := false
@@ -120,33 +147,40 @@ func (e *evaluation) row(d *Definition, r row) {
 			others = append(others, f.Metric)
 			continue
 		}
-		f.Definition, f.MIB = d.Name, r.table.mib
-		e.result.Findings = append(e.result.Findings, f)
-		into := &main
-		kind := main.Kind
+		into, kind := &main, main.Kind
 		if v.hasKind || v.sensor.parts != nil {
 			kind = v.kindFor(r.table, q)
 		}
 		if sensor := v.sensor.render(r); sensor != "" || kind != main.Kind {
-			name := strings.TrimSpace(main.Name + " " + sensor)
-			i := slices.IndexFunc(sensors, func(s hw.Report) bool { return s.Kind == kind && s.Name == name })
-			if i < 0 {
-				i = len(sensors)
-				sensors = append(sensors, hw.Report{Component: hw.Component{Kind: kind, Name: name}})
-			}
-			into = &sensors[i]
-		} else {
+			into = sensorOf(&sensors, kind, withoutState(strings.TrimSpace(main.Name+" "+sensor)))
+		} else if !f.refused {
 			said = true
 		}
+		if f.refused {
+			into.Refused = append(into.Refused, hw.Reading{Metric: f.Metric, Value: f.Value})
+			continue
+		}
+		f.Definition, f.MIB, f.Kind = d.Name, r.table.mib, kind
+		e.result.Findings = append(e.result.Findings, f)
 		take(into, f, v.at)
 	}
-	if said || len(main.Facts) > 0 && len(others) == 0 {
-		main.ID = e.add(d, main, r)
+	if said || len(main.Refused) > 0 || len(main.Facts) > 0 && len(others) == 0 {
+		main.ID = e.add(d, main, r, name)
 	}
 	for _, s := range sensors {
 		s.Parent = main.ID
-		e.add(d, s, r)
+		e.add(d, s, r, name+"/"+s.Name)
 	}
+}
+
+// sensorOf returns the sensor of that kind and name, which it adds if it is new.
+func sensorOf(sensors *[]hw.Report, kind hw.Kind, name string) *hw.Report {
+	i := slices.IndexFunc(*sensors, func(s hw.Report) bool { return s.Kind == kind && s.Name == name })
+	if i < 0 {
+		i = len(*sensors)
+		*sensors = append(*sensors, hw.Report{Component: hw.Component{Kind: kind, Name: name}})
+	}
+	return &(*sensors)[i]
 }
 
 // measures returns the quantity of a row whose metric is in the row, nil for other rows.
@@ -161,21 +195,24 @@ func (r row) measures() *quantity {
 	return nil
 }
 
-// add sets the component's ID and adds it; single objects of several groups may describe one component.
-func (e *evaluation) add(d *Definition, p hw.Report, r row) (id string) {
-	key := p.Kind.String() + "/" + d.Name + "/" + p.Name
-	if i, ok := e.scalars[key]; ok && r.table.scalar {
+// add sets the component's ID and adds it; single objects of several groups may describe one component, and so may rows of several
+// tables. name is the component's, without the index that a shared name gets.
+func (e *evaluation) add(d *Definition, p hw.Report, r row, name string) (id string) {
+	seen, key := e.rows, p.Kind.String()+"/"+r.index.String()+"/"+name
+	if r.table.scalar {
+		seen, key = e.scalars, p.Kind.String()+"/"+d.Name+"/"+p.Name
+	}
+	if i, ok := seen[key]; ok {
 		first := &e.result.Reports[i]
 		first.Status = first.Status.Join(p.Status)
 		for _, x := range p.Readings {
 			addReading(first, x)
 		}
+		first.Refused = append(first.Refused, p.Refused...)
 		return first.ID
 	}
 	p.ID = e.id(d, &p, r.index)
-	if r.table.scalar {
-		e.scalars[key] = len(e.result.Reports)
-	}
+	seen[key] = len(e.result.Reports)
 	e.result.Reports = append(e.result.Reports, p)
 	return p.ID
 }
@@ -238,20 +275,34 @@ func (v *value) finding(r row, x *Variable) (f Finding, q *quantity, ok bool) {
 		}
 	}
 	n, ok := x.number()
+	if !ok || n < v.least || n > v.most {
+		return f, nil, false
+	}
+	if v.signed && n > math.MaxInt32 && n <= math.MaxUint32 && n != math.MaxUint32 {
+		n -= 1 << 32
+	}
+	scale, ok := v.scaling(r, x, q)
 	if !ok {
 		return f, nil, false
 	}
-	if n < v.least || n > v.most {
-		return f, nil, false
+	if f.Metric = q.metric; v.limit != "" {
+		f.Metric = q.limit
 	}
-	if v.signed && n > math.MaxInt32 && n <= math.MaxUint32 {
-		n -= 1 << 32
+	f.Value, ok = f.Metric.Scaled(n, scale)
+	if math.IsNaN(f.Value) || math.IsInf(f.Value, 0) || !ok && v.limit != "" {
+		return f, nil, false // no power, which has no logarithm; a limit that is not set
 	}
+	f.refused = !ok
+	return f, q, true
+}
+
+// scaling returns the conversion of the row's number to the metric's unit; ok is false if the row does not say it.
+func (v *value) scaling(r row, x *Variable, q *quantity) (scale func(float64) float64, ok bool) {
 	factor := v.scale
 	if v.scaleBy != nil {
 		by, ok := chosen(v.scaleBy, r)
 		if !ok {
-			return f, nil, false
+			return nil, false
 		}
 		factor *= by
 	}
@@ -260,20 +311,17 @@ func (v *value) finding(r row, x *Variable) (f Finding, q *quantity, ok bool) {
 			factor /= math.Pow10(int(min(p.Number, 9)))
 		}
 	}
-	f.Value = scaled(n, factor) + v.offset
 	convert := v.convert
 	if convert == nil && q.metric == hw.TemperatureNow && !x.Numeric && strings.HasSuffix(strings.ToUpper(x.text()), "F") {
 		convert = conversions["fahrenheit"] // "70 F"
 	}
-	if convert != nil {
-		if f.Value, ok = convert(f.Value); !ok {
-			return f, nil, false
+	return func(n float64) float64 {
+		n = scaled(n, factor) + v.offset
+		if convert != nil {
+			n = convert(n)
 		}
-	}
-	if f.Metric = q.metric; v.limit != "" {
-		f.Metric = q.limit
-	}
-	return f, q, true
+		return n
+	}, true
 }
 
 // scaled returns n times by. If 1/by is a whole number it divides, which rounds once: 235 / 10 is 23.5.

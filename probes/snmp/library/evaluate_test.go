@@ -81,8 +81,8 @@ func TestEvaluate(t *testing.T) {
 			`module "d/t 1" "t 1"<""  hw_power_watts[]=1` + "\n" + `module "d/t 2" "t 2"<""  hw_voltage_volts[]=4`},
 		{"conversions, and a wrapped number", `  - {object: o, column: 3, metric: temperature, from: fahrenheit}
   - {object: p, column: 4, metric: optical, scale: 0.0001, from: milliwatts}
-  - {object: q, column: 5, metric: voltage, signed: true}`, e + "3.1 212\n" + e + "4.1 10000\n" + e + "4.2 0\n" + e + "5.1 4294967295",
-			`module "d/t 1" "t 1"<""  hw_temperature_celsius[]=100 hw_optical_power_dbm[]=0 hw_voltage_volts[]=-1`},
+  - {object: q, column: 5, metric: voltage, signed: true}`, e + "3.1 212\n" + e + "4.1 10000\n" + e + "4.2 0\n" + e + "5.1 4294967291",
+			`module "d/t 1" "t 1"<""  hw_temperature_celsius[]=100 hw_optical_power_dbm[]=0 hw_voltage_volts[]=-5`},
 		{"rows by tests on a column, on the index and on another table", `  - {object: o, column: 3, metric: power, only: [{4: {least: 2}}, {4: {most: 9}}], unless: {4: {above: 5, below: 8}}}
   - {object: p, column: 5, metric: power, only: {"#": [2]}}
   - {object: q, column: 6, metric: power, only: {"1.3.6.1.4.1.1.9.1[]": {matches: "^No"}}, unless: {7: {exists: true}}}`,
@@ -122,9 +122,81 @@ func TestIDs(t *testing.T) {
 	values := strings.Replace(head, "  kind: module\n", "  kind: module\n  name: 'S {2}'\n", 1) + "  - {object: o, column: 3, metric: power}"
 	const e = "1.3.6.1.4.1.1.2.1."
 	got := evaluated(t, values, e+`2.1 "a"`+"\n"+e+`2.2 "a"`+"\n"+e+`2.3 "b"`+"\n"+e+"3.1 1\n"+e+"3.2 1\n"+e+"3.3 1")
-	want := `module "d/S a" "S a"<""  hw_power_watts[]=1` + "\n" + `module "d/S a#2" "S a"<""  hw_power_watts[]=1` + "\n" + `module "d/S b" "S b"<""  hw_power_watts[]=1` + "\n"
+	want := `module "d/S a 1" "S a 1"<""  hw_power_watts[]=1` + "\n" + `module "d/S a 2" "S a 2"<""  hw_power_watts[]=1` + "\n" + `module "d/S b" "S b"<""  hw_power_watts[]=1` + "\n"
 	if d := cmp.Diff(want, got); d != "" {
 		t.Errorf("(-want +got):\n%s", d)
+	}
+}
+
+// TestRefused: placeholders and impossible values are no readings but named; a wrapped number is the negative one; a limit that is not set
+// is left out.
+func TestRefused(t *testing.T) {
+	d, err := Parse("f.yaml", []byte(strings.Replace(head, "kind: module", "kind: fan", 1)+`  - {object: o, column: 3, metric: temperature}
+  - {object: p, column: 4, metric: voltage, scale: 0.1}
+  - {object: q, column: 5, metric: fan_speed}
+  - {object: r, column: 6, metric: temperature, limit: high.critical}`))
+	if err != nil {
+		t.Fatal(err)
+	}
+	const e = "1.3.6.1.4.1.1.2.1."
+	for lines, want := range map[string]string{
+		e + "3.1 4294967168": "hw_temperature_celsius 4294967168 refused", e + "3.1 -866597556": "hw_temperature_celsius -866597556 refused",
+		e + "3.1 4294967291": "hw_temperature_celsius -5", e + "3.1 65531": "hw_temperature_celsius -5", e + "3.1 -128": "hw_temperature_celsius -128 refused",
+		e + "4.1 65535": "hw_voltage_volts 6553.5 refused", e + "4.1 -32768": "hw_voltage_volts -3276.8 refused", e + "4.1 2312": "hw_voltage_volts 231.2",
+		e + "5.1 32767": "hw_fan_speed_rpm 32767 refused", e + "5.1 42": "hw_fan_speed_rpm 42 refused", e + "5.1 0": "hw_fan_speed_rpm 0",
+		e + "3.1 20\n" + e + "6.1 65535": "hw_temperature_celsius 20",
+	} {
+		got := []string{}
+		result := (&Device{definitions: []*Definition{d}}).Evaluate(tree(t, lines))
+		for _, p := range result.Reports {
+			for _, r := range p.Readings {
+				got = append(got, fmt.Sprintf("%s %.10g", r.Metric.Family().Name, r.Value))
+			}
+			for _, r := range p.Refused {
+				got = append(got, fmt.Sprintf("%s %.10g refused", r.Metric.Family().Name, r.Value))
+			}
+			if len(result.Findings) != len(p.Readings) {
+				t.Errorf("%s: %d findings", lines, len(result.Findings))
+			}
+		}
+		if strings.Join(got, ", ") != want {
+			t.Errorf("%s is %v, want %s", lines, got, want)
+		}
+	}
+}
+
+// TestOneComponentOfTwoTables: rows of one kind, name and index are one component, whatever state is in the name; the first table's reading
+// counts.
+func TestOneComponentOfTwoTables(t *testing.T) {
+	text := strings.Replace(head, "  kind: module\n", "  kind: temperature\n  name: '{2}'\n", 1) + `  - {object: o, column: 3, metric: temperature}
+  - {object: s, column: 4, states: {1: ok, 2: failed}}
+- table: u
+  entry: 1.3.6.1.4.1.1.2.2
+  kind: temperature
+  name: "{2}"
+  values: [{object: p, column: 1, metric: temperature, scale: 0.001}, {object: q, column: 3, metric: temperature, limit: high.critical}]
+`
+	const first, second = "1.3.6.1.4.1.1.2.1.", "1.3.6.1.4.1.1.2.2."
+	for _, c := range []struct{ in, state string }{{"Switch 1 - Inlet, GREEN", "ok"}, {"Switch 1 - Inlet, RED", "failed"}} {
+		number := map[string]string{"ok": "1", "failed": "2"}[c.state]
+		got := evaluated(t, text, first+`2.7 "`+c.in+`"`+"\n"+first+"3.7 25\n"+first+"4.7 "+number+"\n"+second+`2.7 "Switch 1 - Inlet"`+"\n"+second+"1.7 25\n"+second+"3.7 56")
+		want := `temperature "d/Switch 1 - Inlet" "Switch 1 - Inlet"<"" ` + c.state + " hw_temperature_celsius[]=25 hw_temperature_limit_celsius[hw_limit_type high.critical]=56\n"
+		if d := cmp.Diff(want, got); d != "" {
+			t.Errorf("(-want +got):\n%s", d)
+		}
+	}
+}
+
+// TestWithoutState: a state is cut off a name, and a word that belongs to the name is not.
+func TestWithoutState(t *testing.T) {
+	for name, want := range map[string]string{
+		"SW#1, Sensor#1, GREEN": "SW#1, Sensor#1", "Sw1, PS1 Normal, RPS NotExist": "Sw1, PS1, RPS", "Power Supply B, Not Present": "Power Supply B",
+		"Sw1, PSB Faulty": "Sw1, PSB", "Fan 1 is normal": "Fan 1", "Temp: OK": "Temp", "System Board PS1 PG Fail": "System Board PS1 PG Fail",
+		"Power Good": "Power Good", "Normal": "Normal", ", OK": ", OK", "LED red": "LED red", "Redundancy, Greenfield": "Redundancy, Greenfield",
+	} {
+		if got := withoutState(name); got != want {
+			t.Errorf("%q is %q, want %q", name, got, want)
+		}
 	}
 }
 
@@ -281,6 +353,26 @@ tables:
 	}
 }
 
+// TestTheLastOfEqualEntries: a special case with the weight of the general one counts.
+func TestTheLastOfEqualEntries(t *testing.T) {
+	l := loaded(t, "definition: a\nvendor: A\ndetect: [{sysObjectID: 1.3.6.1.4.1.1, sysDescr: Software, family: os}, {sysObjectID: 1.3.6.1.4.1.1, sysDescr: 'Software.*XE', family: osxe}]")
+	for descr, want := range map[string]string{"Software 1": "os", "Software XE 1": "osxe"} {
+		if got := l.Recognise(Identity{ObjectID: "1.3.6.1.4.1.1.1", Descr: descr}).Family; got != want {
+			t.Errorf("%q is %q, want %q", descr, got, want)
+		}
+	}
+}
+
+// TestSharedColumns: each table has all of its columns, whatever another one reads.
+func TestSharedColumns(t *testing.T) {
+	text := strings.Replace(head, "  kind: module\n", "  kind: module\n  name: '{1.3.6.1.2.1.47.1.1.1.1.7}'\n", 1) + "  - {object: o, column: 3, metric: power}\n" +
+		"- table: u\n  entry: 1.3.6.1.4.1.1.2.2\n  name: '{1.3.6.1.2.1.47.1.1.1.1.7}'\n  values: [{object: p, column: 1, metric: power}]\n"
+	tables := loaded(t, text).Recognise(Identity{ObjectID: "1.3.6.1.4.1.1"}).Tables()
+	if got := fmt.Sprint(tables); got != "[{[] [1.3.6.1.4.1.1.2.1.3 1.3.6.1.2.1.47.1.1.1.1.7] 1} {[] [1.3.6.1.4.1.1.2.2.1 1.3.6.1.2.1.47.1.1.1.1.7] 1}]" {
+		t.Errorf("read are %s", got)
+	}
+}
+
 // TestSingleObjectsBesideRows are asked for by their own names.
 func TestSingleObjectsBesideRows(t *testing.T) {
 	l := loaded(t, strings.Replace(head, "  kind: module\n", "  kind: module\n  name: '{1.3.6.1.2.1.1.5.0[]} {2}'\n", 1)+"  - {object: o, column: 3, metric: power}")
@@ -297,7 +389,7 @@ func TestWordsFitTheVocabulary(t *testing.T) {
 			t.Errorf("%s does not fit", word)
 		}
 	}
-	if v, ok := conversions["kelvin"](273.15); !ok || math.Abs(v) > 1e-9 {
+	if v := conversions["kelvin"](273.15); math.Abs(v) > 1e-9 {
 		t.Errorf("0 °C is %v", v)
 	}
 }

@@ -87,7 +87,7 @@ type value struct {
 	not      map[string]bool
 	least    float64 // raw values below least or above most are ignored
 	most     float64
-	convert  func(float64) (float64, bool) // after scale and offset
+	convert  func(float64) float64 // after scale and offset
 	when     []condition
 
 	metricBy  *choice[*quantity]

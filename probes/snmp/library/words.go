@@ -3,7 +3,9 @@ package library
 import (
 	"maps"
 	"math"
+	"regexp"
 	"slices"
+	"strings"
 
 	"hwsagent/probes/hw"
 )
@@ -36,11 +38,11 @@ var quantities = map[string]quantity{
 }
 
 // conversions are from units that need more than a factor.
-var conversions = map[string]func(float64) (float64, bool){
-	"fahrenheit": func(v float64) (float64, bool) { return (v - 32) * 5 / 9, true },
-	"kelvin":     func(v float64) (float64, bool) { return v - 273.15, true },
-	// To decibels above a milliwatt. Zero power has no logarithm.
-	"milliwatts": func(v float64) (float64, bool) { return 10 * math.Log10(v), v > 0 },
+var conversions = map[string]func(float64) float64{
+	"fahrenheit": func(v float64) float64 { return (v - 32) * 5 / 9 },
+	"kelvin":     func(v float64) float64 { return v - 273.15 },
+	// To decibels above a milliwatt. Zero power has no logarithm: the result is infinite or not a number.
+	"milliwatts": func(v float64) float64 { return 10 * math.Log10(v) },
 }
 
 // limits are the values of hw_limit_type.
@@ -53,3 +55,19 @@ var statuses = map[string]hw.Status{
 }
 
 func words[V any](m map[string]V) []string { return slices.Sorted(maps.Keys(m)) }
+
+// stateInName are states that agents write into a sensor's description: at the end after a comma or a colon, or after a blank if the word
+// is no part of a sensor's name.
+var stateInName = regexp.MustCompile(`(?i)(\s*[,;:]\s*\(?(green|yellow|red|black|normal|warning|critical|shut ?down|not ?(present|exist|functioning)|absent|faulty|failed|fail|good|bad|okay|ok)\)?|` +
+	`\s+(is\s+)?(normal|faulty|not ?(present|exist|functioning)))\s*(?P<end>,|$)`)
+
+// withoutState cuts states out of a name. With them a component would become another one whenever its state changes.
+func withoutState(name string) string {
+	for {
+		cut := strings.TrimRight(stateInName.ReplaceAllString(name, "${end}"), " ,;:")
+		if cut == name || cut == "" {
+			return name
+		}
+		name = cut
+	}
+}
