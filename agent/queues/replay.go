@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"io"
 	"io/fs"
 	"log/slog"
 	"os"
@@ -54,8 +53,8 @@ type ReplayResult struct {
 	Samples     uint64          `json:"samples"` // selected, as far as the log was read
 	Series      int             `json:"series"`
 	Delivered   uint64          `json:"delivered"`
-	Refused     uint64          `json:"refused"`     // alone
-	Unconfirmed uint64          `json:"unconfirmed"` // refused together with others; some may have been stored
+	Refused     uint64          `json:"refused"`
+	Unconfirmed uint64          `json:"unconfirmed"` // refused; they may be stored
 	Unsupported uint64          `json:"unsupported"` // excluded by the protocol or the entry
 	Filtered    uint64          `json:"filtered"`    // removed by write_relabel_configs
 	Refusals    []ReplayRefusal `json:"refusals"`
@@ -115,9 +114,16 @@ func Replay(ctx context.Context, o ReplayOptions) (ReplayResult, error) {
 	}
 	defer archive.Close() // read-only: nothing to lose
 
-	ro := replay.Options{Config: *c, ExternalLabels: cfg.Global.Labels(), From: o.From, To: o.To, Matchers: matchers, Rate: o.Rate, After: o.After}
-	ro.Retrying = func(a client.Answer) {
-		o.Logger.Warn("The target does not accept the request; retrying for two minutes", "target", o.Target, "answer", a.String())
+	ro := replay.Options{
+		Config: *c, ExternalLabels: cfg.Global.Labels(), Archive: archive, Logger: o.Logger,
+		From: o.From, To: o.To, Matchers: matchers, Rate: o.Rate, After: o.After,
+	}
+	if o.Progress != nil {
+		ro.Progress = func(c replay.Count) {
+			p := ReplayProgress{Selected: c.Selected, Delivered: c.Delivered}
+			p.Read, p.Total = archive.Progress()
+			o.Progress(p)
+		}
 	}
 	if !o.DryRun {
 		sender, err := client.New(c, client.Options{Version: version.Version, Logger: o.Logger})
@@ -127,12 +133,8 @@ func Replay(ctx context.Context, o ReplayOptions) (ReplayResult, error) {
 		defer runClient(sender)()
 		ro.Sender = sender
 	}
-	r, err := replay.New(ro)
-	if err != nil {
-		return res, err
-	}
-	err = replayAll(ctx, r, archive, o.Progress)
-	res.fill(r.Count(), o.After)
+	count, err := replay.Run(ctx, ro)
+	res.fill(count, o.After)
 	res.DamagedBytes, res.Gone = archive.Skipped()
 	res.Seconds, res.Complete = time.Since(began).Seconds(), err == nil
 	var stopped *replay.Error
@@ -154,30 +156,6 @@ func runClient(c *client.Client) (stop func()) {
 	var wg sync.WaitGroup
 	wg.Go(func() { c.Run(ctx) })
 	return func() { cancel(); wg.Wait() }
-}
-
-func replayAll(ctx context.Context, r *replay.Replay, archive *wal.Archive, progress func(ReplayProgress)) error {
-	for {
-		if err := ctx.Err(); err != nil {
-			return err
-		}
-		e, err := archive.Next()
-		if errors.Is(err, io.EOF) {
-			return r.End(ctx)
-		}
-		if err != nil {
-			return err
-		}
-		if err := r.Add(ctx, e); err != nil {
-			return err
-		}
-		if progress != nil {
-			p := ReplayProgress{}
-			p.Read, p.Total = archive.Progress()
-			p.Selected, p.Delivered = r.Sent()
-			progress(p)
-		}
-	}
 }
 
 // fill copies the counts.

@@ -20,8 +20,8 @@ func (c *cli) replay() *cobra.Command {
 		Use:   "replay --target NAME --from TIME",
 		Short: "Send the samples of a time window to a target again",
 		Long: "replay sends the samples of a time window to a target again, if the log still has them: wal.retain sets how long the log\n" +
-			"keeps delivered samples. It applies the external labels and write_relabel_configs of the target's entry. It sends one\n" +
-			"sample first, and stops if the target refuses that sample. It works beside a running agent, and changes neither the\n" +
+			"keeps delivered samples. It applies the external labels and write_relabel_configs of the target's entry. It stops if the\n" +
+			"target does not accept requests, or nothing for two minutes. It works beside a running agent, and changes neither the\n" +
 			"target's queue nor its account.\n\n" + timeHelp,
 		Example: "  hwsagent wal replay --target mimir --from 26h --to 24h --dry-run\n" +
 			"  hwsagent wal replay --target mimir --from 2026-11-20T06:00:00Z --to 2026-11-20T07:30:00Z --match '{job=\"host\"}'",
@@ -138,7 +138,7 @@ func writeReplay(w io.Writer, r queues.ReplayResult) {
 	default:
 		fmt.Fprintf(w, "of %s: %d delivered to %s in %.1f s", what, r.Delivered, r.Target, r.Seconds)
 		if r.Refused+r.Unconfirmed > 0 {
-			fmt.Fprintf(w, ", %d refused, %d more in refused requests", r.Refused, r.Unconfirmed)
+			fmt.Fprintf(w, ", %d refused, %d refused that may be stored", r.Refused, r.Unconfirmed)
 		}
 		fmt.Fprintln(w, "\nthe target's account does not change: it counted these samples when they were appended")
 	}

@@ -87,6 +87,14 @@ func (c *Config) ForTenant(id string) *Config {
 // tenant, and gets the samples of all tenants without a target of their own.
 func (c *Config) ForRest() *Config { return c.forTarget(RoleDefault, c.Target.Tenant.Default) }
 
+// Routed returns the configuration for samples that have their final labels and belong to the target: without
+// write_relabel_configs and tenants.
+func (c *Config) Routed() Config {
+	m := *c
+	m.role, m.tenant, m.Target.Tenant, m.WriteRelabelConfigs = RoleNone, "", nil, nil
+	return m
+}
+
 func (c *Config) forTarget(role TenantRole, id string) *Config {
 	m := *c
 	m.role, m.tenant = role, id

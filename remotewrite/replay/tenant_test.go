@@ -15,7 +15,7 @@ import (
 // other tenant; without a default tenant there is no such replay.
 func TestReplayToTenant(t *testing.T) {
 	var c config.Config
-	if err := yaml.Load([]byte("url: http://h.example/\nname: m\nhwsagent: {tenant: {label: team, default: d}}"), &c, yaml.WithKnownFields()); err != nil {
+	if err := yaml.Load([]byte("url: http://h.example/\nname: m\nhwsagent: {tenant: {label: team, default: d, drop_label: true}}"), &c, yaml.WithKnownFields()); err != nil {
 		t.Fatal(err)
 	}
 	for _, tc := range []struct {
@@ -25,14 +25,16 @@ func TestReplayToTenant(t *testing.T) {
 		{c.ForTenant("a"), "a"},
 		{c.ForRest(), "d  x/y"},
 	} {
-		r, err := New(Options{Config: *tc.to})
-		if err != nil {
-			t.Fatal(err)
-		}
+		s := newSource(&Options{Config: *tc.to})
 		var got []string
 		for i, team := range []string{"a", "b", "d", "", "x/y"} {
-			if !r.series.get(&wal.Series{Slot: i, Labels: labels.FromStrings("__name__", "m", "team", team)}).isDropped() {
-				got = append(got, team)
+			to := s.series.get(&wal.Series{Slot: i, Labels: labels.FromStrings("__name__", "m", "team", team)})
+			if to.sent == nil {
+				continue
+			}
+			got = append(got, team)
+			if team == tc.to.Tenant() && to.sent.Labels.Has("team") {
+				t.Errorf("a replay to %s sends the label that its header has: %s", tc.to.TargetName(), to.sent.Labels)
 			}
 		}
 		if s := strings.Join(got, " "); s != tc.want {
@@ -40,7 +42,7 @@ func TestReplayToTenant(t *testing.T) {
 		}
 	}
 	c.Target.Tenant.Default = ""
-	if _, err := New(Options{Config: *c.ForRest()}); err == nil || !strings.Contains(err.Error(), "m/TENANT") {
+	if _, err := Run(t.Context(), Options{Config: *c.ForRest()}); err == nil || !strings.Contains(err.Error(), "m/TENANT") {
 		t.Errorf("a replay without a tenant: %v", err)
 	}
 }
