@@ -10,7 +10,6 @@ import (
 	"hwsagent/remotewrite/client"
 	"hwsagent/remotewrite/givenup"
 	"hwsagent/remotewrite/metrics"
-	"hwsagent/remotewrite/reply"
 	"hwsagent/remotewrite/split"
 	"hwsagent/wal/queue"
 )
@@ -297,16 +296,19 @@ func replyOf(f fate, a client.Answer, doubt bool, ref int, is split.Receiver) sp
 	if a.WrotePart() {
 		r.Unwritten = a.Samples - a.Written.Stored(a.Samples)
 	}
-	refusals := map[reply.Kind]split.Kind{reply.Late: split.Late, reply.TooOld: split.TooOld, reply.Bad: split.Bad}
-	switch k, known := refusals[a.Reply().Kind]; {
+	switch {
 	case f == stuck, f == failed:
 		r.Kind = split.Failed
 	case f == tooLarge:
 		r.Kind = split.TooLarge
-	case k == split.Late && a.Reply().Reason == reply.DuplicateTimestamp:
+	case a.Reason == client.ReasonDuplicate:
 		r.Kind = split.Duplicate
-	case known:
-		r.Kind = k
+	case a.Reason == client.ReasonLate:
+		r.Kind = split.Late
+	case a.Reason == client.ReasonTooOld:
+		r.Kind = split.TooOld
+	case a.Reason == client.ReasonFault, a.Reason == client.ReasonFuture:
+		r.Kind = split.Bad
 	}
 	return r
 }

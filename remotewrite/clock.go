@@ -8,7 +8,6 @@ import (
 
 	"hwsagent/remotewrite/client"
 	"hwsagent/remotewrite/clock"
-	"hwsagent/remotewrite/config"
 	"hwsagent/remotewrite/gate"
 	"hwsagent/remotewrite/wire"
 )
@@ -129,7 +128,7 @@ func (q *Queue) questionFailed(ctx context.Context, p gate.Pass, a client.Answer
 		q.gate.Release(p)
 		return true, ctx.Err()
 	}
-	switch client.Classify(a, config.Policy{}) {
+	switch a.Verdict {
 	case client.Retry:
 		q.noTime(a)
 		q.gate.Failed(p, a.Why(), a.RetryAfter, a.Status != 0)

@@ -7,7 +7,6 @@ import (
 
 	"hwsagent/remotewrite/client"
 	"hwsagent/remotewrite/clock"
-	"hwsagent/remotewrite/config"
 	"hwsagent/remotewrite/gate"
 	"hwsagent/remotewrite/pace"
 	"hwsagent/remotewrite/protocol"
@@ -134,7 +133,7 @@ func (q *Queue) askByTaken(ctx context.Context, p gate.Pass, taken point) error 
 	c := q.proto.ChooseTest(protocol.ByTaken)
 	body, _ := q.encoders.body(nil, c.Version, wire.Snappy, []point{taken}, inTime)
 	a := q.send(ctx, client.Request{Body: body, Version: c.Version, Samples: 1})
-	v := client.Classify(a, config.Policy{})
+	v := a.Verdict
 	q.learnVersion(c, a, v)
 	if failed, err := q.questionFailed(ctx, p, a); failed {
 		return err

@@ -32,7 +32,7 @@ func (s *shard) judgePlain(p gate.Pass, l *parcel, a client.Answer) {
 
 // learnCompression learns from an answer which compressions the target accepts.
 func (q *Queue) learnCompression(a client.Answer) {
-	v := client.Classify(a, q.cfg.Policy())
+	v := a.Verdict
 	if why, tookBack := q.compression.Saw(a, v); tookBack {
 		q.tookBack(why)
 		return

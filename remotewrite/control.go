@@ -102,7 +102,7 @@ func (q *Queue) waitDown(ctx context.Context) error {
 		}
 		a := q.sendEmpty(ctx, q.proto.ForEmpty(p.Test))
 		q.observe(q.Status())
-		switch v := client.Classify(a, config.Policy{}); {
+		switch v := a.Verdict; {
 		case ctx.Err() != nil:
 			g.Release(p)
 			return ctx.Err()

@@ -186,7 +186,7 @@ func TestRefusalInAHoldProvesNothing(t *testing.T) {
 		q.gate.Delivered(pass())
 		q.gate.SetLimit(2)
 		part := &parcel{points: []point{{series: testSeries(1)[0], seq: 1, t: r.time}}}
-		no := client.Answer{Status: 400, Samples: 1}
+		no := client.Judge(client.Answer{Status: 400, Samples: 1}, r.cfg.Policy())
 		s := newWindow(q.live, 1).shards[0]
 		if _, known := s.judge(pass(), part, no, parts, protocol.Choice{}); !known {
 			t.Error("a refusal of a part is not known as one")

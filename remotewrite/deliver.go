@@ -7,7 +7,6 @@ import (
 
 	"hwsagent/remotewrite/client"
 	"hwsagent/remotewrite/clock"
-	"hwsagent/remotewrite/config"
 	"hwsagent/remotewrite/gate"
 	"hwsagent/remotewrite/givenup"
 	"hwsagent/remotewrite/metrics"
@@ -256,7 +255,7 @@ func (s *shard) post(p gate.Pass, l *parcel, m mode, c protocol.Choice) (_ clien
 	s.q.took(time.Since(began))
 	l.attempts++
 	l.unsure = l.unsure || a.Again
-	v := client.Classify(a, config.Policy{})
+	v := a.Verdict
 	if v != client.Hold && v != client.Split && a.Status != client.StatusUnsupported {
 		s.w.mayHave(newest)
 	}

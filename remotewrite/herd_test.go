@@ -215,7 +215,7 @@ func (h *herdling) run(ctx context.Context) error {
 				work = h.s.asking // as waitDown does
 			}
 			a := h.s.send(work)
-			if client.Classify(a, config.Policy{}) != client.Delivered {
+			if client.Judge(a, config.Policy{}).Verdict != client.Delivered {
 				g.Failed(p, a.String(), a.RetryAfter, a.Status != 0)
 				continue
 			}

@@ -31,7 +31,7 @@ func (s *shard) test(p gate.Pass, l *parcel, m mode) error {
 		later = nil
 	}
 	verdict, a, err := s.testWith(p, l, sample, c)
-	if verdict == client.Suspect && m == patient && len(later) > 0 && !a.FromDatabase() {
+	if verdict == client.Suspect && m == patient && len(later) > 0 && !a.AboutTime() {
 		// No other series waits, and this sample was refused each time: perhaps it is bad.
 		verdict, a, err = s.testPair(p, l, sample, later, c)
 	}
@@ -48,7 +48,7 @@ func (s *shard) test(p gate.Pass, l *parcel, m mode) error {
 		g.Resume(p) // it accepts requests; 1.0 is tried next
 	case verdict == client.Discard: // on_refusal: drop holds a target for no refusal
 		g.Resume(p)
-	case verdict == client.Suspect && (m != patient || a.FromDatabase()):
+	case verdict == client.Suspect && (m != patient || a.AboutTime()):
 		// Either the receiver's database answered. Or the batch is being divided, which had shown that the way to the
 		// receiver works: then the hold had another reason, which is gone. In both cases only this sample is refused.
 		g.Resume(p)
@@ -85,7 +85,7 @@ func (s *shard) testByEmpty(p gate.Pass, passes bool) (done bool, err error) {
 		a = s.q.sendEmpty(s.sending, wire.V1)
 	}
 	g := s.q.gate
-	switch v := client.Classify(a, s.q.cfg.Policy()); {
+	switch v := a.Verdict; {
 	case s.sending.Err() != nil && a.Status == 0:
 		g.Release(p)
 		return true, s.sending.Err()
@@ -114,13 +114,13 @@ func (s *shard) testTaken(p gate.Pass, taken point, c protocol.Choice) error {
 	if err != nil || !sent {
 		return err // p was given back
 	}
-	switch v := client.Classify(a, s.q.cfg.Policy()); {
+	switch v := a.Verdict; {
 	case v == client.Delivered:
 		s.accepted(&one)
 		s.q.restoreBatch()
 		s.q.gate.Delivered(p)
 		return nil
-	case v == client.Older && a.Status/100 == 2, v == client.Suspect && a.FromDatabase(), v == client.Discard:
+	case v == client.Older && a.Status/100 == 2, v == client.Suspect && a.AboutTime(), v == client.Discard:
 		s.q.gate.Resume(p)
 		return nil
 	}
@@ -140,7 +140,7 @@ func (s *shard) testWith(p gate.Pass, l *parcel, sample []point, c protocol.Choi
 	if err != nil || !sent {
 		return client.Hold, nil, err
 	}
-	v := client.Classify(a, s.q.cfg.Policy())
+	v := a.Verdict
 	s.heardLate(sample, a)
 	if v == client.Delivered {
 		s.accepted(&one)

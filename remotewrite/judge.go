@@ -5,7 +5,6 @@ import (
 	"time"
 
 	"hwsagent/remotewrite/client"
-	"hwsagent/remotewrite/config"
 	"hwsagent/remotewrite/gate"
 	"hwsagent/remotewrite/pace"
 	"hwsagent/remotewrite/protocol"
@@ -16,7 +15,7 @@ import (
 // judge gives p back according to the answer. If the answer decides the fate of the samples, known is true.
 func (s *shard) judge(p gate.Pass, l *parcel, a client.Answer, m mode, c protocol.Choice) (f fate, known bool) {
 	g := s.q.gate
-	v := client.Classify(a, s.q.cfg.Policy())
+	v := a.Verdict
 	if v == client.Plain {
 		s.judgePlain(p, l, a)
 		return 0, false
@@ -139,7 +138,7 @@ func (s *shard) refusalIsReal(p gate.Pass, l *parcel, a client.Answer, version w
 		g.Release(p)
 		return false
 	}
-	if a.FromDatabase() { // the receiver's database answered
+	if a.AboutTime() { // the receiver's database answered
 		g.Release(p)
 		return true
 	}
@@ -150,7 +149,7 @@ func (s *shard) refusalIsReal(p gate.Pass, l *parcel, a client.Answer, version w
 		}
 	}
 	e := s.q.emptyAgain(s.sending, version)
-	if l.hasty >= maxHasty && e.RetryAfter == 0 && client.Classify(e, config.Policy{}) == client.Retry {
+	if l.hasty >= maxHasty && e.RetryAfter == 0 && e.Verdict == client.Retry {
 		// Perhaps every second request fails, as with one of two receivers down, and this was one of them.
 		e = s.q.sendEmpty(s.sending, version)
 	}
@@ -168,7 +167,7 @@ func (s *shard) refusalIsReal(p gate.Pass, l *parcel, a client.Answer, version w
 	if l.refusedAt.IsZero() {
 		l.refusedAt = time.Now()
 	}
-	if client.Classify(e, config.Policy{}) == client.Retry {
+	if e.Verdict == client.Retry {
 		l.hasty++
 		g.Failed(p, e.Why(), e.RetryAfter, e.Status != 0)
 	} else {
@@ -180,7 +179,7 @@ func (s *shard) refusalIsReal(p gate.Pass, l *parcel, a client.Answer, version w
 // heardLate records a sample that the receiver's database refused alone as late. The database will refuse it again, as
 // long as the way to it works.
 func (s *shard) heardLate(points []point, a client.Answer) {
-	if len(points) == 1 && a.FromDatabase() {
+	if len(points) == 1 && a.AboutTime() {
 		s.late = points[0]
 		if !s.q.behind {
 			s.q.setLast(&s.q.refusedAsLate, s.late)

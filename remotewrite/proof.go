@@ -53,7 +53,7 @@ func (s *shard) control(ctx context.Context) (k split.Kind, clean bool, err erro
 	switch {
 	case err != nil:
 		return split.Opaque, false, err
-	case f == settled, answer.FromDatabase():
+	case f == settled, answer.AboutTime():
 		return split.Took, g.View().Troubles == before, nil
 	case f == refused, f == tooLarge:
 		s.q.distrust()
@@ -125,7 +125,7 @@ const refusesAll = "not one sample is accepted, even alone: "
 
 // refused gives p back after an answer that holds the target.
 func (q *Queue) refused(p gate.Pass, a client.Answer) {
-	if a.BlamesData() {
+	if a.BlamesData() || a.FromDatabase() {
 		q.gate.RefusedData(p, a.Why())
 	} else {
 		q.gate.Refused(p, a.Why())

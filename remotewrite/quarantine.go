@@ -12,7 +12,6 @@ import (
 	"hwsagent/remotewrite/client"
 	"hwsagent/remotewrite/givenup"
 	"hwsagent/remotewrite/quarantine"
-	"hwsagent/remotewrite/reply"
 	"hwsagent/wal/queue"
 )
 
@@ -51,8 +50,7 @@ func (q *quarantined) do(f func(b *quarantine.Book)) {
 
 // reasonOf returns the reason for which an answer puts series into quarantine, if it has one.
 func reasonOf(a client.Answer) (quarantine.Reason, bool) {
-	r := a.Reply()
-	return quarantine.Reason(r.Reason), r.Kind == reply.Bad && r.Reason.OfSeries() && r.Reason < quarantine.MaxReasons
+	return quarantine.Reason(a.Row), a.OfSeries() && a.Row < quarantine.MaxReasons
 }
 
 // inQuarantine reports whether the series is in quarantine.

@@ -234,6 +234,7 @@ func (q *Queue) send(ctx context.Context, r client.Request) client.Answer {
 	q.requests.Add(1)
 	a := q.sender.Send(ctx, r)
 	a.Version, a.Compression, a.Samples = r.Version, r.Compression, r.Samples
+	a = client.Judge(a, q.cfg.Policy())
 	q.metrics.Answered(a)
 	if !a.Accepted() {
 		q.failed.Add(1)
@@ -246,7 +247,7 @@ func (q *Queue) send(ctx context.Context, r client.Request) client.Answer {
 // sendEmpty sends an empty write.
 func (q *Queue) sendEmpty(ctx context.Context, v wire.Version) client.Answer {
 	a := q.send(ctx, q.empty[v])
-	q.learnVersion(protocol.Choice{Version: v}, a, client.Classify(a, config.Policy{}))
+	q.learnVersion(protocol.Choice{Version: v}, a, a.Verdict)
 	return a
 }
 

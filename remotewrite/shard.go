@@ -9,7 +9,6 @@ import (
 	"time"
 
 	"hwsagent/remotewrite/client"
-	"hwsagent/remotewrite/config"
 	"hwsagent/remotewrite/gate"
 	"hwsagent/remotewrite/hashset"
 )
@@ -213,7 +212,7 @@ func (s *shard) askForGrouping() {
 	a := s.q.sendEmpty(s.sending, s.q.proto.ForEmpty(false))
 	if a.Accepted() {
 		g.SawEmptyPass()
-	} else if client.Classify(a, config.Policy{}) == client.Retry {
+	} else if a.Verdict == client.Retry {
 		s.q.asked.Store(false) // the question is still open
 	}
 	g.Release(p)

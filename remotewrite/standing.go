@@ -6,7 +6,6 @@ import (
 
 	"hwsagent/remotewrite/client"
 	"hwsagent/remotewrite/quarantine"
-	"hwsagent/remotewrite/reply"
 	"hwsagent/remotewrite/split"
 )
 
@@ -96,11 +95,11 @@ func standings(points []point) []split.Standing {
 // noteRefused records that a sample was refused alone, with proof or in the words of the receiver's database.
 func (s *shard) noteRefused(p point, a client.Answer) {
 	switch n := p.series.refusals(); {
-	case p.series.newest() > noneTakenOneRefused, s.q.behind && a.FromDatabase():
+	case p.series.newest() > noneTakenOneRefused, s.q.behind && a.AboutTime():
 		return // the target has samples of the series, or it is in quarantine, or this sample is only too late
 	case s.refusedAlone(p, a):
 		return
-	case a.FromDatabase(), a.Reply().Kind == reply.Failed:
+	case a.AboutTime(), a.Verdict == client.Retry:
 		if p.series.newest() == noneTaken { // the target may have newer samples
 			p.series.known = &known{newest: noneTakenOneRefused}
 		}

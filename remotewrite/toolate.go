@@ -10,7 +10,6 @@ import (
 	"hwsagent/remotewrite/config"
 	"hwsagent/remotewrite/gate"
 	"hwsagent/remotewrite/pace"
-	"hwsagent/remotewrite/reply"
 )
 
 // This file handles a refused backlog. A receiver that accepts late data also accepts a stored sample again, so a refusal
@@ -109,7 +108,7 @@ func (s *shard) askLate(ctx context.Context, l *parcel, a client.Answer) (latene
 			return lateness{}, err
 		case taken:
 			continue
-		case why.Reply().Kind == reply.Bad:
+		case why.Reason == client.ReasonFault || why.Reason == client.ReasonFuture:
 			return lateness{}, nil
 		}
 		refusals, said, oldest = refusals+1, said && why.SaysLate(), oldest || n == 0
@@ -159,7 +158,7 @@ func (s *shard) takesAsOld(ctx context.Context, l *parcel, refused []point) (boo
 	for range min(asOldAsked, len(others)) {
 		i := int(s.q.gate.Random() * float64(len(others)))
 		taken, why, err := s.askAlone(ctx, l, others[i])
-		if err != nil || taken || why.Reply().Kind == reply.Bad {
+		if err != nil || taken || why.Reason == client.ReasonFault || why.Reason == client.ReasonFuture {
 			return err == nil, err
 		}
 		others = slices.Delete(others, i, i+1)

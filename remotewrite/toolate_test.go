@@ -43,34 +43,6 @@ func TestLiveFirstBeyondTheWindow(t *testing.T) {
 	}
 }
 
-// TestLiveFirstBeyondTheWindow500: the same where the receiver answers 500 to samples that are too old, which demands a
-// retry.
-func TestLiveFirstBeyondTheWindow500(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		r := newLateRig(t)
-		r.to.refuses, r.to.window = 500, 10*time.Minute
-		r.start()
-		r.collect(time.Minute)
-		r.down.Store(true)
-		r.collect(time.Hour)
-		r.to.set(func() { r.to.newest = time.Now().UnixMilli() }) // of another sender
-		r.down.Store(false)
-		r.collect(10 * time.Minute)
-		if age := r.newest(); age > 8*time.Second {
-			t.Errorf("the newest sample is %v old; %+v", age, r.q.Status())
-		}
-		r.collect(20 * time.Minute)
-		st, g := r.q.Status(), r.r.Ledger()
-		if age := r.newest(); age > 8*time.Second || st.State != StateBehind || st.Missed < 10_000 || g.Lost() > 0 || g.Dropped[queue.Resent] > 0 {
-			t.Errorf("the newest sample is %v old; %+v; %+v", age, st, g)
-		}
-		r.to.set(func() { r.to.window = 4 * time.Hour })
-		r.collect(askLateAgain)
-		r.delivered(2 * time.Hour)
-		r.stop()
-	})
-}
-
 // TestBackInOrderBeyondTheWindow: after a change to in_order delivery, samples that the receiver finds too old are
 // given up and counted as lost, one by one.
 func TestBackInOrderBeyondTheWindow(t *testing.T) {

@@ -50,7 +50,7 @@ func (q *Queue) choose(l *parcel) protocol.Choice {
 // 400 HTTP Bad Request for the above reasons from 1.x Receivers" (remote write 2.0, "Protocol"). A target that reports
 // how much it wrote, or whose database says that a sample is late, has read it.
 func (q *Queue) mayTryOlder(l *parcel, a client.Answer) bool {
-	return a.Version == wire.V2 && !a.Written.Known && !a.FromDatabase() && !l.triedOlder && q.allCarried(l.points)
+	return a.Version == wire.V2 && !a.Written.Known && !a.AboutTime() && !l.triedOlder && q.allCarried(l.points)
 }
 
 // tryOlder makes the next attempt use 1.0.
@@ -60,7 +60,7 @@ func (l *parcel) tryOlder() { l.older, l.triedOlder = true, true }
 // samples have their outcome.
 func (s *shard) judgeVersion(p gate.Pass, l *parcel, a client.Answer, m mode, c protocol.Choice) (delivered, done bool) {
 	g, q := s.q.gate, s.q
-	v := client.Classify(a, q.cfg.Policy())
+	v := a.Verdict
 	switch {
 	case v == client.Older && a.Status/100 == 2:
 		// The queue fell back when the answer came. Headers may have been lost in transit.

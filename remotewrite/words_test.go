@@ -10,12 +10,13 @@ import (
 	"time"
 
 	"hwsagent/remotewrite/client"
+	"hwsagent/remotewrite/config"
 	"hwsagent/remotewrite/reply"
 	"hwsagent/wal/queue"
 )
 
-// TestWords: only the words of a receiver's database say that a sample is late or too old, and only for the
-// statuses that it uses.
+// TestWords: only the words of a receiver's database say that a sample is late or too old, whatever the
+// status but those about credentials and size.
 func TestWords(t *testing.T) {
 	type says struct{ order, tooOld, window, database bool }
 	late, bounds := says{order: true, database: true}, says{order: true, tooOld: true, database: true}
@@ -41,12 +42,16 @@ func TestWords(t *testing.T) {
 		{client.Answer{Status: 400, Text: "received a series whose label value length exceeds the limit, label: 'a', value: 'out of order sample' (truncated)"}, says{}},
 		{client.Answer{Status: 400, Text: "Out of order: the service is being repaired"}, says{}},
 		{client.Answer{Status: 403, Text: "out of order sample"}, says{}},
-		{client.Answer{Status: 404, Text: "too old sample"}, says{}},
+		{client.Answer{Status: 404, Text: "too old sample"}, window},
+		{client.Answer{Status: 500, Text: "out of order sample"}, late},
+		{client.Answer{Status: 413, Text: "out of order sample"}, late},
+		{client.Answer{Status: 200, Text: "out of order sample"}, says{}},
+		{client.Answer{Status: 400, Text: "empty ring"}, says{}},
 		{client.Answer{Status: 400, Text: "out of order sample", HTML: true}, says{}},
 	} {
-		a := tc.answer
-		k := a.Reply()
-		if got := (says{a.SaysLate(), k.Kind == reply.TooOld, k.Kind == reply.TooOld && k.Reason == reply.OutsideWindow, a.FromDatabase()}); got != tc.want {
+		a := client.Judge(tc.answer, config.Policy{})
+		old := a.Reason == client.ReasonTooOld
+		if got := (says{a.SaysLate(), old, old && a.Row == reply.OutsideWindow, a.AboutTime()}); got != tc.want {
 			t.Errorf("%d %q, a page: %t: %+v, want %+v", a.Status, a.Text, a.HTML, got, tc.want)
 		}
 	}
@@ -69,7 +74,7 @@ func TestPageIsNotTheDatabase(t *testing.T) {
 			t.Fatal(err)
 		}
 		defer c.Close()
-		a := c.Send(t.Context(), client.Request{Body: []byte("x")})
+		a := client.Judge(c.Send(t.Context(), client.Request{Body: []byte("x")}), config.Policy{})
 		if a.SaysLate() != want || a.Text != "out of order sample" {
 			t.Errorf("%q: late: %t, text %q", body, a.SaysLate(), a.Text)
 		}

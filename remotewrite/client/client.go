@@ -1,7 +1,7 @@
 // Package client sends the requests of remote write to one target over HTTP: TLS, proxies,
 // credentials from files that change, OAuth2, and connections of limited age.
 //
-// [Client.Send] sends one request and returns an [Answer]; [Classify] decides what the answer
+// [Client.Send] sends one request and returns an [Answer]; [Judge] decides what it
 // means for the samples in the request. The client keeps no queue and drops nothing.
 package client
 

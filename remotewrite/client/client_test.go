@@ -278,7 +278,7 @@ func TestSendMeetsWebPage(t *testing.T) {
 	} {
 		s := serve(t, func(w http.ResponseWriter, _ *http.Request) { _, _ = io.WriteString(w, body) })
 		a := newClient(t, "url: "+s.URL, "", Options{}).Send(t.Context(), Request{Body: []byte("x")})
-		if a.Status != 200 || a.Page != page || a.Accepted() == page || (Classify(a, config.Policy{}) == Delivered) == page {
+		if a.Status != 200 || a.Page != page || a.Accepted() == page || (Judge(a, config.Policy{}).Verdict == Delivered) == page {
 			t.Errorf("body %q: %+v", body, a)
 		}
 	}

@@ -60,7 +60,7 @@ func TestCloudExchange(t *testing.T) {
 			s.set(func() { s.valid = map[string]bool{} })
 			before := len(s.visits())
 			for range 100 {
-				if a := c.EmptyWrite(t.Context()); Classify(a, config.Policy{}) != Hold || a.Failure.Kind != Forbidden && a.Failure.Kind != Credentials || strings.Contains(a.Text, "CANARY") {
+				if a := c.EmptyWrite(t.Context()); Judge(a, config.Policy{}).Verdict != Hold || a.Failure.Kind != Forbidden && a.Failure.Kind != Credentials || strings.Contains(a.Text, "CANARY") {
 					t.Fatalf("%+v", a)
 				}
 				time.Sleep(time.Second)
@@ -132,7 +132,7 @@ func TestCloudFailures(t *testing.T) {
 					t.Errorf("the assertion shows: %v", a.Err)
 				}
 				for _, p := range []config.Policy{{}, {OnRefusal: config.RefusalDrop}} {
-					if v := Classify(a, p); v != tc.want {
+					if v := Judge(a, p).Verdict; v != tc.want {
 						t.Errorf("%s, want %s", v, tc.want)
 					}
 				}
@@ -166,7 +166,7 @@ func TestCloudClockSkew(t *testing.T) {
 			if strings.Contains(a.String(), "Signature=") && !strings.Contains(a.String(), "Signature=<secret>") {
 				t.Errorf("the signature shows: %s", a)
 			}
-			if Classify(a, config.Policy{}) != Hold {
+			if Judge(a, config.Policy{}).Verdict != Hold {
 				t.Error("the target is not held")
 			}
 		})
@@ -249,7 +249,7 @@ func TestCloudFaults(t *testing.T) {
 				if a.Err == nil || !strings.Contains(a.Err.Error(), tc.says) || strings.Contains(a.Err.Error(), "CANARY") || s.given() > 0 {
 					t.Errorf("%s: %v, want %q", tc.entry, a.Err, tc.says)
 				}
-				if Classify(a, config.Policy{OnRefusal: config.RefusalDrop}) != Retry {
+				if Judge(a, config.Policy{OnRefusal: config.RefusalDrop}).Verdict != Retry {
 					t.Errorf("%+v", a)
 				}
 			})

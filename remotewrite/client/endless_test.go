@@ -154,7 +154,7 @@ func TestNoAnswerHangs(t *testing.T) {
 							t.Error("nobody was asked")
 						}
 						if one.status == http.StatusSwitchingProtocols {
-							if v := Classify(a, config.Policy{}); v != Hold {
+							if v := Judge(a, config.Policy{}).Verdict; v != Hold {
 								t.Errorf("101 is %s, want %s: %s", v, Hold, a)
 							}
 							if !strings.Contains(a.String(), "101 Switching Protocols") || !strings.Contains(a.String(), "WebSocket") {

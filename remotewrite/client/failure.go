@@ -19,7 +19,7 @@ import (
 	"hwsagent/remotewrite/reply"
 )
 
-// Failure says for people why a request failed and what to do. [Classify] decides what it means for the samples. It is a
+// Failure says for people why a request failed and what to do. [Judge] decides what it means for the samples. It is a
 // value: later readers show it, and parse no text again. The zero Failure means success.
 type Failure struct {
 	Kind      Kind
@@ -243,7 +243,7 @@ func kindOfStatus(a Answer, plain bool) Kind {
 	case code == http.StatusUnsupportedMediaType:
 		return Message
 	case code == http.StatusTooManyRequests:
-		if a.Reply().Reason == reply.SeriesLimit {
+		if a.said().Reason == reply.SeriesLimit {
 			return SeriesLimit
 		}
 		return RateLimit

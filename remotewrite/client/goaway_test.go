@@ -59,7 +59,7 @@ func TestServerThatEndsEachConnection(t *testing.T) {
 				if n.count() == 0 || n.count() > maxDials {
 					t.Errorf("%d connections for one request, want at most %d", n.count(), maxDials)
 				}
-				if v := Classify(a, config.Policy{}); v != Retry || a.Err == nil || !strings.Contains(a.Err.Error(), "ended 3 new connections in a row") {
+				if v := Judge(a, config.Policy{}).Verdict; v != Retry || a.Err == nil || !strings.Contains(a.Err.Error(), "ended 3 new connections in a row") {
 					t.Errorf("%s: %s", v, a)
 				}
 				if a.Took > 10*time.Second {

@@ -39,7 +39,7 @@ func TestSendFollowsNoRedirect(t *testing.T) {
 				if a.Status != status || requests != 1 {
 					t.Errorf("%d to %s: answer %+v after %d requests", status, to, a, requests)
 				}
-				if v := Classify(a, config.Policy{}); v != Hold {
+				if v := Judge(a, config.Policy{}).Verdict; v != Hold {
 					t.Errorf("%d is %v, want hold", status, v)
 				}
 			}
@@ -61,7 +61,7 @@ func TestRedirectToNothing(t *testing.T) {
 				w.WriteHeader(status)
 			})
 			a := newClient(t, "url: "+s.URL, "", Options{}).Send(t.Context(), Request{Body: []byte("samples")})
-			if v := Classify(a, config.Policy{}); a.Status != status || v != Hold || requests != 1 {
+			if v := Judge(a, config.Policy{}).Verdict; a.Status != status || v != Hold || requests != 1 {
 				t.Errorf("%d to %q: %v of %+v after %d requests, want hold", status, to, v, a, requests)
 			}
 		}

@@ -177,7 +177,7 @@ func TestOAuth2Renewal(t *testing.T) {
 		sendUntil(last.Add(-31 * time.Second))
 		time.Sleep(time.Until(last.Add(-9 * time.Second)))
 		a := r.EmptyWrite(t.Context())
-		if want := "post to http://h.example/: get OAuth2 token from http://idp.example/token: 503 Service Unavailable"; a.Err == nil || a.Err.Error() != want || a.Blocked || Classify(a, config.Policy{}) != Retry {
+		if want := "post to http://h.example/: get OAuth2 token from http://idp.example/token: 503 Service Unavailable"; a.Err == nil || a.Err.Error() != want || a.Blocked || Judge(a, config.Policy{}).Verdict != Retry {
 			t.Errorf("%+v", a)
 		}
 		if n := r.issuer.count(); n > 12+2*31 { // every ten seconds for five minutes, each time in both ways of authentication
@@ -211,7 +211,7 @@ func TestOAuth2Unauthorized(t *testing.T) {
 			t.Fatalf("%+v after %d tokens, %d refusals", a, r.issuer.count(), r.guard.Refusals())
 		}
 		for range 600 {
-			if a := r.EmptyWrite(t.Context()); a.Status != 401 || Classify(a, config.Policy{}) != Hold {
+			if a := r.EmptyWrite(t.Context()); a.Status != 401 || Judge(a, config.Policy{}).Verdict != Hold {
 				t.Fatalf("%+v", a)
 			}
 			time.Sleep(time.Second)
@@ -303,7 +303,7 @@ func TestOAuth2Failures(t *testing.T) {
 					t.Errorf("%v, want %q", a.Err, tc.says)
 				}
 				for _, p := range []config.Policy{{DropRateLimited: true}, {OnRefusal: config.RefusalDrop, DropRateLimited: true}} {
-					if v := Classify(a, p); v != tc.want {
+					if v := Judge(a, p).Verdict; v != tc.want {
 						t.Errorf("%s: %v, want %s", v, a.Err, tc.want)
 					}
 				}
@@ -351,7 +351,7 @@ func TestOAuth2MutualTLS(t *testing.T) {
 		}
 		r, stop = newOAuthRig(t, dir, "tls_config: {cert_file: cert.pem, key_file: key.pem}", server)
 		defer stop()
-		if a := r.EmptyWrite(t.Context()); a.Err == nil || !strings.Contains(a.Err.Error(), "get OAuth2 token from https://idp.example/token: tls: ") || Classify(a, config.Policy{}) != Retry {
+		if a := r.EmptyWrite(t.Context()); a.Err == nil || !strings.Contains(a.Err.Error(), "get OAuth2 token from https://idp.example/token: tls: ") || Judge(a, config.Policy{}).Verdict != Retry {
 			t.Errorf("%+v", a)
 		}
 	})

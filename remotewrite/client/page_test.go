@@ -52,7 +52,7 @@ func TestSendMeetsOddWebPages(t *testing.T) {
 			_, _ = io.WriteString(w, c.body)
 		})
 		a := newClient(t, "url: "+s.URL, "", Options{}).Send(t.Context(), Request{Body: []byte("x")})
-		if a.Status != 200 || a.Page != c.page || (Classify(a, config.Policy{}) == Delivered) == c.page || c.text != "" && a.Text != c.text {
+		if a.Status != 200 || a.Page != c.page || (Judge(a, config.Policy{}).Verdict == Delivered) == c.page || c.text != "" && a.Text != c.text {
 			t.Errorf("%s, %s, body %q: %+v", c.kind, c.encoding, c.body, a)
 		}
 	}

@@ -262,7 +262,7 @@ func TestProxyRefuses(t *testing.T) {
 				t.Errorf("%v\nwant %s", a.Err, want)
 			}
 			for _, policy := range []config.Policy{{}, {OnRefusal: config.RefusalDrop}} {
-				if v := Classify(a, policy); v != tc.want {
+				if v := Judge(a, policy).Verdict; v != tc.want {
 					t.Errorf("%s, want %s", v, tc.want)
 				}
 			}
@@ -301,7 +301,7 @@ func TestProxyUnreachable(t *testing.T) {
 			if a.Err == nil || !strings.HasPrefix(a.Err.Error(), want) || !strings.Contains(a.Err.Error(), tc.says) || strings.Contains(a.Err.Error(), "CANARY") {
 				t.Errorf("%v\nwant %s … %s", a.Err, want, tc.says)
 			}
-			if v := Classify(a, config.Policy{OnRefusal: config.RefusalDrop}); v != Retry {
+			if v := Judge(a, config.Policy{OnRefusal: config.RefusalDrop}).Verdict; v != Retry {
 				t.Errorf("%s: %v", v, a.Err)
 			}
 			again := c.Send(t.Context(), Request{Body: []byte("x")})

@@ -183,7 +183,7 @@ func TestFilesComeLater(t *testing.T) {
 		defer stop()
 		c := newClient(t, "{url: http://h.example/, bearer_token_file: token}", dir, Options{Dial: n.Dial})
 		defer run(t, c)()
-		if a := c.EmptyWrite(t.Context()); a.Err == nil || !strings.Contains(a.Err.Error(), "token") || Classify(a, config.Policy{}) != Retry {
+		if a := c.EmptyWrite(t.Context()); a.Err == nil || !strings.Contains(a.Err.Error(), "token") || Judge(a, config.Policy{}).Verdict != Retry {
 			t.Errorf("%+v", a)
 		}
 		if _, all := n.Counts(); all > 0 {

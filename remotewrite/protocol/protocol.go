@@ -6,7 +6,6 @@ import (
 	"time"
 
 	"hwsagent/remotewrite/client"
-	"hwsagent/remotewrite/reply"
 	"hwsagent/remotewrite/wire"
 )
 
@@ -170,7 +169,7 @@ func (p *Versions) Saw(c Choice, a client.Answer, v client.Verdict) (why string,
 		if p.olderToo = true; c.Trial {
 			return p.fall("accepts as remote write 1.0 the samples that it did not accept as 2.0")
 		}
-	case c.Trial && v == client.Suspect && (a.Reply().Kind == reply.Late || a.Reply().Kind == reply.TooOld): // the answer comes from its database
+	case c.Trial && v == client.Suspect && a.AboutTime(): // the answer comes from its database
 		return p.fall("answers for samples as remote write 1.0 only")
 	case c.failing && (v == client.Suspect || v == client.Split):
 		return p.fall("fails at remote write 2.0")

@@ -32,7 +32,7 @@ func read(text string) (r Reply, known bool) {
 	if list {
 		return readList(text, whole)
 	}
-	for _, t := range [...][]row{prometheus, mimir, cortex, thanos, victoria, others} {
+	for _, t := range [...][]row{prometheus, mimir, cortex, thanos, victoria, rings, others} {
 		for i := range t {
 			after, ok := match(t[i].words, text)
 			switch {

@@ -38,6 +38,7 @@ const (
 	RateLimit
 	TooManyReplicas
 	Overloaded
+	PartlyDown
 	RequestTooLarge
 	Malformed
 	UnsupportedMessage
@@ -87,6 +88,7 @@ func (r Reason) words() words {
 		RateLimit:          {"rate-limit", "the rate is above the receiver's limit"},
 		TooManyReplicas:    {"too-many-replicas", "the receiver's limit of high-availability clusters is reached"},
 		Overloaded:         {"overloaded", "the receiver is overloaded"},
+		PartlyDown:         {"partly-down", "a part of the receiver is down"},
 		RequestTooLarge:    {"request-too-large", "the request is larger than the receiver's limit"},
 		Malformed:          {"malformed", "the receiver cannot read the request"},
 		UnsupportedMessage: {"unsupported-message", "the receiver does not accept this version of remote write"},

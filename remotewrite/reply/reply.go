@@ -10,7 +10,7 @@
 // same reason a web page is Opaque, whatever words it has.
 //
 // An answer to several samples may contain several texts, and the last may be cut off. Then the kind is
-// the most careful of those that were read: Opaque, else TooLarge, else Bad, else TooOld, else Late. So Late and TooOld mean that
+// the most careful of those that were read: Opaque, else Failed, else TooLarge, else Bad, else TooOld, else Late. So Late and TooOld mean that
 // no other problem was read, not that each sample of the request has that one.
 package reply
 
@@ -102,7 +102,7 @@ func refuses(status int) bool {
 
 // careful returns the more careful of two refusals, by kind.
 func careful(a, b Reply) Reply {
-	for _, k := range [...]Kind{Opaque, TooLarge, Bad, TooOld, Late} {
+	for _, k := range [...]Kind{Opaque, Failed, TooLarge, Bad, TooOld, Late} {
 		switch k {
 		case a.Kind:
 			return a

@@ -150,7 +150,7 @@ func TestReasonsOfSeries(t *testing.T) {
 	}
 	want := "unknown out-of-order duplicate-timestamp outside-window out-of-bounds too-far-in-future too-frequent conflict metadata-limit " +
 		"invalid-histogram histogram-too-large no-sample sample-too-large invalid-exemplar late-exemplar invalid-metadata rate-limit too-many-replicas " +
-		"overloaded request-too-large malformed unsupported-message blocked receiver-disabled"
+		"overloaded partly-down request-too-large malformed unsupported-message blocked receiver-disabled"
 	if got := strings.Join(not, " "); got != want {
 		t.Errorf("got  %s\nwant %s", got, want)
 	}

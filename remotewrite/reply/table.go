@@ -28,6 +28,7 @@ const (
 	googleLabels  = "https://github.com/GoogleCloudPlatform/prometheus-engine/issues/493"
 	influxIssue   = "https://github.com/AdysTech/InfluxDB.Client.Net/issues/31"
 	influxLimit   = "https://github.com/sdr-enthusiasts/docker-readsb-protobuf/issues/66"
+	dskitRing     = "grafana/dskit ring/ring.go, ring/replication_strategy.go"
 	m3Write       = "m3db/m3 src/query/api/v1/handler/prometheus/remote/write.go, src/aggregator/aggregator/entry.go"
 )
 
@@ -118,8 +119,8 @@ var thanos = []row{
 	{"write request too large", nothing, TooLarge, RequestTooLarge, thanosHandler},
 	{"snappy decode error: snappy: corrupt input", nothing, Opaque, Malformed, thanosHandler},
 	{"snappy decode error: s2: corrupt input", nothing, Opaque, Malformed, thanosHandler},
-	{"target not available", nothing, Opaque, Overloaded, thanosHandler},
-	{"target not ready", nothing, Opaque, Overloaded, thanosHandler},
+	{"target not available", nothing, Failed, PartlyDown, thanosHandler},
+	{"target not ready", nothing, Failed, PartlyDown, thanosHandler},
 }
 
 // victoria are the texts of VictoriaMetrics and vmagent.
@@ -135,6 +136,14 @@ var victoria = []row{
 	{"cannot unmarshal prompb.WriteRequest with size # bytes: ", anything, Opaque, Malformed, vmParser},
 	{"cannot process insert request for # seconds because # concurrent insert requests are executed. ", anything, Opaque, Overloaded, vmLimiter},
 	{"remote storage systems cannot keep up with the data ingestion rate; retry the request later ", anything, Opaque, Overloaded, vmAgent},
+}
+
+// rings are the texts of the library that Cortex and Mimir find their ingesters with.
+var rings = []row{
+	{"at least # live replicas required, could only find #", anything, Failed, PartlyDown, dskitRing},
+	{"too many unhealthy instances in the ring", nothing, Failed, PartlyDown, dskitRing},
+	{"empty ring", nothing, Failed, PartlyDown, dskitRing},
+	{"instance not found in the ring", nothing, Failed, PartlyDown, dskitRing},
 }
 
 // others are the texts of OpenTelemetry's receiver, of M3, of InfluxDB 1 and of hosted services. Amazon Managed Prometheus

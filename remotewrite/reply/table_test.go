@@ -219,6 +219,11 @@ func otherTexts() map[string]real {
 		thanos[17].words: {503, "forwarding request to endpoint addr: thanos-1:10901, capnp_addr: thanos-1:19391, az: west-1: target not available"},
 		thanos[18].words: {503, endpoint + "target not ready"},
 
+		rings[0].words: {500, "at least 2 live replicas required, could only find 1 - unhealthy instances: 10.0.0.7:9095"},
+		rings[1].words: {500, "too many unhealthy instances in the ring"},
+		rings[2].words: {500, "rpc error: code = Unknown desc = empty ring"},
+		rings[3].words: {500, "instance not found in the ring"},
+
 		victoria[0].words:  {400, "remoteAddr: \"127.0.0.1:41814\"; requestURI: /api/v1/write; too big unpacked request; mustn't exceed `-maxInsertRequestSize=33554432` bytes; got 33554433 bytes"},
 		victoria[1].words:  {400, "too big data size exceeding -maxInsertRequestSize=33554432 bytes"},
 		victoria[2].words:  {400, "too big decompressed data size exceeding -maxInsertRequestSize=33554432 bytes"},
@@ -257,7 +262,7 @@ func filled(text, value string) string {
 }
 
 func tables() map[string][]row {
-	return map[string][]row{"prometheus": prometheus, "mimir": mimir, "catalogue": catalogue, "cortex": cortex, "thanos": thanos, "victoria": victoria, "others": others}
+	return map[string][]row{"prometheus": prometheus, "mimir": mimir, "catalogue": catalogue, "cortex": cortex, "thanos": thanos, "victoria": victoria, "rings": rings, "others": others}
 }
 
 // wanted is what Of must say of a row's text with a status: the status decides before the words do.
@@ -267,7 +272,7 @@ func wanted(status int, r row) Reply {
 		return Reply{TooLarge, r.reason}
 	case status == 429:
 		return Reply{Throttled, r.reason}
-	case status == 503:
+	case status == 503, status == 500 && r.kind == Failed:
 		return Reply{Failed, r.reason}
 	case status == 404, status == 415:
 		return Reply{Opaque, r.reason}
@@ -293,7 +298,7 @@ func TestEachRow(t *testing.T) {
 					t.Errorf("%s: %d %q is %v %v, want %v %v", name, status, words, got.Kind, got.Reason, want.Kind, want.Reason)
 				}
 			}
-			if r.source == "" || r.reason == Unknown || r.kind == Took || r.kind == Failed {
+			if r.source == "" || r.reason == Unknown || r.kind == Took || (r.kind == Failed) != (r.reason == PartlyDown) {
 				t.Errorf("%s: row %q is incomplete", name, r.words)
 			}
 		}

@@ -9,7 +9,7 @@ import (
 )
 
 // The outcome table, whole: every status that HTTP can bring, under every policy.
-func TestClassify(t *testing.T) {
+func TestVerdict(t *testing.T) {
 	hold := config.Policy{OnRefusal: config.RefusalHold}
 	drop := config.Policy{OnRefusal: config.RefusalDrop}
 	holdNo429 := config.Policy{OnRefusal: config.RefusalHold, DropRateLimited: true}
@@ -37,24 +37,24 @@ func TestClassify(t *testing.T) {
 			want = w
 		}
 		a := Answer{Status: status}
-		if got := Classify(a, hold); got != want[0] {
+		if got := Judge(a, hold).Verdict; got != want[0] {
 			t.Errorf("%d, hold: %v, want %v", status, got, want[0])
 		}
-		if got := Classify(a, drop); got != want[1] {
+		if got := Judge(a, drop).Verdict; got != want[1] {
 			t.Errorf("%d, drop: %v, want %v", status, got, want[1])
 		}
 		if status == 429 {
 			want = [2]Verdict{Discard, Discard}
 		}
-		if got := Classify(a, holdNo429); got != want[0] {
+		if got := Judge(a, holdNo429).Verdict; got != want[0] {
 			t.Errorf("%d, hold, no retry on 429: %v, want %v", status, got, want[0])
 		}
-		if got := Classify(a, dropNo429); got != want[1] {
+		if got := Judge(a, dropNo429).Verdict; got != want[1] {
 			t.Errorf("%d, drop, no retry on 429: %v, want %v", status, got, want[1])
 		}
 	}
 	for _, p := range []config.Policy{hold, drop, holdNo429, dropNo429} {
-		if got := Classify(Answer{Err: errors.New("connection refused")}, p); got != Retry {
+		if got := Judge(Answer{Err: errors.New("connection refused")}, p).Verdict; got != Retry {
 			t.Errorf("no response, %+v: %v, want %v", p, got, Retry)
 		}
 	}
@@ -62,29 +62,29 @@ func TestClassify(t *testing.T) {
 
 // An answer to zstd proves nothing about the samples if it is a refusal, or a 2xx without VictoriaMetrics'
 // header.
-func TestClassifyZstd(t *testing.T) {
+func TestVerdictZstd(t *testing.T) {
 	for _, p := range []config.Policy{{}, {DropRateLimited: true}, {OnRefusal: config.RefusalDrop}, {OnRefusal: config.RefusalDrop, DropRateLimited: true}} {
 		for _, is := range []bool{false, true} {
 			for status := 100; status < 700; status++ {
-				snappy := Classify(Answer{Status: status}, p)
+				snappy := Judge(Answer{Status: status}, p).Verdict
 				a := Answer{Status: status, Compression: wire.Zstd, VictoriaMetrics: is}
 				want := snappy
 				switch {
 				case status/100 == 2 && !is, status == 415, snappy == Suspect, snappy == Split, snappy == Discard && status != 429:
 					want = Plain
 				}
-				if got := Classify(a, p); got != want {
+				if got := Judge(a, p).Verdict; got != want {
 					t.Errorf("%d, VictoriaMetrics %v, %+v: %v, want %v", status, is, p, got, want)
 				}
 				if got := a.Accepted(); got != (status/100 == 2 && is) {
 					t.Errorf("%d, VictoriaMetrics %v is accepted: %v", status, is, got)
 				}
 			}
-			if got := Classify(Answer{Status: 200, Page: true, Compression: wire.Zstd, VictoriaMetrics: is}, p); got != Hold {
+			if got := Judge(Answer{Status: 200, Page: true, Compression: wire.Zstd, VictoriaMetrics: is}, p).Verdict; got != Hold {
 				t.Errorf("a web page: %v, want hold", got)
 			}
 		}
-		if got := Classify(Answer{Err: errors.New("connection refused"), Compression: wire.Zstd}, p); got != Retry {
+		if got := Judge(Answer{Err: errors.New("connection refused"), Compression: wire.Zstd}, p).Verdict; got != Retry {
 			t.Errorf("no response: %v, want retry", got)
 		}
 	}
@@ -97,6 +97,36 @@ func TestVerdictNames(t *testing.T) {
 			t.Errorf("verdict %d is called %q", v, s)
 		} else {
 			seen[s] = true
+		}
+	}
+}
+
+// TestVerdictOfWords: the words of a receiver's database count whatever the status, but those of an answer about credentials or size.
+func TestVerdictOfWords(t *testing.T) {
+	drop := config.Policy{OnRefusal: config.RefusalDrop}
+	for _, tc := range []struct {
+		answer     Answer
+		hold, drop Verdict
+		reason     Reason
+	}{
+		{Answer{Status: 400, Text: "out of order sample"}, Suspect, Discard, ReasonLate},
+		{Answer{Status: 500, Text: "native histograms are disabled"}, Suspect, Discard, ReasonFault},
+		{Answer{Status: 500, Text: "too old sample"}, Suspect, Discard, ReasonTooOld},
+		{Answer{Status: 503, Text: "duplicate sample for timestamp"}, Suspect, Discard, ReasonDuplicate},
+		{Answer{Status: 400, Text: "out of bounds: timestamp is too far in the future"}, Suspect, Discard, ReasonFuture},
+		{Answer{Status: 429, Text: "per-user series limit of 5 exceeded, please contact administrator to raise it"}, Suspect, Discard, ReasonFault},
+		{Answer{Status: 400, Text: "too many unhealthy instances in the ring"}, Retry, Retry, ReasonPartlyDown},
+		{Answer{Status: 500, Text: "empty ring"}, Retry, Retry, ReasonPartlyDown},
+		{Answer{Status: 400, Text: "too big data size exceeding -maxInsertRequestSize=33554432 bytes"}, Split, Discard, ReasonUnknown},
+		{Answer{Status: 413, Text: "out of order sample"}, Split, Discard, ReasonLate},
+		{Answer{Status: 403, Text: "out of order sample"}, Hold, Discard, ReasonUnknown},
+		{Answer{Status: 400, Text: "out of order sample", HTML: true}, Suspect, Discard, ReasonUnknown},
+		{Answer{Status: 500, Text: "panic"}, Retry, Retry, ReasonUnknown},
+		{Answer{Status: 204, Text: "out of order sample"}, Delivered, Delivered, ReasonUnknown},
+	} {
+		h := Judge(tc.answer, config.Policy{})
+		if d := Judge(tc.answer, drop); h.Verdict != tc.hold || d.Verdict != tc.drop || h.Reason != tc.reason {
+			t.Errorf("%d %q: %v, with on_refusal: drop %v, %v; want %v, %v, %v", tc.answer.Status, tc.answer.Text, h.Verdict, d.Verdict, h.Reason, tc.hold, tc.drop, tc.reason)
 		}
 	}
 }

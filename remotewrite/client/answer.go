@@ -1,0 +1,165 @@
+package client
+
+import (
+	"cmp"
+	"fmt"
+	"net/http"
+	"time"
+
+	"hwsagent/remotewrite/config"
+	"hwsagent/remotewrite/reply"
+	"hwsagent/remotewrite/wire"
+)
+
+// Answer is the result of one request, and its meaning. Exactly one of Status and Err is set.
+//
+// A sender fills in what it received. [Judge] adds the meaning, once, where the answer arrives; no caller reads the
+// text again. Answers are values: they are passed on, kept and compared by their fields.
+type Answer struct {
+	Version     wire.Version     // of the request
+	Compression wire.Compression // of the request
+	Samples     int              // of the request
+	Written     Written          // only of a request of version 2.0
+
+	// VictoriaMetrics: the answer has the header that identifies VictoriaMetrics' programs.
+	VictoriaMetrics bool
+
+	Status     int           // the HTTP status, 0 if there was no response
+	Err        error         // why there was no response; credentials and query strings are removed
+	Failure    Failure       // words, remedy and severity for people; zero on success
+	Blocked    bool          // Err is a refusal by a proxy or token endpoint that lasts until a person fixes it
+	Again      bool          // sent twice: a kept connection ended without an answer, and the receiver may have taken the request there
+	Page       bool          // a 2xx with a web page: a portal or a login answered, not a receiver
+	HTML       bool          // the body is a web page, so no receiver wrote it; Text is its title, if it has one
+	Text       string        // the beginning of the body, at most 1 KiB, for people
+	RetryAfter time.Duration // from the header, between 0 and five minutes; 0 if absent or unreadable
+	Date       time.Time     // the response's Date header, zero if absent
+	Took       time.Duration // from the call of Send, connecting included, to the last byte read
+
+	// Set by Judge.
+	Verdict Verdict      // what to do with the samples
+	Reason  Reason       // why a receiver's database refused the samples; ReasonUnknown unless it spoke
+	Row     reply.Reason // the row of the reply table that the text matches, reply.Unknown without one
+}
+
+// Reason is why a receiver refuses samples, in the words of its own database. Any other answer, such as one of a proxy or
+// one with words that the reply table does not have, is ReasonUnknown.
+type Reason uint8
+
+// The reasons.
+const (
+	ReasonUnknown    Reason = iota
+	ReasonFault             // the sample is bad for what it is, and not for its time: labels, type, a limit; see Answer.OfSeries
+	ReasonLate              // the receiver has a newer sample of the series, and takes none out of order
+	ReasonDuplicate         // the receiver has another value of the series at this time
+	ReasonTooOld            // the sample is older than the receiver's window
+	ReasonFuture            // the sample is too far ahead of the receiver's clock
+	ReasonPartlyDown        // a part of the receiver is down: it says nothing about the samples
+)
+
+// String returns the reason in words.
+func (r Reason) String() string {
+	return [...]string{"unknown", "fault", "late", "duplicate", "too old", "future", "partly down"}[r]
+}
+
+// FromDatabase reports whether the receiver's database refused the samples in its own words.
+func (a Answer) FromDatabase() bool {
+	return a.Reason != ReasonUnknown && a.Reason != ReasonPartlyDown
+}
+
+// AboutTime reports whether the database refused the samples for their order or age, or for another value at their time.
+func (a Answer) AboutTime() bool {
+	return a.Reason == ReasonLate || a.Reason == ReasonDuplicate || a.Reason == ReasonTooOld
+}
+
+// SaysLate reports whether the database refused the samples for their order or age. Another value at the same time does
+// not count, because then the sample itself is not stored.
+func (a Answer) SaysLate() bool { return a.Reason == ReasonLate || a.Reason == ReasonTooOld }
+
+// OfSeries reports whether the database refuses the series for what it is, so that each of its samples is refused until a
+// person changes its labels, its type or the receiver's limits.
+func (a Answer) OfSeries() bool { return a.Reason == ReasonFault && a.Row.OfSeries() }
+
+// Judge returns a with its meaning for the samples under an entry's policy. It is pure, and idempotent.
+func Judge(a Answer, p config.Policy) Answer {
+	said := a.said()
+	a.Row, a.Reason = said.Reason, reasonOf(said)
+	a.Verdict = verdict(a, said.Kind, p)
+	return a
+}
+
+// said reads the words of an answer. A success needs none, and no receiver wrote those of a web page.
+func (a Answer) said() reply.Reply {
+	switch {
+	case a.Status < 400, a.HTML:
+		return reply.Reply{}
+	case a.Status == http.StatusUnauthorized, a.Status == http.StatusForbidden, a.Status == http.StatusProxyAuthRequired:
+		return reply.Reply{} // no request got as far as the database
+	}
+	return reply.Of(http.StatusBadRequest, a.Text) // its words count whatever the status
+}
+
+func reasonOf(r reply.Reply) Reason {
+	switch {
+	case r.Kind == reply.Late && r.Reason == reply.DuplicateTimestamp:
+		return ReasonDuplicate
+	case r.Kind == reply.Late:
+		return ReasonLate
+	case r.Kind == reply.TooOld:
+		return ReasonTooOld
+	case r.Kind == reply.Bad && r.Reason == reply.TooFarInFuture:
+		return ReasonFuture
+	case r.Kind == reply.Bad:
+		return ReasonFault
+	case r.Kind == reply.Failed:
+		return ReasonPartlyDown
+	}
+	return ReasonUnknown
+}
+
+// String returns the answer in one line, for people.
+func (a Answer) String() string {
+	switch {
+	case a.Status == 0 && a.Err != nil:
+		return a.Err.Error()
+	case a.Page:
+		return fmt.Sprintf("%d %s with a web page, which no remote-write receiver sends: %s", a.Status, http.StatusText(a.Status), cmp.Or(a.Text, "it has no title"))
+	case a.Status == http.StatusSwitchingProtocols:
+		return "answered " + statusText(a.Status, "") + ", not remote write"
+	}
+	return statusText(a.Status, a.Text)
+}
+
+// Why returns in one line for people why the request failed: the words of its failure.
+func (a Answer) Why() string { return cmp.Or(a.Failure.Words, a.String()) }
+
+// Accepted reports whether a receiver accepted the request: a 2xx without a web page and, for a body
+// of zstd, from VictoriaMetrics.
+func (a Answer) Accepted() bool { return a.Status/100 == 2 && !a.Page && !a.unread() }
+
+// unread reports whether a 2xx may come from a receiver that did not read the body: only
+// VictoriaMetrics is known to read zstd. Others may answer 2xx to a body that they do not inspect.
+func (a Answer) unread() bool { return a.Compression == wire.Zstd && !a.VictoriaMetrics }
+
+// Denied reports whether the answer is about credentials.
+func (a Answer) Denied() bool {
+	return a.Status == http.StatusUnauthorized || a.Status == http.StatusForbidden
+}
+
+// FromTarget reports whether the answer is certainly the target's own. Other answers may come from an
+// intermediary, such as a gateway or a login page.
+func (a Answer) FromTarget() bool {
+	return a.BlamesData() || a.Status == StatusUnsupported || a.Accepted()
+}
+
+// TellsTime reports whether the answer's Date is the target's.
+func (a Answer) TellsTime() bool { return a.FromTarget() && !a.Date.IsZero() }
+
+// BlamesData reports whether the answer's status says that the samples are at fault, or their number.
+func (a Answer) BlamesData() bool {
+	switch a.Status {
+	case http.StatusBadRequest, http.StatusConflict, http.StatusRequestEntityTooLarge, http.StatusUnprocessableEntity:
+		return true
+	}
+	return false
+}
