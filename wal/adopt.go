@@ -79,7 +79,6 @@ func (t *target) bequeath(next *target) (st queue.Stored, err error) {
 	}
 	st = t.storedLocked()
 	st.Savepoint = t.sp.Clone()
-	st.Orphan = 0
 	if next == nil {
 		return st, nil
 	}

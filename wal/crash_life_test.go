@@ -25,7 +25,6 @@ type crashLife struct {
 	dir     string
 	options Options
 	pace    time.Duration // of commits
-	ahead   int           // replaces maxAhead
 	forgets bool          // the log forgets series that go on
 	targets []*crashTarget
 	labels  [3][]labels.Labels // by committer and index
@@ -93,7 +92,6 @@ func pick[T any](rng *rand.Rand, choices ...T) T { return choices[rng.IntN(len(c
 func newCrashLife(seed uint64, dir string) *crashLife {
 	rng := rand.New(rand.NewPCG(seed, 1))
 	c := &crashLife{machine: newMachine(rand.New(rand.NewPCG(seed, 2))), rng: rng, dir: dir}
-	c.ahead = []int{0, 1, 2000}[seed%3]
 	c.forgets = slices.Contains([]uint64{4, 6, 7, 9, 10, 12}, seed%13)
 	c.orphaned = map[int]uint64{}
 	c.oracle.fail = func(format string, args ...any) {
@@ -155,7 +153,6 @@ func (c *crashLife) run(t testing.TB) {
 				synctest.Wait()
 				l.Reconfigure(c.options.Settings)
 				c.runs(l)
-				l.targets.reading.ahead = c.ahead
 				l.series.ref = 1 << 20 // so that sizes are the same in each run
 				c.judging = true
 				view := c.reopened(l, since, c.tally)

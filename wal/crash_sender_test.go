@@ -168,14 +168,7 @@ func (c *crashLife) more(f *crashTarget, l *crashLane) bool {
 
 // deliver delivers one entry of a lane; false if ctx has ended meanwhile.
 func (c *crashLife) deliver(ctx context.Context, f *crashTarget, l *crashLane, rng *rand.Rand) bool {
-	followed := l.Lane.at != nil
 	e, err := l.Next(ctx)
-	switch follows := l.Lane.at != nil; {
-	case followed && !follows:
-		c.tally.Cut++
-	case follows && l.reading.followers > 1:
-		c.tally.Shared++
-	}
 	if errors.Is(err, ErrCaughtUp) {
 		l.Rewind()
 		f.again(l)

@@ -11,12 +11,11 @@ import (
 	"hwsagent/wal/queue"
 )
 
-// cursor reads the log commit by commit, for one target or for all that are at the head (see reading). It is not
-// safe for concurrent use.
+// cursor reads the log commit by commit. It is not safe for concurrent use.
 type cursor struct {
 	tail  tail
 	log   *slog.Logger
-	found finder // counts damage
+	found *findings // counts damage
 
 	// last is the mark of the last entry returned, or where the cursor was placed. The
 	// cursor skips commits with numbers up to it.
@@ -45,7 +44,7 @@ type cursor struct {
 // span is the samples with totals after from, up to and including to.
 type span struct{ from, to uint64 }
 
-func newCursor(t tail, log *slog.Logger, found finder) *cursor {
+func newCursor(t tail, log *slog.Logger, found *findings) *cursor {
 	return &cursor{tail: t, log: log, found: found, decode: newEntryDecoder(t.pool())}
 }
 
@@ -87,8 +86,7 @@ func (c *cursor) shut() {
 	c.file, c.ready = nil, false
 	if o := c.again; o != nil {
 		o.shut()
-		o.decode.series.later = c.decode.series.later
-		o.decode.series.letGo(releases{tables: o.decode.series.refs[:]})
+		o.decode.series.release()
 		c.again = nil
 	}
 }
@@ -97,12 +95,6 @@ func (c *cursor) shut() {
 // starts at the beginning of the segment again.
 func (c *cursor) release() {
 	c.close()
-	c.abandon()
-}
-
-// abandon is release for a cursor at the same place as another one, which will report the damage in the open segment.
-func (c *cursor) abandon() {
-	c.shut()
 	c.decode.series.release()
 	c.reader, c.decode = segment.Reader{}, newEntryDecoder(c.tail.pool())
 }
@@ -181,7 +173,6 @@ func (c *cursor) elsewhere(head Mark) (*cursor, error) {
 		c.again.want = segments[i].Number
 	}
 	c.again.last = c.last
-	c.again.decode.series.later = c.decode.series.later
 	at, err := c.again.seek(head)
 	for _, s := range c.again.cuts { // its headers know of power cuts of which those of the open segment may not
 		c.cut(s)

@@ -92,7 +92,7 @@ func TestRepetitionThatTheDiskRefuses(t *testing.T) {
 				l.badPage, l.badReads = 1, fails
 				got := openTestReader(t, memTargets(t, newMemDir(), targetsOptions{}), l, "a", ReaderOptions{StartAt: StartOldest})
 				var delivered, missing uint64
-				for got.last().Commit < l.head().Commit {
+				for got.cursor.last.Commit < l.head().Commit {
 					e := mustNextLong(t, got)
 					delivered, missing = delivered+e.Count(), missing+e.Missing.Dropped[queue.Damage]
 				}

@@ -286,10 +286,10 @@ func TestDropWithBacklog(t *testing.T) {
 		ranges int
 		budget uint64 // samples of it that count as dropped in the end
 	}{
-		{5, 2, 4}, // of the backlog 3 to 8, of which 3 was delivered and 4 is on its way
-		{8, 1, 16},
-		{10, 1, 16}, // 9 and 10 were delivered
-		{12, 1, 20}, // 11 is on its way
+		{5, 2, 8}, // of the backlog 3 to 8, of which 3 was delivered and 4 is on its way
+		{8, 1, 20},
+		{10, 1, 20}, // 9 and 10 were delivered
+		{12, 1, 28}, // 11 is on its way
 	} {
 		ts := memTargets(t, newMemDir(), targetsOptions{})
 		p, l, r := splitPlan(t, ts)

@@ -55,7 +55,7 @@ type Settings struct {
 	MinFreeBytes int64         // the log does not grow while the file system has less free space; 0: no limit
 	OnFull       OnFull        // "" means DropOldest
 	Retain       time.Duration // how long delivered segments are kept after they were sealed, the budget permitting
-	OrphanTTL    time.Duration // time, summed over all runs with an open Log, after which the queue of a target neither enrolled nor open is removed; 0: never
+	OrphanTTL    time.Duration // time after which the queue of a target neither enrolled nor open is removed; 0: never
 }
 
 func (s Settings) always() bool { return s.Sync < 0 }

@@ -151,7 +151,7 @@ func (l *Log) Forget(name string) (queue.Ledger, error) {
 	if t == nil {
 		return queue.Ledger{}, fmt.Errorf("drop target %q: %w", name, ErrNoTarget)
 	}
-	if _, _, orphan := t.orphaned(); !orphan {
+	if _, orphan := t.orphaned(); !orphan {
 		return queue.Ledger{}, fmt.Errorf("drop target %q: %w", name, ErrWanted)
 	}
 	account := t.ledger(head)

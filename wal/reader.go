@@ -78,7 +78,7 @@ func (ts *targets) reader(t tail, tg *target) *Reader {
 		found := newFindings(log)
 		return &Lane{
 			kind: kind, tail: t, log: log, target: tg, closing: closing,
-			cursor: newCursor(t, log, found), reading: &ts.reading, found: found,
+			cursor: newCursor(t, log, found), found: found,
 		}
 	}
 	return &Reader{Lane: lane(queue.Live), behind: lane(queue.Backlog), now: ts.o.Now, close: cancel}
@@ -214,7 +214,7 @@ func (r *Reader) Close() error {
 	for _, l := range []*Lane{r.Lane, r.behind} {
 		l.nextMu.Lock()
 		defer l.nextMu.Unlock()
-		l.release()
+		l.cursor.release()
 	}
 	r.target.leave(r.now())
 	r.target.store.Write(r.target)

@@ -22,7 +22,6 @@ func (t *target) split(at Mark) bool {
 	if t.gone || !t.sp.Split(at) {
 		return false
 	}
-	clear(t.overtaken[queue.Live][:])
 	t.version++
 	return true
 }
@@ -42,26 +41,10 @@ func (t *target) settle(l queue.Lane, to Mark, outcome queue.Outcome) (changed b
 	if l == queue.Backlog {
 		at, settle = t.sp.Acked(), t.sp.Settle
 	}
-	moves := to.Commit > at.Commit
-	added, told := settle(to), outcome.Sum()
-	// Samples in flight may have been dropped and counted so. Their true outcome is known now
-	// and replaces the drop.
-	known, found := told-min(added, told), false
-	overtaken := &t.overtaken[l]
-	for why, n := range overtaken {
-		n = min(n, known)
-		known -= n
-		overtaken[why] -= n
-		t.sp.Outcome.Dropped[why] -= n
-		found = found || n > 0
-	}
-	if !moves && !found {
+	if to.Commit <= at.Commit {
 		return false
 	}
-	t.sp.Outcome.Add(outcome)
-	if moves {
-		clear(overtaken[:]) // outcomes come in order, so none of earlier samples can follow
-	}
+	t.sp.Outcome.Add(outcome.AtMost(settle(to)))
 	t.version++
 	return true
 }
@@ -104,13 +87,6 @@ func (t *target) setShards(l queue.Lane, n int) {
 		*shards = n
 		t.version++
 	}
-}
-
-// rewound clears overtaken: outcomes of entries read before will not be reported.
-func (t *target) rewound(l queue.Lane) {
-	t.mu.Lock()
-	defer t.mu.Unlock()
-	clear(t.overtaken[l][:])
 }
 
 // setControl implements [Reader.SetControl].
