@@ -20,7 +20,6 @@ import (
 	"hwsagent/agent/config"
 	"hwsagent/agent/control"
 	"hwsagent/agent/events"
-	"hwsagent/agent/status"
 	"hwsagent/agent/web"
 	"hwsagent/internal/text"
 )
@@ -127,7 +126,7 @@ func (a *Agent) tryReload() (Reloaded, error) {
 		}
 		a.mu.Unlock()
 		a.metrics.reloadFailed()
-		a.events.Add(events.Event{Time: time.Now(), Kind: events.ReloadFailed, Subject: "config", Text: "the reload failed and changed nothing: " + status.FirstLine(err.Error())})
+		a.events.Add(events.Event{Time: time.Now(), Kind: events.ReloadFailed, Subject: "config", Text: "the reload failed and changed nothing: " + text.FirstLine(err.Error())})
 		return Reloaded{}, err
 	}
 	a.logger.Info("The configuration was reloaded", "file", a.o.ConfigFile, "changes", len(r.Changes), "changed", r.summary())

@@ -8,6 +8,7 @@ import (
 	toolkit "github.com/prometheus/exporter-toolkit/web"
 	"go.yaml.in/yaml/v4"
 
+	"hwsagent/internal/files"
 	"hwsagent/internal/loopback"
 )
 
@@ -18,8 +19,8 @@ var errOpen = errors.New("the address can be reached from other hosts, and the f
 // CheckWebConfig checks a file in exporter-toolkit's format for a receiver's address: one that other hosts can reach
 // needs TLS, and users or client certificates.
 func CheckWebConfig(file, listen string) error {
-	if info, err := os.Stat(file); err == nil && !info.Mode().IsRegular() { // reading a pipe could block forever
-		return fmt.Errorf("read web_config_file: %s is not a regular file", file)
+	if err := files.Check(file); err != nil {
+		return fmt.Errorf("read web_config_file: %w", err)
 	}
 	if err := toolkit.Validate(file); err != nil {
 		return fmt.Errorf("read web_config_file %s: %w", file, err)

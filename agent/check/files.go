@@ -17,6 +17,7 @@ import (
 	"hwsagent/agent/config"
 	"hwsagent/agent/control"
 	"hwsagent/agent/status"
+	"hwsagent/internal/files"
 	"hwsagent/internal/version"
 	"hwsagent/receivers"
 	"hwsagent/remotewrite/client"
@@ -59,7 +60,7 @@ func opensPage(w config.Web) (bool, error) {
 
 // checkWebFile checks the file with TLS and users of a listener. what says what the listener shows.
 func checkWebFile(key, what string, w config.Web) Step {
-	if info, err := os.Stat(w.ConfigFile); err == nil && !info.Mode().IsRegular() {
+	if files.Check(w.ConfigFile) != nil {
 		return Step{Name: w.ConfigFile, Result: Fail, Text: key + ": is not a regular file", Try: "replace it by a file: a directory or a pipe cannot be read"}
 	}
 	if err := toolkit.Validate(w.ConfigFile); err != nil {

@@ -44,7 +44,7 @@ func readAll(path string) ([]fileText, []Warning, error) {
 			return nil, nil, fmt.Errorf("read configuration: %w", err)
 		}
 		if size += len(text); size > maxBytes {
-			return nil, nil, &Errors{[]Error{{File: name, Message: fmt.Sprintf("with this file the configuration exceeds the limit of %d bytes", maxBytes)}}}
+			return nil, nil, &Errors{Errors: []Error{{File: name, Message: fmt.Sprintf("with this file the configuration exceeds the limit of %d bytes", maxBytes)}}}
 		}
 		files = append(files, fileText{name, text})
 	}

@@ -7,7 +7,7 @@ import (
 	"fmt"
 	"path/filepath"
 
-	"hwsagent/internal/filepattern"
+	"hwsagent/internal/files"
 )
 
 // Fingerprint is a hash of the content of files.
@@ -31,21 +31,21 @@ func (c *Config) Fingerprint() (Fingerprint, error) {
 	if _, err := readRegular(c.File, 0); err != nil { // reading a pipe would take its content away
 		return Fingerprint{}, fmt.Errorf("read configuration: %w", err)
 	}
-	files, _, err := readAll(c.File)
+	own, _, err := readAll(c.File)
 	if err != nil {
 		return Fingerprint{}, err
 	}
-	if len(bytes.TrimSpace(files[0].text)) == 0 {
+	if len(bytes.TrimSpace(own[0].text)) == 0 {
 		return Fingerprint{}, fmt.Errorf("%s is empty", c.File)
 	}
-	for _, f := range files {
+	for _, f := range own {
 		add(f.name, f.text, nil)
 	}
 	for _, pattern := range c.ScrapeConfigFiles {
 		if !filepath.IsAbs(pattern) {
 			pattern = filepath.Join(c.Dir, pattern)
 		}
-		names, err := filepattern.Match(pattern)
+		names, err := files.Match(pattern)
 		add(pattern, nil, err)
 		for _, name := range names {
 			text, err := readRegular(name, maxBytes)

@@ -85,7 +85,8 @@ var (
 
 // refer names the schema of a type and returns a reference to it.
 func (s *schemas) refer(t reflect.Type, make func() any) any {
-	name := strings.NewReplacer("/", ".", "hwsagent/", "").Replace(t.PkgPath()) + "." + t.Name()
+	module := strings.TrimSuffix(reflect.TypeFor[Config]().PkgPath(), "agent/config")
+	name := strings.ReplaceAll(strings.TrimPrefix(t.PkgPath(), module), "/", ".") + "." + t.Name()
 	if t.Name() == "" {
 		return make()
 	}

@@ -12,7 +12,7 @@ import (
 	"github.com/prometheus/common/model"
 	"go.yaml.in/yaml/v4"
 
-	"hwsagent/internal/filepattern"
+	"hwsagent/internal/files"
 	"hwsagent/receivers/scrape"
 )
 
@@ -46,15 +46,15 @@ func (c *Config) scrapeEntries(d *document, x *expander) []scrapeEntry {
 		if !filepath.IsAbs(path) {
 			path = filepath.Join(c.Dir, path)
 		}
-		files, err := filepattern.Match(path)
+		names, err := files.Match(path)
 		if err != nil {
 			d.errorAt(at, err.Error(), "")
 			continue
 		}
-		if len(files) == 0 {
+		if len(names) == 0 {
 			d.warnAt(at, fmt.Sprintf("no file matches %q", pattern), "the agent looks for files at a start and at a reload")
 		}
-		for _, name := range files {
+		for _, name := range names {
 			entries = append(entries, d.scrapeFile(at, name, x)...)
 		}
 	}

@@ -5,6 +5,7 @@ import (
 	"time"
 
 	"hwsagent/agent/status"
+	"hwsagent/internal/text"
 )
 
 // Between returns the events between two statuses, as far as they show. It is pure.
@@ -19,7 +20,7 @@ func Between(before, after status.Status) []Event {
 	}
 	switch was, is := before.WAL.Error != "", after.WAL.Error != ""; {
 	case is && !was:
-		add(Down, "wal", "the log cannot be written: "+status.FirstLine(after.WAL.Error))
+		add(Down, "wal", "the log cannot be written: "+text.FirstLine(after.WAL.Error))
 	case was && !is:
 		add(Up, "wal", "the log can be written again")
 	}
@@ -38,7 +39,7 @@ func Between(before, after status.Status) []Event {
 		}
 		for _, q := range t.Quarantined {
 			if ofReason(was, q.Reason) == nil {
-				add(Quarantined, subject, fmt.Sprintf("%d series are not sent: %s; the receiver says: %s", q.Series, q.Text, status.FirstLine(q.Words)))
+				add(Quarantined, subject, fmt.Sprintf("%d series are not sent: %s; the receiver says: %s", q.Series, q.Text, text.FirstLine(q.Words)))
 			}
 		}
 		for _, q := range was.Quarantined {

@@ -5,6 +5,8 @@ import (
 	"net/url"
 	"slices"
 	"strings"
+
+	"hwsagent/internal/text"
 )
 
 // trouble says why a target or a probe does not work. Its parts are separate so that several with the same cause can
@@ -162,7 +164,7 @@ func members(s Status) map[Problem]member {
 	}
 	for _, p := range s.Probes {
 		if b, ok := failing(p); ok {
-			cause := impersonal(FirstLine(p.LastError), p.Target)
+			cause := impersonal(text.FirstLine(p.LastError), p.Target)
 			known[b.problem("probe", p.Name)] = member{key: cause, cause: cause, join: func(_ Status, all []member) string { return "fail: " + all[0].cause }}
 		}
 	}

@@ -48,20 +48,20 @@ func inputProblems(s Status) []Problem {
 		if d.Sent {
 			all = append(all, Problem{SeverityWarning, d.Other,
 				fmt.Sprintf("appends %s that external_labels or the escaping of names makes the same as %s of %s, since %s: %s: targets get both mixed, or refuse some",
-					counted(d.Series), map[bool]string{true: "one", false: "those"}[d.Series == 1], d.Input, Clock(s.Now, d.Since), d.Example),
+					seriesInWords(d.Series), map[bool]string{true: "one", false: "those"}[d.Series == 1], d.Input, Clock(s.Now, d.Since), d.Example),
 				"give one of the two another name or label, or take the label out of external_labels"})
 			continue
 		}
 		all = append(all, Problem{SeverityWarning, d.Other,
 			fmt.Sprintf("appends %s that %s also appends, since %s, such as %s: targets get both mixed, or refuse some",
-				counted(d.Series), d.Input, Clock(s.Now, d.Since), d.Example),
+				seriesInWords(d.Series), d.Input, Clock(s.Now, d.Since), d.Example),
 			"switch one of the two off, or give one an extra label, such as labels: {source: second}"})
 	}
 	return all
 }
 
-// counted returns a number of series in words.
-func counted(n int) string {
+// seriesInWords returns a number of series in words.
+func seriesInWords(n int) string {
 	if n == 1 {
 		return "1 series"
 	}

@@ -6,6 +6,8 @@ import (
 	"slices"
 	"strings"
 	"time"
+
+	"hwsagent/internal/text"
 )
 
 // The severities of a [Problem] and levels of a [Verdict], worst first. A note is information, such as a sample lost
@@ -127,7 +129,7 @@ func targetProblems(s Status, t TargetStatus) []Problem {
 		add(quarantined(s.Now, q))
 	}
 	if t.Credentials != "" {
-		add(SeverityWarning, "its credential files cannot be used: "+FirstLine(t.Credentials), "correct the file; no reload is needed. Until then the agent uses the former content, if the file was good at the start")
+		add(SeverityWarning, "its credential files cannot be used: "+text.FirstLine(t.Credentials), "correct the file; no reload is needed. Until then the agent uses the former content, if the file was good at the start")
 	}
 	if t.Tenants != nil && len(t.Tenants.Strangers) > 0 {
 		add(strangers(t.Tenants))
@@ -231,14 +233,8 @@ func Why(t TargetStatus) string {
 }
 
 // Brief returns the first line of an error of t, without the URL, which is shown beside it.
-func Brief(t TargetStatus, text string) string {
-	return FirstLine(strings.TrimPrefix(text, "post to "+t.URL+": "))
-}
-
-// FirstLine returns the first line of a text, without its period.
-func FirstLine(s string) string {
-	line, _, _ := strings.Cut(strings.TrimSpace(s), "\n")
-	return strings.TrimSuffix(strings.TrimSpace(line), ".")
+func Brief(t TargetStatus, why string) string {
+	return text.FirstLine(strings.TrimPrefix(why, "post to "+t.URL+": "))
 }
 
 // firstMistake returns the first mistake for which a reload failed, and how many others there are.
@@ -280,7 +276,7 @@ func probeProblems(p ProbeStatus) []Problem {
 		all = append(all, Problem{SeverityWarning, subject, "hangs; other probes are not affected", "look at the device or file system that it reads"})
 	case "ok":
 		if p.LastError != "" {
-			all = append(all, Problem{SeverityNote, subject, FirstLine(p.LastError), strings.ReplaceAll(tryProbe, nameHere, p.Name)})
+			all = append(all, Problem{SeverityNote, subject, text.FirstLine(p.LastError), strings.ReplaceAll(tryProbe, nameHere, p.Name)})
 		}
 	}
 	if p.Refused > 0 {
@@ -298,5 +294,5 @@ func failing(p ProbeStatus) (trouble, bool) {
 	if p.Failures > 1 {
 		times = fmt.Sprintf("%d times in a row", p.Failures)
 	}
-	return trouble{SeverityWarning, fmt.Sprintf("failed %s: %s", times, FirstLine(p.LastError)), "", tryProbe}, true
+	return trouble{SeverityWarning, fmt.Sprintf("failed %s: %s", times, text.FirstLine(p.LastError)), "", tryProbe}, true
 }

@@ -4,6 +4,8 @@ import (
 	"fmt"
 	"strings"
 	"time"
+
+	"hwsagent/internal/text"
 )
 
 // QuarantineStatus describes the series of a target that are not sent at present, because the receiver refuses them for
@@ -20,17 +22,17 @@ type QuarantineStatus struct {
 
 // quarantined reports series that are not sent for a known reason. Somebody must change the receiver's limits or the
 // series.
-func quarantined(now time.Time, q QuarantineStatus) (severity, text, try string) {
+func quarantined(now time.Time, q QuarantineStatus) (severity, what, try string) {
 	series := "1 series is"
 	if q.Series != 1 {
 		series = Count(uint64(q.Series)) + " series are"
 	}
 	const mostWords, mostExample = 200, 160
-	text = fmt.Sprintf("%s not sent since %s: %s. It says: %q, for example of %s. %s were dropped meanwhile, as rejected",
-		series, Clock(now, q.Since), q.Text, Cut(FirstLine(q.Words), mostWords), Cut(q.Example, mostExample), Samples(q.Samples))
+	what = fmt.Sprintf("%s not sent since %s: %s. It says: %q, for example of %s. %s were dropped meanwhile, as rejected",
+		series, Clock(now, q.Since), q.Text, Cut(text.FirstLine(q.Words), mostWords), Cut(q.Example, mostExample), Samples(q.Samples))
 	try = "correct these series at their source, or change or drop them with write_relabel_configs; one sample a minute is tried, and all are sent again once it is accepted"
 	if strings.Contains(q.Reason, "limit") {
 		try = "raise the receiver's limit, or drop series with write_relabel_configs; one sample a minute is tried, and all are sent again once it is accepted"
 	}
-	return SeverityWarning, text, try
+	return SeverityWarning, what, try
 }

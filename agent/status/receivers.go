@@ -2,6 +2,8 @@ package status
 
 import (
 	"time"
+
+	"hwsagent/internal/text"
 )
 
 // ReceiverStatus describes one listener for data from other programs. Counts begin when it was configured or the agent
@@ -28,7 +30,7 @@ func receiverProblems(s Status, r ReceiverStatus) []Problem {
 	if !Refusing(s, r) || s.WAL.Error != "" { // the log's own problem covers that
 		return nil
 	}
-	return []Problem{{SeverityWarning, "receiver " + r.Name, "refuses requests: " + Cut(FirstLine(r.LastError), 300),
+	return []Problem{{SeverityWarning, "receiver " + r.Name, "refuses requests: " + Cut(text.FirstLine(r.LastError), 300),
 		"the sender's log has the details; the limits are under receivers: in the configuration"}}
 }
 

@@ -5,6 +5,8 @@ import (
 	"io"
 	"strings"
 	"time"
+
+	"hwsagent/internal/text"
 )
 
 // ScrapeStatus describes one scrape job.
@@ -45,7 +47,7 @@ func (s *ScrapeStatus) down() (all []ScrapeTargetStatus) {
 
 // Why returns the error of the last scrape, without the URL, which is shown beside it.
 func (t *ScrapeTargetStatus) Why() string {
-	return strings.TrimPrefix(FirstLine(t.LastError), fmt.Sprintf("Get %q: ", t.URL))
+	return strings.TrimPrefix(text.FirstLine(t.LastError), fmt.Sprintf("Get %q: ", t.URL))
 }
 
 // counts formats how many of the targets are up.
@@ -63,7 +65,7 @@ func (s *ScrapeStatus) counts() string {
 func scrapeProblems(s ScrapeStatus) []Problem {
 	subject := "scrape " + s.Job
 	if s.Error != "" {
-		return []Problem{{SeverityError, subject, "not all of the job works: " + FirstLine(s.Error), "`hwsagent check --no-network` looks at the files that it names"}}
+		return []Problem{{SeverityError, subject, "not all of the job works: " + text.FirstLine(s.Error), "`hwsagent check --no-network` looks at the files that it names"}}
 	}
 	down := s.down()
 	if len(down) == 0 {
@@ -85,7 +87,7 @@ type JobSummary struct {
 
 // Summary returns the job in one line.
 func (s *ScrapeStatus) Summary(now time.Time) JobSummary {
-	sum := JobSummary{Level: LevelOK, Up: s.counts(), Slowest: "–", Every: "–", Problem: FirstLine(s.Error)}
+	sum := JobSummary{Level: LevelOK, Up: s.counts(), Slowest: "–", Every: "–", Problem: text.FirstLine(s.Error)}
 	var last time.Time
 	for _, t := range s.Targets {
 		if t.LastScrape.After(last) {

@@ -11,6 +11,8 @@ import (
 	"time"
 
 	"github.com/google/go-cmp/cmp"
+
+	"hwsagent/internal/text"
 )
 
 var update = flag.Bool("update", false, "write the expected texts anew")
@@ -120,7 +122,7 @@ func TestScrapeProblems(t *testing.T) {
 	var got []string
 	for _, p := range load(t, "scrape").Problems {
 		if strings.HasPrefix(p.Subject, "scrape ") {
-			got = append(got, p.Severity+" "+p.Subject+": "+FirstLine(p.Text))
+			got = append(got, p.Severity+" "+p.Subject+": "+text.FirstLine(p.Text))
 		}
 	}
 	want := []string{

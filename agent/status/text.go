@@ -6,6 +6,8 @@ import (
 	"io"
 	"strings"
 	"text/tabwriter"
+
+	"hwsagent/internal/text"
 )
 
 // WriteText renders s for a terminal, problems last so that they are not scrolled away. s must come from [Judge].
@@ -23,10 +25,10 @@ func WriteText(out io.Writer, s Status) error {
 	}
 	for _, t := range s.Targets {
 		if t.Fallback != "" {
-			fmt.Fprintf(b, "%s gets remote write 1.0: it %s; asked again at %s\n", Plain(t.Name), Plain(Cut(FirstLine(t.Fallback), 120)), Clock(s.Now, t.FallbackUntil))
+			fmt.Fprintf(b, "%s gets remote write 1.0: it %s; asked again at %s\n", Plain(t.Name), Plain(Cut(text.FirstLine(t.Fallback), 120)), Clock(s.Now, t.FallbackUntil))
 		}
 		if t.Plain != "" {
-			fmt.Fprintf(b, "%s gets snappy instead of zstd: it %s; not tried before %s\n", Plain(t.Name), Plain(Cut(FirstLine(t.Plain), 120)), Clock(s.Now, t.PlainUntil))
+			fmt.Fprintf(b, "%s gets snappy instead of zstd: it %s; not tried before %s\n", Plain(t.Name), Plain(Cut(text.FirstLine(t.Plain), 120)), Clock(s.Now, t.PlainUntil))
 		}
 	}
 	writeProbes(table, s)
@@ -97,7 +99,7 @@ func writeProbes(table io.Writer, s Status) {
 	}
 	for _, p := range s.Probes {
 		fmt.Fprintf(table, "%s\t%s\t%s\t%s\t%s\t%s\t%s\t%s\n", Plain(p.Name), p.Type, p.State, Ago(s.Now, p.LastRun), Span(p.Took),
-			Count(uint64(max(0, p.Samples))), Span(p.Interval), orDash(Plain(Cut(FirstLine(p.LastError), 70))))
+			Count(uint64(max(0, p.Samples))), Span(p.Interval), orDash(Plain(Cut(text.FirstLine(p.LastError), 70))))
 	}
 }
 
@@ -108,7 +110,7 @@ func writeReceivers(table io.Writer, s Status) {
 	}
 	for _, r := range s.Receivers {
 		fmt.Fprintf(table, "%s\t%s\t%s\t%s\t%s\t%s\t%s\t%s\n", Plain(r.Name), r.Listen, Ago(s.Now, r.LastRequest), Count(r.Requests), Count(r.Samples),
-			Count(uint64(max(0, r.ActiveSeries))), orDash(ByReason(r.RefusedRequests)), orDash(Plain(Cut(FirstLine(r.LastError), 70))))
+			Count(uint64(max(0, r.ActiveSeries))), orDash(ByReason(r.RefusedRequests)), orDash(Plain(Cut(text.FirstLine(r.LastError), 70))))
 	}
 }
 

@@ -8,6 +8,7 @@ import (
 	"unicode/utf8"
 
 	"hwsagent/agent/status"
+	"hwsagent/internal/text"
 )
 
 // The least size of a screen, in characters and lines.
@@ -95,7 +96,7 @@ func screenTargets(s status.Status) []line {
 		level := status.LevelOf(s, t)
 		lines = append(lines, line{texts[i+1], level})
 		if level != status.LevelOK && t.LastError != "" {
-			lines = append(lines, line{"  " + status.Plain(status.FirstLine(status.Brief(t, t.LastError))) + " (" + status.Ago(s.Now, t.LastErrorAt) + ")", status.SeverityNote})
+			lines = append(lines, line{"  " + status.Plain(text.FirstLine(status.Brief(t, t.LastError))) + " (" + status.Ago(s.Now, t.LastErrorAt) + ")", status.SeverityNote})
 		}
 	}
 	return lines
@@ -137,11 +138,11 @@ func screenProbes(s status.Status) []line {
 	texts := aligned(table)
 	lines := []line{{texts[0], levelHead}}
 	for i, r := range rows {
-		text := texts[i+1]
+		shown := texts[i+1]
 		if r.says != "" {
-			text += "  " + status.Plain(status.FirstLine(r.says))
+			shown += "  " + status.Plain(text.FirstLine(r.says))
 		}
-		lines = append(lines, line{text, r.level})
+		lines = append(lines, line{shown, r.level})
 	}
 	return lines
 }

@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"hwsagent/agent/status"
+	"hwsagent/internal/text"
 )
 
 // Terminal is the terminal that top draws on.
@@ -123,7 +124,7 @@ func Lines(s status.Status, err error, columns, rows int, colour bool) []string 
 		}
 		return draw(s, columns, rows, colour)
 	}
-	first := status.FirstLine(err.Error())
+	first := text.FirstLine(err.Error())
 	if r := []rune(first); len(r) > columns {
 		first = string(r[:max(0, columns)])
 	}

@@ -118,10 +118,10 @@ func TestAxe(t *testing.T) {
 	h := map[string]http.Handler{}
 	for _, name := range statuses {
 		s := load(t, name)
-		h[name] = newHandler(Options{Status: func() status.Status { return s }})
+		h[name] = pageOf(Options{Status: func() status.Status { return s }})
 	}
 	many, events := brokenFleet(50)
-	h["fleet"] = newHandler(Options{Status: func() status.Status { return many }, Events: func() []status.Event { return events }})
+	h["fleet"] = pageOf(Options{Status: func() status.Status { return many }, Events: func() []status.Event { return events }})
 	h["gone"] = h["ok"] // and after that nothing is answered
 	quoted := ""
 	for name := range h {

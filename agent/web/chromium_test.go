@@ -60,7 +60,7 @@ func TestPageFitsChromium(t *testing.T) {
 	s.Targets[30].PendingSamples, s.Targets[30].Name = 1_234_567_890, "a-receiver-with-a-name-that-is-longer-than-its-column-and-than-a-phone-is-wide"
 	s.Losses = []status.LossStatus{{Target: s.Targets[31].Name, Reason: "budget", Samples: 123_456_789, LastAt: s.Now.Add(-time.Hour), Acknowledged: true}}
 	s.Scrape = []status.ScrapeStatus{{Job: "kafka", Targets: []status.ScrapeTargetStatus{{URL: "http://127.0.0.1:9308/metrics", Health: status.HealthUp, Interval: "15s", LastScrape: s.Now}}}}
-	h := newHandler(Options{Status: func() status.Status { return s }, Events: func() []status.Event { return events }, History: func(string) []Figures {
+	h := pageOf(Options{Status: func() status.Status { return s }, Events: func() []status.Event { return events }, History: func(string) []Figures {
 		return day(time.Now(), 1440, func(i int) float64 { return float64(i % 100) })
 	}})
 	srv := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
@@ -130,7 +130,7 @@ document.body.append(f);
 func TestSelectedTextChromium(t *testing.T) {
 	browser := chromium(t)
 	s := status.Judge(fleet(3))
-	h := newHandler(Options{Status: func() status.Status { return s }})
+	h := pageOf(Options{Status: func() status.Status { return s }})
 	srv := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		switch r.URL.Path {
 		case "/selected":

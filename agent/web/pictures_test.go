@@ -118,10 +118,10 @@ func picturePages(t *testing.T) http.Handler {
 	pages := map[string]http.Handler{}
 	for _, name := range []string{"ok", "held", "full"} {
 		s := load(t, name)
-		pages[name] = newHandler(Options{Status: func() status.Status { return s }, History: history})
+		pages[name] = pageOf(Options{Status: func() status.Status { return s }, History: history})
 	}
 	many, events := brokenFleet(50)
-	pages["fleet"] = newHandler(Options{Status: func() status.Status { return many }, Events: func() []status.Event { return events }, History: history})
+	pages["fleet"] = pageOf(Options{Status: func() status.Status { return many }, Events: func() []status.Event { return events }, History: history})
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		parts := strings.SplitN(strings.TrimPrefix(r.URL.Path, "/"), "/", 3)
 		switch {

@@ -82,7 +82,7 @@ func TestPlotIsServed(t *testing.T) {
 	s.Targets[0].Name = `a"&<b`
 	s = status.Judge(s)
 	asked := ""
-	h := newHandler(Options{Status: func() status.Status { return s }, History: func(target string) []Figures {
+	h := pageOf(Options{Status: func() status.Status { return s }, History: func(target string) []Figures {
 		asked = target
 		return day(time.Now(), 5, func(int) float64 { return 1 })
 	}})

@@ -4,6 +4,7 @@ import (
 	"fmt"
 
 	"hwsagent/agent/status"
+	"hwsagent/internal/text"
 )
 
 // receiverView is a receiver as the page shows it.
@@ -24,7 +25,7 @@ func newReceiver(s status.Status, r status.ReceiverStatus) receiverView {
 		v.Level = status.SeverityWarning
 	}
 	if r.LastError != "" && !(status.Refusing(s, r) && s.WAL.Error == "") { // else the problems have it
-		v.Error = fmt.Sprintf("%s, %s: %s", status.Clock(s.Now, r.LastErrorAt), status.Ago(s.Now, r.LastErrorAt), status.Cut(status.FirstLine(r.LastError), 300))
+		v.Error = fmt.Sprintf("%s, %s: %s", status.Clock(s.Now, r.LastErrorAt), status.Ago(s.Now, r.LastErrorAt), status.Cut(text.FirstLine(r.LastError), 300))
 	}
 	return v
 }

@@ -9,7 +9,6 @@ import (
 	"net"
 	"net/http"
 	"net/http/pprof"
-	"os"
 	"strings"
 	"time"
 
@@ -17,6 +16,7 @@ import (
 	"golang.org/x/net/netutil"
 
 	"hwsagent/agent/status"
+	"hwsagent/internal/files"
 	"hwsagent/internal/httpbound"
 	"hwsagent/internal/loopback"
 )
@@ -99,8 +99,8 @@ func New(o Options) (*Server, error) {
 			"listen on 127.0.0.1, give web.config_file, or set web.insecure_listen: true", o.Listen)
 	}
 	if o.WebConfigFile != "" {
-		if info, err := os.Stat(o.WebConfigFile); err == nil && !info.Mode().IsRegular() { // reading a pipe could block forever
-			return nil, fmt.Errorf("read web.config_file: %s is not a regular file", o.WebConfigFile)
+		if err := files.Check(o.WebConfigFile); err != nil {
+			return nil, fmt.Errorf("read web.config_file: %w", err)
 		}
 		if err := toolkit.Validate(o.WebConfigFile); err != nil {
 			return nil, fmt.Errorf("read web.config_file %s: %w", o.WebConfigFile, err)
@@ -205,9 +205,6 @@ func timed(next http.Handler) http.Handler {
 	})
 }
 
-// newHandler serves the page and its API.
-func newHandler(o Options) http.Handler { return newHandlers(o).routes() }
-
 func newHandlers(o Options) *handlers {
 	return &handlers{o: o, streams: &streams{ending: make(chan struct{})}}
 }
@@ -224,7 +221,7 @@ func (h *handlers) routes() http.Handler {
 	if o.History != nil {
 		mux.HandleFunc("GET /plot", h.plot)
 	}
-	mux.HandleFunc("GET /-/healthy", func(w http.ResponseWriter, _ *http.Request) { text(w, http.StatusOK, "hwsagent is healthy\n") })
+	mux.HandleFunc("GET /-/healthy", func(w http.ResponseWriter, _ *http.Request) { writeText(w, http.StatusOK, "hwsagent is healthy\n") })
 	if o.Ready != nil {
 		mux.HandleFunc("GET /-/ready", h.ready)
 	}
@@ -273,7 +270,7 @@ type handlers struct {
 func (h *handlers) status(w http.ResponseWriter, _ *http.Request) {
 	body, err := json.MarshalIndent(h.o.Status(), "", "  ")
 	if err != nil {
-		text(w, http.StatusInternalServerError, fmt.Sprintf("encode status: %v\n", err))
+		writeText(w, http.StatusInternalServerError, fmt.Sprintf("encode status: %v\n", err))
 		return
 	}
 	w.Header().Set("Content-Type", "application/json")
@@ -282,10 +279,10 @@ func (h *handlers) status(w http.ResponseWriter, _ *http.Request) {
 
 func (h *handlers) ready(w http.ResponseWriter, _ *http.Request) {
 	if err := h.o.Ready(); err != nil {
-		text(w, http.StatusServiceUnavailable, "hwsagent is not ready: "+err.Error()+"\n")
+		writeText(w, http.StatusServiceUnavailable, "hwsagent is not ready: "+err.Error()+"\n")
 		return
 	}
-	text(w, http.StatusOK, "hwsagent is ready\n")
+	writeText(w, http.StatusOK, "hwsagent is ready\n")
 }
 
 func (h *handlers) reload(w http.ResponseWriter, _ *http.Request) {
@@ -293,31 +290,31 @@ func (h *handlers) reload(w http.ResponseWriter, _ *http.Request) {
 		AnswerReload(w, err)
 		return
 	}
-	text(w, http.StatusOK, "reloaded\n")
+	writeText(w, http.StatusOK, "reloaded\n")
 }
 
 // AnswerReload answers for a reload that failed, by its error.
 func AnswerReload(w http.ResponseWriter, err error) {
 	switch {
 	case errors.Is(err, ErrNotBegun):
-		text(w, http.StatusServiceUnavailable, err.Error()+"\n")
+		writeText(w, http.StatusServiceUnavailable, err.Error()+"\n")
 	case errors.Is(err, ErrGoesOn):
-		text(w, http.StatusAccepted, err.Error()+"\n")
+		writeText(w, http.StatusAccepted, err.Error()+"\n")
 	default:
-		text(w, http.StatusBadRequest, ReloadFailed+strings.TrimRight(err.Error(), "\n")+"\n")
+		writeText(w, http.StatusBadRequest, ReloadFailed+strings.TrimRight(err.Error(), "\n")+"\n")
 	}
 }
 
 func (h *handlers) config(w http.ResponseWriter, _ *http.Request) {
 	body, err := h.o.Config()
 	if err != nil {
-		text(w, http.StatusInternalServerError, err.Error()+"\n")
+		writeText(w, http.StatusInternalServerError, err.Error()+"\n")
 		return
 	}
-	text(w, http.StatusOK, string(body))
+	writeText(w, http.StatusOK, string(body))
 }
 
-func text(w http.ResponseWriter, status int, body string) {
+func writeText(w http.ResponseWriter, status int, body string) {
 	w.Header().Set("Content-Type", "text/plain; charset=utf-8")
 	w.WriteHeader(status)
 	write(w, []byte(body))

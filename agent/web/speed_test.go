@@ -48,7 +48,7 @@ func askFleet(t testing.TB, h http.Handler, address string) (took time.Duration,
 // tell how busy the machine is.
 func TestPageIsFast(t *testing.T) {
 	s, events := largeFleet()
-	h := newHandler(Options{Status: func() status.Status { return status.Judge(s) }, Events: func() []status.Event { return events }})
+	h := pageOf(Options{Status: func() status.Status { return status.Judge(s) }, Events: func() []status.Event { return events }})
 	for _, address := range []string{"/", "/api/v1/status"} {
 		best, size := time.Hour, 0
 		for range 10 {
@@ -64,7 +64,7 @@ func TestPageIsFast(t *testing.T) {
 
 func BenchmarkLargeFleet(b *testing.B) {
 	s, events := largeFleet()
-	h := newHandler(Options{Status: func() status.Status { return status.Judge(s) }, Events: func() []status.Event { return events }})
+	h := pageOf(Options{Status: func() status.Status { return status.Judge(s) }, Events: func() []status.Event { return events }})
 	for _, address := range []string{"/", "/api/v1/status"} {
 		b.Run(address, func(b *testing.B) {
 			b.ReportAllocs()

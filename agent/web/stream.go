@@ -39,7 +39,7 @@ func (h *handlers) stream(w http.ResponseWriter, r *http.Request) {
 	}
 	if h.streams.open.Add(1) > maxStreams {
 		h.streams.open.Add(-1)
-		text(w, http.StatusServiceUnavailable, "too many pages are open\n")
+		writeText(w, http.StatusServiceUnavailable, "too many pages are open\n")
 		return
 	}
 	defer h.streams.open.Add(-1)

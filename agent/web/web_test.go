@@ -250,3 +250,6 @@ func TestListen(t *testing.T) {
 		t.Errorf("without a password: %d, want 401", got)
 	}
 }
+
+// pageOf serves the page and its API without a server.
+func pageOf(o Options) http.Handler { return newHandlers(o).routes() }

@@ -81,12 +81,6 @@ func guarded(ctx context.Context, c *cli, command func() int) int {
 	return status.ExitLeft
 }
 
-// run is the program without the guard; it returns the exit code.
-func run(ctx context.Context, args []string, stdout, stderr io.Writer) int {
-	c := &cli{stdout: stdout, stderr: stderr}
-	return c.execute(ctx, args)
-}
-
 // execute carries out a command line and returns its exit code.
 func (c *cli) execute(ctx context.Context, args []string) int {
 	root := c.root()

@@ -5,6 +5,7 @@ import (
 	"context"
 	"encoding/json"
 	"fmt"
+	"io"
 	"net/http"
 	"net/http/httptest"
 	"os"
@@ -24,8 +25,13 @@ func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 func hwsagent(t *testing.T, args ...string) (code int, stdout, stderr string) {
 	t.Helper()
 	var out, errs bytes.Buffer
-	code = run(t.Context(), args, &out, &errs)
+	code = execute(t.Context(), &out, &errs, args...)
 	return code, out.String(), errs.String()
+}
+
+// execute runs the command line without the guard.
+func execute(ctx context.Context, out, errs io.Writer, args ...string) int {
+	return (&cli{stdout: out, stderr: errs}).execute(ctx, args)
 }
 
 func write(t *testing.T, name, text string) string {
@@ -140,7 +146,7 @@ func TestRunStatusReload(t *testing.T) {
 	var log bytes.Buffer
 	done := make(chan int, 1)
 	go func() {
-		done <- run(ctx, []string{"run", "--config.file", file, "--storage.path", storage, "--web.listen-address", "127.0.0.1:0", "--log.format=json"}, &bytes.Buffer{}, &log)
+		done <- execute(ctx, io.Discard, &log, "run", "--config.file", file, "--storage.path", storage, "--web.listen-address", "127.0.0.1:0", "--log.format=json")
 	}()
 	until(t, "the agent has taken samples", func() error {
 		code, stdout, stderr := hwsagent(t, "status", "--storage.path", storage, "--json")

@@ -102,7 +102,7 @@ func (c *cli) snmpWalk() *cobra.Command {
 				return nil
 			}
 			for _, x := range objects {
-				fmt.Fprintf(c.stdout, "%s = %s: %s\n", x.Name, x.Type, oneLine(x.Value))
+				fmt.Fprintf(c.stdout, "%s = %s: %s\n", x.Name, x.Type, escapeLineEnds(x.Value))
 			}
 			return asProbe(err)
 		}),
@@ -111,8 +111,8 @@ func (c *cli) snmpWalk() *cobra.Command {
 	return cmd
 }
 
-// oneLine shows a value with its line ends as escapes.
-func oneLine(s string) string { return strings.NewReplacer("\n", `\n`, "\r", `\r`).Replace(s) }
+// escapeLineEnds shows a value with its line ends as escapes.
+func escapeLineEnds(s string) string { return strings.NewReplacer("\n", `\n`, "\r", `\r`).Replace(s) }
 
 // asProbe gives an error about a device the exit code of a probe.
 func asProbe(err error) error {

@@ -5,6 +5,7 @@ import (
 	"context"
 	"encoding/json"
 	"fmt"
+	"io"
 	"net/http"
 	"net/http/httptest"
 	"path/filepath"
@@ -118,7 +119,7 @@ func startAgent(t *testing.T, file, storage string) (stop func()) {
 	go func() {
 		defer close(done)
 		var log bytes.Buffer
-		if code := run(ctx, []string{"run", "--config.file", file, "--storage.path", storage}, &bytes.Buffer{}, &log); code != status.ExitOK {
+		if code := execute(ctx, io.Discard, &log, "run", "--config.file", file, "--storage.path", storage); code != status.ExitOK {
 			t.Errorf("run: exit %d\n%s", code, log.String())
 		}
 	}()
@@ -172,7 +173,7 @@ remote_write: [{name: "it's a", url: "`+to.URL+`"}, {name: down, url: "http://12
 	replay := func(ctx context.Context, args ...string) (code int, stdout, stderr string) {
 		var out, errs bytes.Buffer
 		args = append([]string{"wal", "replay", "--config.file", file, "--storage.path", storage, "--target", "it's a"}, args...)
-		code = run(ctx, args, &out, &errs)
+		code = execute(ctx, &out, &errs, args...)
 		return code, out.String(), errs.String()
 	}
 	for _, c := range []struct {

@@ -5,7 +5,8 @@ import (
 	"fmt"
 	"runtime"
 	"strings"
-	"unicode"
+
+	"hwsagent/internal/text"
 )
 
 const (
@@ -20,19 +21,9 @@ const (
 // secret, only the type is shown.
 func describe(v any) string {
 	if err, ok := v.(runtime.Error); ok {
-		return cut(oneLine(err.Error()))
+		return cut(text.OneLine(err.Error()))
 	}
 	return cut(fmt.Sprintf("a value of type %T", v))
-}
-
-// oneLine replaces characters that a terminal or a log would interpret.
-func oneLine(s string) string {
-	return strings.Map(func(r rune) rune {
-		if !unicode.IsPrint(r) {
-			return ' '
-		}
-		return r
-	}, s[:min(len(s), 4*maxValue)])
 }
 
 // cut bounds s to maxValue bytes, at a rune boundary.

@@ -5,7 +5,6 @@ import (
 	"crypto/sha256"
 	"errors"
 	"fmt"
-	"io"
 	"os"
 	"slices"
 	"strings"
@@ -13,7 +12,7 @@ import (
 
 	"go.yaml.in/yaml/v4"
 
-	"hwsagent/internal/filepattern"
+	"hwsagent/internal/files"
 )
 
 // maxFile bounds a file of targets: MaxListed targets with many labels take less than 4 MiB.
@@ -103,10 +102,10 @@ func (f *Files) expand(pattern string) ([]string, error) {
 	if !strings.ContainsAny(pattern, `*?[`) {
 		return []string{pattern}, nil
 	}
-	paths, err := filepattern.Match(pattern)
+	paths, err := files.Match(pattern)
 	if err != nil {
 		for p := range f.known {
-			if filepattern.Matches(pattern, p) {
+			if files.Matches(pattern, p) {
 				paths = append(paths, p)
 			}
 		}
@@ -121,7 +120,7 @@ func (f *Files) expand(pattern string) ([]string, error) {
 		named[p] = true
 	}
 	for p := range f.known {
-		if filepattern.Matches(pattern, p) && !named[p] {
+		if files.Matches(pattern, p) && !named[p] {
 			delete(f.known, p)
 			f.changes++
 		}
@@ -166,26 +165,16 @@ func (f *Files) look(path string) *file {
 
 // readFile reads a regular file.
 func readFile(path string) ([]byte, error) {
-	info, err := os.Stat(path)
+	text, err := files.Read(path, maxFile)
 	switch {
 	case errors.Is(err, os.ErrNotExist):
 		return nil, errors.New("the file does not exist")
-	case err != nil:
-		return nil, fmt.Errorf("look at the file: %w", withoutPath(err))
-	case !info.Mode().IsRegular():
-		return nil, errors.New("is not a regular file") // reading a pipe would wait
-	}
-	r, err := os.Open(path)
-	if err != nil {
-		return nil, fmt.Errorf("open the file: %w", withoutPath(err))
-	}
-	defer func() { _ = r.Close() }()
-	text, err := io.ReadAll(io.LimitReader(r, maxFile+1))
-	switch {
+	case errors.Is(err, files.ErrNotRegular):
+		return nil, files.ErrNotRegular
+	case errors.Is(err, files.ErrTooLarge):
+		return nil, fmt.Errorf("is longer than %d MiB", maxFile>>20)
 	case err != nil:
 		return nil, fmt.Errorf("read the file: %w", withoutPath(err))
-	case len(text) > maxFile:
-		return nil, fmt.Errorf("is longer than %d MiB", maxFile>>20)
 	}
 	return text, nil
 }

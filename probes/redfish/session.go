@@ -6,11 +6,11 @@ import (
 	"errors"
 	"fmt"
 	"net/http"
-	"os"
 	"strings"
 	"sync"
 	"time"
 
+	"hwsagent/internal/files"
 	"hwsagent/internal/redact"
 	"hwsagent/probes/devices"
 )
@@ -267,17 +267,11 @@ func (l *login) secret() (string, error) {
 	if l.config.PasswordFile == "" {
 		return string(l.config.Password), nil
 	}
-	info, err := os.Stat(l.config.PasswordFile)
-	switch {
-	case err != nil:
-		return "", fmt.Errorf("read password_file: %w", err)
-	case !info.Mode().IsRegular() || info.Size() > maxPassword:
-		return "", fmt.Errorf("read password_file: %s is not a file of at most %d bytes", l.config.PasswordFile, maxPassword)
-	}
-	password, err := redact.ReadFile(l.config.PasswordFile)
+	text, err := files.Read(l.config.PasswordFile, maxPassword)
 	if err != nil {
 		return "", fmt.Errorf("read password_file: %w", err)
 	}
+	password := string(redact.Trim(text))
 	if password == "" {
 		return "", fmt.Errorf("read password_file: %s is empty", l.config.PasswordFile)
 	}

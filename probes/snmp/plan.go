@@ -10,6 +10,7 @@ import (
 	"slices"
 	"strings"
 
+	"hwsagent/internal/files"
 	"hwsagent/probes/snmp/library"
 )
 
@@ -281,16 +282,10 @@ func (s sources) open(path string) (*source, error) {
 
 // readBounded reads a regular file within the size limit.
 func readBounded(path string) ([]byte, error) {
-	info, err := os.Stat(path)
-	switch {
-	case err != nil:
-		return nil, fmt.Errorf("read modules: %w", err)
-	case !info.Mode().IsRegular():
-		return nil, fmt.Errorf("read modules: %s is not a file", path)
-	case info.Size() > maxYMLBytes:
-		return nil, fmt.Errorf("read modules: %s has %d bytes, more than %d; split it", path, info.Size(), maxYMLBytes)
+	text, err := files.Read(path, maxYMLBytes)
+	if errors.Is(err, files.ErrTooLarge) {
+		return nil, fmt.Errorf("read modules: %w; split it", err)
 	}
-	text, err := os.ReadFile(path)
 	if err != nil {
 		return nil, fmt.Errorf("read modules: %w", err)
 	}

@@ -10,10 +10,10 @@ import (
 	"path/filepath"
 	"slices"
 	"strings"
-	"syscall"
 
 	"github.com/prometheus/common/model"
 
+	"hwsagent/internal/files"
 	"hwsagent/internal/pages"
 	"hwsagent/probes"
 	"hwsagent/probes/exposition"
@@ -24,8 +24,6 @@ const (
 	maxFiles     = 1000
 	maxFileBytes = 16 << 20
 )
-
-var errNotRegular = errors.New("it is not a regular file")
 
 // Config is the probe's own part of an entry of probes.
 type Config struct {
@@ -117,7 +115,7 @@ func (p *Probe) directories() []string {
 
 // file adds the samples of a file and its mtime, or only returns an error.
 func (p *Probe) file(ctx context.Context, path string, r *probes.Round) error {
-	f, err := openRegular(path)
+	f, err := files.Open(path)
 	if err != nil {
 		return err
 	}
@@ -142,28 +140,4 @@ func (p *Probe) file(ctx context.Context, path string, r *probes.Round) error {
 	}
 	r.Add(p.mtime, float64(info.ModTime().Unix()), "file", path)
 	return nil
-}
-
-// openRegular opens a regular file. Opening a pipe would block for ever, and a user who can write there may replace the
-// file by one after the first check; so it opens without blocking, and checks again.
-func openRegular(path string) (*os.File, error) {
-	info, err := os.Stat(path)
-	if err != nil {
-		return nil, err
-	}
-	if !info.Mode().IsRegular() {
-		return nil, errNotRegular
-	}
-	f, err := os.OpenFile(path, os.O_RDONLY|syscall.O_NONBLOCK, 0) // #nosec G304 -- the configuration names the directory
-	if err != nil {
-		return nil, err
-	}
-	info, err = f.Stat()
-	if err == nil && !info.Mode().IsRegular() {
-		err = errNotRegular
-	}
-	if err != nil {
-		return nil, errors.Join(err, f.Close())
-	}
-	return f, nil
 }

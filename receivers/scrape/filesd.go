@@ -1,12 +1,9 @@
 package scrape
 
 import (
-	"bytes"
 	"context"
 	"errors"
 	"fmt"
-	"io"
-	"io/fs"
 	"log/slog"
 	"os"
 	"path/filepath"
@@ -17,7 +14,7 @@ import (
 	"github.com/prometheus/common/model"
 	"github.com/prometheus/prometheus/discovery/targetgroup"
 
-	"hwsagent/internal/filepattern"
+	"hwsagent/internal/files"
 	"hwsagent/internal/panics"
 )
 
@@ -80,12 +77,12 @@ func (r *reader) look(now time.Time) (found []*targetgroup.Group) {
 	there := map[string]bool{}
 	var errs []error
 	for _, pattern := range r.patterns {
-		names, err := filepattern.Match(pattern)
+		names, err := files.Match(pattern)
 		if err != nil {
 			r.failed.Inc()
 			errs = append(errs, err)
 			for name := range r.files {
-				there[name] = there[name] || filepattern.Matches(pattern, name)
+				there[name] = there[name] || files.Matches(pattern, name)
 			}
 			continue
 		}
@@ -145,7 +142,7 @@ func (r *reader) file(name string, always bool) []*targetgroup.Group {
 	var list []listed
 	if err == nil {
 		f.size, f.changed = info.Size(), info.ModTime()
-		list, err = readList(name, info)
+		list, err = readList(name)
 	}
 	if err != nil {
 		if r.failed.Inc(); f.failed != err.Error() {
@@ -160,26 +157,10 @@ func (r *reader) file(name string, always bool) []*targetgroup.Group {
 }
 
 // readList reads a file of at most maxListBytes.
-func readList(name string, info fs.FileInfo) ([]listed, error) {
-	if !info.Mode().IsRegular() {
-		return nil, fmt.Errorf("%s is not a regular file", name)
-	}
-	if info.Size() > maxListBytes { // before memory is allocated for it
-		return nil, tooLargeList(name)
-	}
-	f, err := os.Open(name)
+func readList(name string) ([]listed, error) {
+	text, err := files.Read(name, maxListBytes)
 	if err != nil {
 		return nil, err
-	}
-	defer f.Close()
-	var buf bytes.Buffer
-	buf.Grow(int(info.Size()) + bytes.MinRead)
-	if _, err := buf.ReadFrom(io.LimitReader(f, maxListBytes+1)); err != nil {
-		return nil, err
-	}
-	text := buf.Bytes()
-	if len(text) > maxListBytes {
-		return nil, tooLargeList(name) // it grew in the meantime
 	}
 	read := readYAML
 	if strings.EqualFold(filepath.Ext(name), ".json") {
@@ -190,8 +171,4 @@ func readList(name string, info fs.FileInfo) ([]listed, error) {
 		return nil, fmt.Errorf("read %s: %w", name, err)
 	}
 	return list, nil
-}
-
-func tooLargeList(name string) error {
-	return fmt.Errorf("%s has more than %d bytes", name, maxListBytes)
 }

@@ -188,10 +188,10 @@ func addresses(ranges []string, port uint16) ([]string, error) {
 // inline.
 func (f *Found) Write(w io.Writer, logins []snmp.Auth) error {
 	var b strings.Builder
-	fmt.Fprintf(&b, "# %s asked, %s, %s every login\n", counted(f.Asked, "address", "addresses"),
-		counted(len(f.Devices), "device answers", "devices answer"), counted(len(f.Refused), "refuses", "refuse"))
+	fmt.Fprintf(&b, "# %s asked, %s, %s every login\n", text.Plural(f.Asked, "address", "addresses"),
+		text.Plural(len(f.Devices), "device answers", "devices answer"), text.Plural(len(f.Refused), "refuses", "refuse"))
 	for _, r := range f.Refused {
-		fmt.Fprintf(&b, "# refused: %s: %s\n", r.Target, oneLine(r.Why))
+		fmt.Fprintf(&b, "# refused: %s: %s\n", r.Target, comment(r.Why))
 	}
 	if len(f.Devices) > 0 {
 		b.WriteString("probes:\n")
@@ -203,7 +203,7 @@ func (f *Found) Write(w io.Writer, logins []snmp.Auth) error {
 		}
 		fmt.Fprintf(&b, "  - name: snmp-%d\n    type: snmp\n    targets:\n", i+1)
 		for _, d := range mine {
-			fmt.Fprintf(&b, "      - %q  # %s\n", d.Target, oneLine(cmp.Or(d.Name, "no name")+": "+d.Description))
+			fmt.Fprintf(&b, "      - %q  # %s\n", d.Target, comment(cmp.Or(d.Name, "no name")+": "+d.Description))
 		}
 		if err := writeLogin(&b, auth); err != nil {
 			return err
@@ -233,16 +233,8 @@ func writeLogin(b *strings.Builder, auth snmp.Auth) error {
 // suggested are modules that may apply to any device.
 const suggested = "system, if_mib, hardware"
 
-// counted formats a number with its noun.
-func counted(n int, one, many string) string {
-	if n == 1 {
-		return "1 " + one
-	}
-	return fmt.Sprintf("%d %s", n, many)
-}
-
-// oneLine prepares a text for a comment: texts of a device may contain line ends.
-func oneLine(s string) string {
+// comment prepares a text for a comment: texts of a device may contain line ends.
+func comment(s string) string {
 	s = text.OneLine(s)
 	if r := []rune(s); len(r) > 100 {
 		s = string(r[:100]) + "…"

@@ -9,6 +9,7 @@ import (
 	"path/filepath"
 	"strings"
 
+	"hwsagent/internal/files"
 	"hwsagent/probes/snmp/imports"
 	"hwsagent/probes/snmp/library"
 )
@@ -91,14 +92,10 @@ func replace(dir, prefix string, texts []imports.Text) (removed int, err error) 
 
 // isImported reports whether an import wrote the file.
 func isImported(file string) (bool, error) {
-	info, err := os.Stat(file)
-	if err != nil {
-		return false, fmt.Errorf("read a definition of an earlier import: %w", err)
+	f, err := files.Open(file)
+	if errors.Is(err, files.ErrNotRegular) {
+		return false, fmt.Errorf("%w; move it, or name another directory", err)
 	}
-	if !info.Mode().IsRegular() {
-		return false, fmt.Errorf("%s is not a file; move it, or name another directory", file) // reading a pipe may block forever
-	}
-	f, err := os.Open(file) // #nosec G304 -- in the user's directory
 	if err != nil {
 		return false, fmt.Errorf("read a definition of an earlier import: %w", err)
 	}

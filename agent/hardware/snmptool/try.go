@@ -158,7 +158,7 @@ func (t *Tested) Write(w io.Writer) error {
 	for _, m := range t.Modules {
 		fmt.Fprintf(&b, "module %s: %d samples of %d metrics\n", m.Name, m.Samples, len(m.Metrics))
 		if m.Error != "" {
-			fmt.Fprintf(&b, "  %s\n", oneLine(m.Error))
+			fmt.Fprintf(&b, "  %s\n", comment(m.Error))
 		}
 		var hardware []string
 		for name, n := range m.Metrics {

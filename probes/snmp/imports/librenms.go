@@ -8,6 +8,9 @@ import (
 	"regexp"
 	"slices"
 	"strings"
+
+	"hwsagent/internal/files"
+	"hwsagent/internal/text"
 )
 
 // LibreNMS reads the definitions of operating systems in a copy of LibreNMS, or in a directory that has its folders
@@ -57,17 +60,7 @@ func firstDir(dir string, names ...string) (string, error) {
 }
 
 func readSource(dir, name string) ([]byte, error) {
-	info, err := os.Stat(filepath.Join(dir, name))
-	if err != nil {
-		return nil, err
-	}
-	if !info.Mode().IsRegular() {
-		return nil, fmt.Errorf("%s is not a regular file", name) // reading a pipe may block forever
-	}
-	if info.Size() > maxFileBytes {
-		return nil, fmt.Errorf("it has %d bytes, more than %d", info.Size(), maxFileBytes)
-	}
-	return os.ReadFile(filepath.Join(dir, name)) // #nosec G304 -- the user's own
+	return files.Read(filepath.Join(dir, name), maxFileBytes)
 }
 
 // librenms adds the definition in one file of os_discovery; detection is the file of the same name in os_detection.
@@ -79,11 +72,11 @@ func (r *Result) librenms(s source, detection []byte, err error, m *mibs) {
 	case s.err != nil:
 		f.leave("the file cannot be read: "+s.err.Error(), "")
 	case broken != nil:
-		f.leave("the file is not valid: "+oneLine(broken), "")
+		f.leave("the file is not valid: "+text.OneLine(broken.Error()), "")
 	case err != nil:
-		f.leave("the file in os_detection cannot be read: "+oneLine(err), "")
+		f.leave("the file in os_detection cannot be read: "+text.OneLine(err.Error()), "")
 	case unread != nil:
-		f.leave("the file in os_detection is not valid: "+oneLine(unread), "")
+		f.leave("the file in os_detection is not valid: "+text.OneLine(unread.Error()), "")
 	default:
 		c := &librenms{mibs: m, file: &f, rank: len(r.Files) + later(how)}
 		m.prefer = how.get("mib_dir").texts()
@@ -92,8 +85,6 @@ func (r *Result) librenms(s source, detection []byte, err error, m *mibs) {
 	}
 	r.add(f, nil, s.name)
 }
-
-func oneLine(err error) string { return strings.Join(strings.Fields(err.Error()), " ") }
 
 // later is added to the alphabetical rank of an operating system. LibreNMS takes the first match, but tries those that need
 // further objects of the device after all others, and three general ones last.

@@ -6,6 +6,8 @@ import (
 	"regexp"
 	"slices"
 	"strings"
+
+	"hwsagent/internal/text"
 )
 
 // Profiles reads the profiles below a directory, in the dialect of Datadog, Netdata and Kentik. folder has MIBs, which supply
@@ -26,13 +28,13 @@ func Profiles(dir, folder string) (*Result, error) {
 		root, broken := parseNode(s.text)
 		switch {
 		case s.err != nil:
-			p.leave("the file cannot be read: "+oneLine(s.err), "")
+			p.leave("the file cannot be read: "+text.OneLine(s.err.Error()), "")
 		case broken != nil:
-			p.leave("the file is not valid: "+oneLine(broken), "")
+			p.leave("the file is not valid: "+text.OneLine(broken.Error()), "")
 		default:
 			p.read(root)
 			if _, err := p.definition.text(s.name); err != nil { // so that others do not include it
-				p.leave(oneLine(err), "")
+				p.leave(text.OneLine(err.Error()), "")
 				p.Values, p.definition = 0, nil
 			}
 		}

@@ -6,6 +6,8 @@ import (
 	"io"
 	"slices"
 	"strings"
+
+	"hwsagent/internal/text"
 )
 
 // Result holds the definitions of an import, and the entries that it could not convert.
@@ -60,8 +62,8 @@ func (f *File) leave(reason, example string) {
 // add adds a file with its definition, which is nil if it has no content.
 func (r *Result) add(f File, d *definition, source string) {
 	if d != nil {
-		if text, err := d.text(source); err != nil {
-			f.leave(oneLine(err), "")
+		if written, err := d.text(source); err != nil {
+			f.leave(text.OneLine(err.Error()), "")
 			f.Values = 0
 		} else if r.has(d.Name) {
 			f.leave("another file is of the same system", d.Name)
@@ -70,7 +72,7 @@ func (r *Result) add(f File, d *definition, source string) {
 			f.Definition = d.Name
 			r.Definitions++
 			r.Values += f.Values
-			r.texts = append(r.texts, Text{d.Name + ".yaml", text})
+			r.texts = append(r.texts, Text{d.Name + ".yaml", written})
 		}
 	}
 	slices.SortStableFunc(f.Left, func(a, b Left) int { return cmp.Or(b.Count-a.Count, strings.Compare(a.Reason, b.Reason)) })

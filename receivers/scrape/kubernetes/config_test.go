@@ -6,7 +6,9 @@ import (
 	"strings"
 	"testing"
 
-	"go.yaml.in/yaml/v2"
+	"go.yaml.in/yaml/v4"
+
+	"hwsagent/internal/files"
 )
 
 // TestConfig: configurations refused by Prometheus are refused, with an error that names the key.
@@ -34,7 +36,7 @@ func TestConfig(t *testing.T) {
 		{"role: pod, selectors: [{role: pod, field: a}]", `"a" is not like`},
 	} {
 		var c Config
-		err := yaml.UnmarshalStrict([]byte("{"+tc.text+"}"), &c)
+		err := yaml.Load([]byte("{"+tc.text+"}"), &c, yaml.WithKnownFields())
 		if tc.want == "" && err != nil || tc.want != "" && (err == nil || !strings.Contains(err.Error(), tc.want)) {
 			t.Errorf("%s: %v, want %q", tc.text, err, tc.want)
 		}
@@ -117,7 +119,7 @@ func TestKubeConfigFile(t *testing.T) {
 		t.Fatal(err)
 	}
 	for path, want := range map[string]string{dir: "not a regular file", large: "more than", filepath.Join(dir, "none"): "no such file"} {
-		if _, err := readKubeConfig(path); err == nil || !strings.Contains(err.Error(), want) {
+		if _, err := files.Read(path, maxKubeConfig); err == nil || !strings.Contains(err.Error(), want) {
 			t.Errorf("%s: %v, want %q", path, err, want)
 		}
 	}

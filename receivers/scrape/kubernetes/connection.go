@@ -13,6 +13,8 @@ import (
 	"sync"
 
 	commonconfig "github.com/prometheus/common/config"
+
+	"hwsagent/internal/files"
 )
 
 // Client sends requests to an API server. It is safe for concurrent use.
@@ -46,7 +48,7 @@ type Access struct {
 func (c *Config) Access(s Surroundings) (Access, error) {
 	switch {
 	case c.KubeConfig != "":
-		text, err := readKubeConfig(c.KubeConfig)
+		text, err := files.Read(c.KubeConfig, maxKubeConfig)
 		if err != nil {
 			return Access{}, err
 		}
@@ -120,7 +122,7 @@ func (c *connection) get() (*link, error) {
 	var text []byte
 	if c.config.KubeConfig != "" {
 		var err error
-		if text, err = readKubeConfig(c.config.KubeConfig); err != nil {
+		if text, err = files.Read(c.config.KubeConfig, maxKubeConfig); err != nil {
 			return nil, err
 		}
 	}

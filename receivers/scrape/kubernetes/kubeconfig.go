@@ -7,7 +7,6 @@ import (
 	"fmt"
 	"io"
 	"net/url"
-	"os"
 	"path/filepath"
 	"strings"
 
@@ -63,30 +62,6 @@ type kubeUser struct {
 	AsExtra   map[string][]string `yaml:"as-user-extra"`
 	Exec      any                 `yaml:"exec"`
 	Provider  any                 `yaml:"auth-provider"`
-}
-
-// readKubeConfig reads a regular file of at most maxKubeConfig bytes.
-func readKubeConfig(path string) ([]byte, error) {
-	info, err := os.Stat(path)
-	if err != nil {
-		return nil, err
-	}
-	if !info.Mode().IsRegular() {
-		return nil, fmt.Errorf("%s is not a regular file", path)
-	}
-	f, err := os.Open(path)
-	if err != nil {
-		return nil, err
-	}
-	defer f.Close()
-	text, err := io.ReadAll(io.LimitReader(f, maxKubeConfig+1))
-	if err != nil {
-		return nil, err
-	}
-	if len(text) > maxKubeConfig {
-		return nil, fmt.Errorf("%s has more than %d bytes", path, maxKubeConfig)
-	}
-	return text, nil
 }
 
 // parseKubeConfig returns the access of the current context. Relative paths are relative to dir. Its errors name keys

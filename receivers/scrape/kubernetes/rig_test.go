@@ -14,7 +14,7 @@ import (
 
 	commonconfig "github.com/prometheus/common/config"
 	"github.com/prometheus/prometheus/discovery/targetgroup"
-	"go.yaml.in/yaml/v2"
+	"go.yaml.in/yaml/v4"
 
 	"hwsagent/receivers/scrape/kubernetes/apitest"
 )
@@ -51,7 +51,7 @@ func newServer(t *testing.T) *apitest.Server {
 func discover(t *testing.T, s *apitest.Server, entry string) *rig {
 	t.Helper()
 	var c Config
-	if err := yaml.UnmarshalStrict([]byte("{api_server: '"+s.URL+"', "+entry+"}"), &c); err != nil {
+	if err := yaml.Load([]byte("{api_server: '"+s.URL+"', "+entry+"}"), &c, yaml.WithKnownFields()); err != nil {
 		t.Fatal(err)
 	}
 	return run(t, s, &c, Surroundings{})

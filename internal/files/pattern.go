@@ -1,5 +1,4 @@
-// Package filepattern lists the files of a pattern, and says when it cannot.
-package filepattern
+package files
 
 import (
 	"errors"

@@ -1,4 +1,4 @@
-package filepattern_test
+package files_test
 
 import (
 	"errors"
@@ -7,7 +7,7 @@ import (
 	"slices"
 	"testing"
 
-	"hwsagent/internal/filepattern"
+	"hwsagent/internal/files"
 )
 
 // TestMatch: Match lists the files that filepath.Glob lists.
@@ -23,17 +23,17 @@ func TestMatch(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		got, err := filepattern.Match(pattern)
+		got, err := files.Match(pattern)
 		if err != nil || !slices.Equal(got, want) {
 			t.Errorf("%q: %q, %v; want %q", pattern, got, err, want)
 		}
 		for _, name := range got {
-			if !filepattern.Matches(pattern, name) {
+			if !files.Matches(pattern, name) {
 				t.Errorf("%q is not of %q", name, pattern)
 			}
 		}
 	}
-	if filepattern.Matches("d/*.yml", filepath.Join("d", "c.json")) {
+	if files.Matches("d/*.yml", filepath.Join("d", "c.json")) {
 		t.Error("a file of another name matches")
 	}
 }
@@ -45,7 +45,7 @@ func TestMatchReportsErrors(t *testing.T) {
 		t.Skip("symbolic links:", err)
 	}
 	for _, pattern := range []string{"[", filepath.Join(loop, "*.yml"), filepath.Join(loop, "a.yml")} {
-		if got, err := filepattern.Match(pattern); err == nil {
+		if got, err := files.Match(pattern); err == nil {
 			t.Errorf("%q: %q without an error", pattern, got)
 		}
 	}
