@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"context"
 	"errors"
+	"slices"
 	"time"
 
 	"hwsagent/agent/config"
@@ -19,6 +20,7 @@ func (a *Agent) watchConfig(ctx context.Context) {
 	ticks, stop := a.beat.Every(cmp.Or(a.o.autoReloadEvery, autoReloadEvery))
 	defer stop()
 	var last, tried config.Fingerprint
+	var failed []string // the files that the attempt before has named, if it failed
 	problem := ""
 	for {
 		select {
@@ -30,10 +32,10 @@ func (a *Agent) watchConfig(ctx context.Context) {
 		cfg := a.cfg
 		a.mu.Unlock()
 		if !cfg.Config.AutoReload {
-			last, tried, problem = config.Fingerprint{}, config.Fingerprint{}, ""
+			last, tried, failed, problem = config.Fingerprint{}, config.Fingerprint{}, nil, ""
 			continue
 		}
-		now, err := cfg.Fingerprint()
+		now, err := cfg.Fingerprint(failed)
 		if err != nil {
 			if err.Error() != problem {
 				a.logger.Warn("Cannot look for changes of the configuration; the one in force stays", "err", err)
@@ -47,9 +49,17 @@ func (a *Agent) watchConfig(ctx context.Context) {
 		if !settled || now == tried {
 			continue
 		}
-		if !errors.Is(a.reloadChanged(), web.ErrNotBegun) {
-			tried = now // also if it failed: the next change is the next attempt
+		err = a.reloadChanged()
+		var named []string
+		if mistakes, ok := errors.AsType[*config.Errors](err); ok {
+			named = mistakes.Files()
 		}
+		// Files that a failed attempt names for the first time may have changed meanwhile: one further attempt, and then, as
+		// after any other, the next change is the next attempt.
+		if !errors.Is(err, web.ErrNotBegun) && slices.Equal(named, failed) {
+			tried = now
+		}
+		failed = named
 	}
 }
 

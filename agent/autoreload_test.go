@@ -30,7 +30,7 @@ func (l *lockedBuffer) String() string {
 }
 
 // TestAutoReload: with config.auto_reload the agent loads what its files have become, once, and says what changed without
-// secrets. A mistake changes nothing and stands in the status until the file is right again. An empty file is not loaded.
+// secrets. A mistake changes nothing and stands in the status until the file, or a file that it names, is right again. An empty file is not loaded.
 func TestAutoReload(t *testing.T) {
 	a, dir := newSink(t), t.TempDir()
 	token := filepath.Join(dir, "token")
@@ -73,15 +73,21 @@ func TestAutoReload(t *testing.T) {
 	until(t, "the status has no mistake", func() bool { return r.Status().Config.ReloadError == "" })
 	reloaded("the file is as before the mistake", "changes=0", 3)
 
+	missing := filepath.Join(dir, "missing")
+	with(", remote_timeout: '${file:" + missing + "}'")
+	until(t, "the missing file is in the status", func() bool { return strings.Contains(r.Status().Config.ReloadError, "missing") })
+	write(missing, "9s\n")
+	reloaded("a file of a failed attempt appears", "remote_timeout: 7s → 9s", 4)
+
 	r.extra = ""
 	with(", remote_timeout: 7s")
-	reloaded("auto_reload is switched off", "config.auto_reload", 4)
+	reloaded("auto_reload is switched off", "config.auto_reload", 5)
 	with(", remote_timeout: 8s")
 	if err := r.Reload(); err != nil {
 		t.Fatal(err)
 	}
 	r.end()
-	if n := reloads(); n != 5 || strings.Contains(logged.String(), "hunter2") {
-		t.Errorf("%d reloads, want 5, without secrets:\n%s", n, logged.String())
+	if n := reloads(); n != 6 || strings.Contains(logged.String(), "hunter2") {
+		t.Errorf("%d reloads, want 6, without secrets:\n%s", n, logged.String())
 	}
 }

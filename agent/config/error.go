@@ -60,7 +60,13 @@ func (e Error) text() string {
 // Errors holds every mistake found in one configuration, in the order of the file. It is never empty.
 type Errors struct {
 	Errors []Error `json:"errors"`
+
+	files []string // see Files
 }
+
+// Files returns the files and patterns that the configuration names in ${file:…} and scrape_config_files, as far as they were
+// found beside the mistakes: another content of theirs may correct one.
+func (e *Errors) Files() []string { return e.files }
 
 // Error returns all mistakes with their source lines, as several lines of text.
 func (e *Errors) Error() string {

@@ -6,6 +6,7 @@ import (
 	"encoding/binary"
 	"fmt"
 	"path/filepath"
+	"slices"
 
 	"hwsagent/internal/files"
 )
@@ -14,10 +15,11 @@ import (
 type Fingerprint [sha256.Size]byte
 
 // Fingerprint reads the files of the configuration again and returns the hash of their content: the file itself, conf.d,
-// the files of scrape_config_files, and those that ${file:…} has read. A file that cannot be read counts with its error.
+// the files of scrape_config_files, those that ${file:…} has read, and those that a failed load has named, see [Errors.Files].
+// A file that cannot be read counts with its error.
 // It fails if the configuration file or conf.d cannot be read, or if the file is empty or a pipe: an editor that has
 // emptied a file on a full disk must not stop an agent.
-func (c *Config) Fingerprint() (Fingerprint, error) {
+func (c *Config) Fingerprint(failed []string) (Fingerprint, error) {
 	h := sha256.New()
 	add := func(name string, text []byte, err error) {
 		if err != nil {
@@ -41,7 +43,7 @@ func (c *Config) Fingerprint() (Fingerprint, error) {
 	for _, f := range own {
 		add(f.name, f.text, nil)
 	}
-	for _, pattern := range c.ScrapeConfigFiles {
+	for _, pattern := range slices.Concat(c.ScrapeConfigFiles, failed) {
 		if !filepath.IsAbs(pattern) {
 			pattern = filepath.Join(c.Dir, pattern)
 		}

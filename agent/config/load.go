@@ -1,9 +1,11 @@
 package config
 
 import (
+	"errors"
 	"fmt"
 	"io"
 	"path/filepath"
+	"slices"
 
 	"hwsagent/probes/devices"
 )
@@ -38,6 +40,9 @@ func loadFile(path string, env func(string) (string, bool), readFile func(string
 		included = append(included, name)
 		return readFile(name)
 	})
+	if mistakes, ok := errors.AsType[*Errors](err); ok {
+		mistakes.files = append(mistakes.files, included...)
+	}
 	if cfg != nil {
 		cfg.File, cfg.included = abs, included
 		for _, f := range files[1:] {
@@ -77,6 +82,9 @@ func loadTexts(files []fileText, dir string, env func(string) (string, bool), re
 	cfg.decodeScrape(d, x)
 	cfg.validate(d)
 	if err := d.allFailed(); err != nil {
+		if mistakes, ok := errors.AsType[*Errors](err); ok {
+			mistakes.files = slices.Clone(cfg.ScrapeConfigFiles)
+		}
 		return nil, d.warnings(), err
 	}
 	cfg.absolutePaths()
