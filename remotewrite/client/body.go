@@ -2,7 +2,6 @@ package client
 
 import (
 	"context"
-	"crypto/sha256"
 	"errors"
 	"io"
 	"net/http/httptrace"
@@ -10,11 +9,10 @@ import (
 	"sync/atomic"
 )
 
-// lentBody lends a request's body to net/http, which may continue to read it after the
-// response has come. After revoke it is no longer read, so the owner may reuse the
-// memory.
+// lentBody lends the body of a request to net/http, which may go on reading it after the response has come, and does not always
+// close it. After revoke it is not read any more, so that its owner may reuse the memory.
 type lentBody struct {
-	mu   sync.RWMutex
+	mu   sync.Mutex
 	data []byte // nil once revoked
 }
 
@@ -26,48 +24,32 @@ func (b *lentBody) revoke() {
 	b.data = nil
 }
 
-// sum returns the checksum of the body.
-func (b *lentBody) sum() [sha256.Size]byte {
-	b.mu.RLock()
-	defer b.mu.RUnlock()
-	return sha256.Sum256(b.data)
-}
-
-// open starts reading from the beginning.
-func (b *lentBody) open() (io.Reader, error) {
-	b.mu.RLock()
-	defer b.mu.RUnlock()
-	return &bodyReader{body: b, size: len(b.data)}, nil
-}
-
-// bodyReader is one pass over a lentBody. It deliberately has no WriteTo, which would
-// expose the memory itself.
+// bodyReader is one pass over a lentBody. It has no WriteTo, which would give the memory away.
 type bodyReader struct {
 	body *lentBody
 	pos  int
-	size int
 }
 
-// Len returns the number of bytes left; retryablehttp takes the Content-Length from it.
-func (r *bodyReader) Len() int { return r.size - r.pos }
-
+// Read implements [io.Reader].
 func (r *bodyReader) Read(p []byte) (int, error) {
-	r.body.mu.RLock()
-	defer r.body.mu.RUnlock()
+	r.body.mu.Lock()
+	defer r.body.mu.Unlock()
 	if r.body.data == nil {
 		return 0, errRevoked
 	}
-	if r.pos == r.size {
+	n := copy(p, r.body.data[r.pos:])
+	if r.pos += n; n == 0 {
 		return 0, io.EOF
 	}
-	n := copy(p, r.body.data[r.pos:])
-	r.pos += n
 	return n, nil
 }
 
+// Close implements [io.Closer].
+func (r *bodyReader) Close() error { return nil }
+
 // trace records the connections of a request.
 type trace struct {
-	dials    atomic.Int32 // connections opened for the request, all attempts together
+	dials    atomic.Int32 // opened for the request, all attempts together
 	reused   atomic.Bool  // the last attempt used a connection that had carried requests before
 	answered atomic.Bool  // at least one byte of a response came
 	again    atomic.Bool  // the request was sent again, over another connection
@@ -91,6 +73,5 @@ func traceOf(ctx context.Context) *trace {
 	return t
 }
 
-// unanswered reports whether a kept connection brought no response: the usual sign that
-// the server had closed it.
-func (t *trace) unanswered() bool { return t != nil && t.reused.Load() && !t.answered.Load() }
+// unanswered reports whether a kept connection brought no response: the usual sign that the server had closed it.
+func (t *trace) unanswered() bool { return t.reused.Load() && !t.answered.Load() }

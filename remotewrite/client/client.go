@@ -13,7 +13,6 @@ import (
 	"fmt"
 	"net"
 	"net/http"
-	"net/url"
 	"strings"
 	"sync"
 	"sync/atomic"
@@ -68,7 +67,6 @@ type Client struct {
 	opts    Options
 	files   bool // the entry may name credential files
 	changed chan struct{}
-	tls     tlsAsked // whether the port of an http:// URL speaks TLS
 
 	mu      sync.Mutex
 	current *generation // nil until the credentials could be read
@@ -254,7 +252,7 @@ func (c *Client) send(ctx context.Context, l *generation, k *token, r Request) A
 		Again:           traceOf(ctx).again.Load(),
 		Took:            time.Since(start),
 	}
-	if to := leadsTo(resp); to != "" {
+	if to := leadsTo(c.url, resp); to != "" {
 		where := []rune(c.redact(l, to))
 		a.Text = strings.TrimSuffix("to "+string(where[:min(len(where), keptText)])+": "+a.Text, ": ")
 	}
@@ -282,9 +280,6 @@ var errNoAnswer = errors.New("no answer within remote_timeout")
 // shownError turns an error of net/http, whose text may contain the whole URL, into an error for
 // people. If TLS is the cause, the certificate files are read again.
 func (c *Client) shownError(ctx context.Context, l *generation, err error) error {
-	if wrapped, ok := errors.AsType[*url.Error](err); ok {
-		err = wrapped.Err
-	}
 	err = through(l.proxy, withoutPort(withChain(err)))
 	if v, ok := errors.AsType[*tls.CertificateVerificationError](err); ok && l.proxy == "" { // else it may be the proxy's certificate
 		c.noteServer(&tls.ConnectionState{PeerCertificates: v.UnverifiedCertificates})
@@ -311,9 +306,6 @@ func (c *Client) failure(ctx context.Context, l *generation, err, shown error) F
 		typed = through(l.proxy, c.late())
 	}
 	f := explain(c.entry, typed, shown.Error())
-	if (f.Kind == Cut || f.Kind == Network) && l.proxy == "" && c.speaksTLS(ctx) {
-		f = siteOf(c.entry).failure(SchemeTLS, "")
-	}
 	f.Words = c.redact(l, f.Words)
 	return f
 }

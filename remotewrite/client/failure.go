@@ -224,7 +224,9 @@ func kindOfStatus(a Answer, plain bool) Kind {
 		return ClientCertificate
 	case code == http.StatusForbidden:
 		return Forbidden
-	case code == http.StatusUnauthorized, code == http.StatusProxyAuthRequired:
+	case code == http.StatusProxyAuthRequired:
+		return Proxy
+	case code == http.StatusUnauthorized:
 		return Credentials
 	case code == http.StatusNotFound && strings.Contains(a.Text, receiverWords):
 		return ReceiverOff

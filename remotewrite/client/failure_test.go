@@ -159,7 +159,7 @@ func TestFailureTellsWhere(t *testing.T) {
 	s.StartTLS()
 	defer s.Close()
 	c = newClient(t, "url: "+s.URL, dir, Options{})
-	if a := c.EmptyWrite(t.Context()); a.Failure.Kind != UnknownAuthority || !strings.Contains(a.Failure.Words, `certificate of "O=Acme Co", issued by itself`) {
+	if a := c.EmptyWrite(t.Context()); a.Failure.Kind != UnknownAuthority || !strings.Contains(a.Failure.Words, `certificate of "O=Acme Co", issued by "O=Acme Co"`) {
 		t.Errorf("an unknown authority: %+v, %s", a.Failure, a.String())
 	}
 	entry := &config.Config{}

@@ -9,8 +9,6 @@ import (
 	"sync/atomic"
 	"time"
 
-	"github.com/hashicorp/go-retryablehttp"
-
 	"hwsagent/internal/httpbound"
 )
 
@@ -19,8 +17,7 @@ import (
 type generation struct {
 	creds *credentials
 	proxy string // the proxy in use, to show to people; "" if there is none
-	http  *http.Client
-	retry *retryablehttp.Client
+	pool  *http.Transport
 	born  time.Time
 
 	failed atomic.Int32 // answers with 5xx in a row
@@ -31,23 +28,13 @@ type generation struct {
 }
 
 func (c *Client) newGeneration(creds *credentials) (*generation, error) {
-	rt, err := newTransport(&creds.http.TLSConfig, creds.http.ProxyConfig, creds.http.EnableHTTP2, c.opts.Dial)
+	pool, err := newTransport(&creds.http.TLSConfig, creds.http.ProxyConfig, creds.http.EnableHTTP2, c.opts.Dial)
 	if err != nil {
 		return nil, err
 	}
-	l := &generation{creds: creds, born: time.Now()}
-	if l.proxy, err = proxyFor(rt, c.url); err != nil {
-		return nil, err
-	}
-	l.http = &http.Client{Transport: noRedirects{httpbound.Transport{Next: rt, Limit: drainLimit}}}
-	l.retry = &retryablehttp.Client{
-		HTTPClient:   l.http,
-		RetryMax:     1,
-		CheckRetry:   l.brokenBefore,
-		Backoff:      func(_, _ time.Duration, _ int, _ *http.Response) time.Duration { return 0 },
-		ErrorHandler: retryablehttp.PassthroughErrorHandler,
-	}
-	return l, nil
+	l := &generation{creds: creds, pool: pool, born: time.Now()}
+	l.proxy, err = proxyFor(pool, c.url)
+	return l, err
 }
 
 // A receiver's name may lead elsewhere while a kept connection still leads to a server, or a balancer, that answers 5xx.
@@ -71,41 +58,39 @@ func (l *generation) keepsFailing(status int, now time.Time) bool {
 // idle. Client.mu is held.
 func (l *generation) retire() {
 	l.retired = true
-	l.http.CloseIdleConnections()
+	l.pool.CloseIdleConnections()
 }
 
-// post sends one request; ctx is from withTrace. k is nil if there are no tokens.
+// post sends one request; ctx is from withTrace. k is nil if there are no tokens. Redirects are answers like others.
 func (l *generation) post(ctx context.Context, to string, header http.Header, k *token, body *lentBody, attempt int) (*http.Response, error) {
-	req, err := retryablehttp.NewRequestWithContext(ctx, http.MethodPost, to, retryablehttp.ReaderFunc(body.open))
+	req, err := http.NewRequestWithContext(ctx, http.MethodPost, to, nil)
 	if err != nil {
 		return nil, err
 	}
 	maps.Copy(req.Header, header)
 	addHeader(req.Header, l.creds.header)
-	if err := k.authorize(req.Request, body); err != nil {
+	if err := k.authorize(req, body.data); err != nil {
 		return nil, err
 	}
 	if attempt > 0 {
 		req.Header.Set("Retry-Attempt", strconv.Itoa(attempt))
 	}
-	resp, err := l.retry.Do(req)
-	if err == nil && l.proxy != "" && req.URL.Scheme == "http" && ownAnswer(resp) {
-		defer resp.Body.Close()
-		text := make([]byte, keptText)
-		n, _ := io.ReadFull(resp.Body, text) // as much as arrives in time
-		return nil, &proxyError{status: resp.StatusCode, text: bodyText(resp.StatusCode, text[:n])}
-	}
-	return resp, err
+	req.ContentLength = int64(len(body.data))
+	req.GetBody = func() (io.ReadCloser, error) { return &bodyReader{body: body}, nil }
+	return l.roundTrip(ctx, req)
 }
 
-// brokenBefore reports whether to retry a request: it used a kept connection that the
-// server closed before any byte of an answer.
-func (l *generation) brokenBefore(ctx context.Context, _ *http.Response, err error) (bool, error) {
+// roundTrip sends a request, and sends it again, once, if a kept connection ends without an answer.
+func (l *generation) roundTrip(ctx context.Context, req *http.Request) (*http.Response, error) {
 	t := traceOf(ctx)
-	if err == nil || ctx.Err() != nil || !t.unanswered() {
-		return false, nil
+	for {
+		req.Body, _ = req.GetBody() // it returns no error
+		resp, err := httpbound.Transport{Next: l.pool, Limit: drainLimit}.RoundTrip(req)
+		if err == nil || ctx.Err() != nil || t.again.Load() || !t.unanswered() {
+			return resp, err
+		}
+		t.again.Store(true)
+		l.pool.CloseIdleConnections() // the others are likely broken too
+		req = req.Clone(ctx)
 	}
-	t.again.Store(true)
-	l.http.CloseIdleConnections() // the others are likely broken too
-	return true, nil
 }

@@ -2,6 +2,7 @@ package client
 
 import (
 	"context"
+	"crypto/sha256"
 	"errors"
 	"fmt"
 	"net/http"
@@ -37,10 +38,10 @@ func (k *token) same(other *token) bool {
 func (k *token) signs() bool { return k != nil && k.keys != nil }
 
 // authorize adds a token to a request with that body; k may be nil.
-func (k *token) authorize(req *http.Request, body *lentBody) error {
+func (k *token) authorize(req *http.Request, body []byte) error {
 	switch {
 	case k.signs():
-		return k.keys.Sign(req, body.sum(), time.Now())
+		return k.keys.Sign(req, sha256.Sum256(body), time.Now())
 	case k != nil:
 		req.Header.Set("Authorization", k.header)
 	}

@@ -224,7 +224,6 @@ func TestProxyRefuses(t *testing.T) {
 		want   Verdict
 	}{
 		{"407", "https", raw("HTTP/1.1 407 Proxy Authentication Required\nContent-Length: 0\n\n"), "the proxy {P} answers 407 Proxy Authentication Required", Hold},
-		{"407 plain", "http", raw("HTTP/1.1 407 Proxy Authentication Required\nContent-Length: 3\n\nwho"), "the proxy {P} answers 407 Proxy Authentication Required: who", Hold},
 		{"403", "https", raw("HTTP/1.1 403 Port not allowed\n\n"), "the proxy {P} answers 403 Forbidden: Port not allowed", Hold},
 		{"400", "https", raw("HTTP/1.1 400 Bad Request\n\n"), "the proxy {P} answers 400 Bad Request", Hold},
 		{"409", "https", raw("HTTP/1.1 409 Conflict\n\n"), "the proxy {P} answers 409 Conflict", Hold},
@@ -233,14 +232,6 @@ func TestProxyRefuses(t *testing.T) {
 		{"429", "https", raw("HTTP/1.1 429 Too Many Requests\n\n"), "the proxy {P} answers 429 Too Many Requests", Retry},
 		{"502", "https", raw("HTTP/1.1 502 Bad Gateway\n\n"), "the proxy {P} answers 502 Bad Gateway", Retry},
 		{"503", "https", raw("HTTP/1.1 503 CANARY-proxy\n\n"), "the proxy {P} answers 503 Service Unavailable: <secret>", Retry},
-		{"squid", "http", raw("HTTP/1.1 403 Forbidden\nX-Squid-Error: ERR_ACCESS_DENIED 0\nContent-Length: 0\n\n"), "the proxy {P} answers 403 Forbidden", Hold},
-		{"proxy status", "http", raw("HTTP/1.1 400 Bad Request\nProxy-Status: p; error=destination_not_found\nContent-Length: 0\n\n"), "the proxy {P} answers 400 Bad Request", Hold},
-		{"squid down", "http", raw("HTTP/1.1 503 Service Unavailable\nX-Squid-Error: ERR_CONNECT_FAIL 111\nContent-Length: 9999\n\nCANARY-proxy"), "the proxy {P} answers 503 Service Unavailable: <secret>", Retry},
-		{"407 without end", "http", func(c net.Conn) bool {
-			_, _ = io.WriteString(c, "HTTP/1.1 407 No\r\nContent-Length: 9999\r\n\r\nwait")
-			_, _ = c.Read(make([]byte, 1))
-			return true
-		}, "the proxy {P} answers 407 Proxy Authentication Required: wait", Hold},
 		{"hangs up", "https", raw(""), "through the proxy {P}: unexpected EOF", Retry},
 		{"hangs up plain", "http", raw(""), "through the proxy {P}: ", Retry},
 		{"no HTTP", "https", raw("SSH-2.0-OpenSSH\n\n"), "through the proxy {P}: malformed HTTP response", Retry},

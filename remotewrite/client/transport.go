@@ -27,7 +27,7 @@ func newTransport(t *promconfig.TLSConfig, p promconfig.ProxyConfig, http2 bool,
 		Proxy:                  p.Proxy(),
 		ProxyConnectHeader:     p.GetProxyConnectHeader(),
 		OnProxyConnectResponse: tunnelled,
-		DialContext:            limitDials(new(copyBuffers).dial(dial)),
+		DialContext:            limitDials(dial),
 		TLSClientConfig:        tlsConfig,
 		TLSHandshakeTimeout:    10 * time.Second,
 		DisableCompression:     true,
@@ -41,25 +41,6 @@ func newTransport(t *promconfig.TLSConfig, p promconfig.ProxyConfig, http2 bool,
 		}
 	}
 	return tr, nil
-}
-
-// location is the key under which noRedirects keeps the Location header. No server can send a header of that name.
-const location = ":location"
-
-// noRedirects is a transport that removes Location from answers, so that http.Client returns a
-// redirect instead of following it. Otherwise http.Client parses a Location before it asks
-// whether to follow it, and an invalid one replaces the answer by an error.
-type noRedirects struct{ httpbound.Transport }
-
-// RoundTrip implements [http.RoundTripper].
-func (u noRedirects) RoundTrip(req *http.Request) (*http.Response, error) {
-	resp, err := u.Transport.RoundTrip(req)
-	if err == nil {
-		to := resp.Header["Location"]
-		resp.Header.Del("Location")
-		resp.Header[location] = to
-	}
-	return resp, err
 }
 
 // proxyFor returns the proxy for requests to the address, "" if there is none:
@@ -120,15 +101,6 @@ func tunnelled(_ context.Context, _ *url.URL, _ *http.Request, resp *http.Respon
 	}
 	_, reason, _ := strings.Cut(resp.Status, " ")
 	return &proxyError{status: resp.StatusCode, text: bodyText(resp.StatusCode, []byte(reason))}
-}
-
-// ownAnswer reports whether an answer to a plain HTTP request is recognisable as the proxy's own:
-// by 407 (RFC 9110, 15.5.8), by Proxy-Status with an error (RFC 9209, 2.1.1), or
-// by Squid's header.
-func ownAnswer(resp *http.Response) bool {
-	return resp.StatusCode == http.StatusProxyAuthRequired ||
-		strings.Contains(resp.Header.Get("Proxy-Status"), "error=") ||
-		resp.Header.Get("X-Squid-Error") != ""
 }
 
 // lasts reports whether a proxy or token endpoint will repeat a status until a person acts.
