@@ -67,6 +67,7 @@ type Client struct {
 	opts    Options
 	files   bool // the entry may name credential files
 	changed chan struct{}
+	tls     tlsAsked // whether the port of an http:// URL speaks TLS
 
 	mu      sync.Mutex
 	current *generation // nil until the credentials could be read
@@ -306,6 +307,9 @@ func (c *Client) failure(ctx context.Context, l *generation, err, shown error) F
 		typed = through(l.proxy, c.late())
 	}
 	f := explain(c.entry, typed, shown.Error())
+	if (f.Kind == Cut || f.Kind == Network) && l.proxy == "" && c.speaksTLS(ctx) {
+		f = siteOf(c.entry).failure(SchemeTLS, "")
+	}
 	f.Words = c.redact(l, f.Words)
 	return f
 }
