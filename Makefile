@@ -9,6 +9,7 @@ export CGO_ENABLED ?= 0
 # Programs outside the module, pinned. nfpm v2.46 and later need a module that is not published everywhere.
 LINT := $(GO) run github.com/golangci/golangci-lint/v2/cmd/golangci-lint@v2.15.0
 NFPM := env -u GOOS -u GOARCH $(GO) run github.com/goreleaser/nfpm/v2/cmd/nfpm@v2.45.2
+SBOM := env -u GOOS -u GOARCH $(GO) run -trimpath github.com/CycloneDX/cyclonedx-gomod/cmd/cyclonedx-gomod@v1.10.0
 
 # Modules of their own, which ./... leaves out.
 MODULES := e2e/prometheus3 e2e/otelsdk e2e/scrapediff e2e/kubernetes
@@ -163,7 +164,8 @@ release: build ## archives, packages, bills of materials (CycloneDX) and checksu
 	done
 	cd $(DIST) && sha256sum * >SHA256SUMS
 
-# One platform of a release.
+# One platform of a release. The bill's serial number (a UUID of version 8, RFC 9562) is by the program's contents, its time that
+# of the commit: the same commit gives the same bill.
 release-of: NAME = hwsagent-$(PACKAGE_VERSION)-$(GOOS)-$(ARCH)
 release-of: PROGRAM = hwsagent$(if $(filter windows,$(GOOS)),.exe)
 release-of:
@@ -174,7 +176,9 @@ release-of:
 	[ $(GOOS) = windows ] || cp -R $(STAGE)/man $(STAGE)/completion.* $(STAGE)/$(NAME)
 	[ $(GOOS) != linux ] || cp deploy/package/hwsagent.service $(STAGE)/$(NAME)
 	tar -C $(STAGE) --sort=name --mtime=@$(SOURCE_DATE_EPOCH) --owner=0 --group=0 --numeric-owner -cf - $(NAME) | gzip -9n >$(DIST)/$(NAME).tar.gz
-	env -u GOOS -u GOARCH $(GO) run ./internal/tools/sbom -version '$(VERSION)' -time $(SOURCE_DATE_EPOCH) $(STAGE)/$(NAME)/$(PROGRAM) >$(DIST)/$(NAME).cdx.json
+	$(SBOM) bin -json -std -version '$(VERSION)' -notimestamp -output $(STAGE)/$(NAME).cdx.json \
+		-serial "$$(sha256sum $(STAGE)/$(NAME)/$(PROGRAM) | sed -E 's/^(.{8})(.{4}).(.{3}).(.{3})(.{12}).*/\1-\2-8\3-8\4-\5/')" $(STAGE)/$(NAME)/$(PROGRAM)
+	sed '0,/"metadata": {/s//&\n    "timestamp": "$(shell date -u -d @$(SOURCE_DATE_EPOCH) +%FT%TZ)",/' $(STAGE)/$(NAME).cdx.json >$(DIST)/$(NAME).cdx.json
 	[ $(GOOS) != linux ] || { cp $(STAGE)/$(NAME)/hwsagent $(STAGE)/hwsagent && $(package); }
 	rm -rf $(STAGE)/$(NAME)
 

@@ -19,6 +19,7 @@ require (
 	github.com/golang-jwt/jwt/v5 v5.3.1
 	github.com/golang/snappy v1.0.0
 	github.com/google/go-cmp v0.7.0
+	github.com/google/licensecheck v0.3.1
 	github.com/gosnmp/gosnmp v1.47.0
 	github.com/itchyny/timefmt-go v0.1.8
 	github.com/klauspost/compress v1.20.3

@@ -112,7 +112,6 @@ func importRules() []importRule {
 		{dir: "e2e/hostile"},
 		{dir: "e2e/lab/guest"},
 		{dir: "e2e/mutate"},
-		{dir: "internal/tools/sbom"},
 		{dir: "internal/tools/results"},
 		{dir: "internal/tools/reference"},
 		{dir: "internal/tools/tally"},

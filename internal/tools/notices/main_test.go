@@ -8,10 +8,36 @@ import (
 )
 
 const (
-	mit    = "MIT License\n\nPermission is hereby granted, free of charge, to any person …\n"
-	mpl    = "Mozilla Public License, version 2.0\n"
-	apache = "                                 Apache License\n                           Version 2.0, January 2004\n"
+	mit = `MIT License
+
+Copyright (c) 2020 Somebody
+
+Permission is hereby granted, free of charge, to any person obtaining a copy of this software and associated documentation files
+(the "Software"), to deal in the Software without restriction, including without limitation the rights to use, copy, modify, merge,
+publish, distribute, sublicense, and/or sell copies of the Software, and to permit persons to whom the Software is furnished to do
+so, subject to the following conditions:
+
+The above copyright notice and this permission notice shall be included in all copies or substantial portions of the Software.
+
+THE SOFTWARE IS PROVIDED "AS IS", WITHOUT WARRANTY OF ANY KIND, EXPRESS OR IMPLIED, INCLUDING BUT NOT LIMITED TO THE WARRANTIES OF
+MERCHANTABILITY, FITNESS FOR A PARTICULAR PURPOSE AND NONINFRINGEMENT. IN NO EVENT SHALL THE AUTHORS OR COPYRIGHT HOLDERS BE LIABLE
+FOR ANY CLAIM, DAMAGES OR OTHER LIABILITY, WHETHER IN AN ACTION OF CONTRACT, TORT OR OTHERWISE, ARISING FROM, OUT OF OR IN CONNECTION
+WITH THE SOFTWARE OR THE USE OR OTHER DEALINGS IN THE SOFTWARE.
+`
+	mpl = "This Source Code Form is subject to the terms of the Mozilla Public License, v. 2.0. " +
+		"If a copy of the MPL was not distributed with this file, You can obtain one at http://mozilla.org/MPL/2.0/.\n"
+	gpl = "This program is free software: you can redistribute it and/or modify it under the terms of the GNU General Public License as published by the Free Software Foundation, either version 3 of the License, or (at your option) any later version.\n"
 )
+
+// apache is the licence of this repository.
+func apache(t *testing.T) string {
+	t.Helper()
+	text, err := os.ReadFile("../../../LICENSE")
+	if err != nil {
+		t.Fatal(err)
+	}
+	return string(text)
+}
 
 // tree makes files below a new directory.
 func tree(t *testing.T, files map[string]string) string {
@@ -44,7 +70,7 @@ func pkg(dir, module, version, inside string) listed {
 // other directory.
 func TestNotices(t *testing.T) {
 	a := tree(t, map[string]string{
-		"LICENSE": apache, "NOTICE.txt": "Somebody's product\r\n", "in/ner/LICENSE": mit, "in/ner/x.go": "", "other/LICENSE": mpl, "license.go": "package a", "README": "",
+		"LICENSE": apache(t), "NOTICE.txt": "Somebody's product\r\n", "in/ner/LICENSE": mit, "in/ner/x.go": "", "other/LICENSE": mpl, "license.go": "package a", "README": "",
 	})
 	b := tree(t, map[string]string{"LICENSE": mpl, "x/LICENSE": mit})
 	all := map[string]*module{}
@@ -79,9 +105,9 @@ func TestNotices(t *testing.T) {
 	}
 }
 
-// A module without a licence, or with one that is not known, is an error that says what to do.
+// A module without a licence, or with one that is not known or not allowed, is an error that says what to do.
 func TestUnknownLicences(t *testing.T) {
-	for text, want := range map[string]string{"": "has no file with a licence", "You may do as we say.\n": "is not known"} {
+	for text, want := range map[string]string{"": "has no file with a licence", "You may do as we say.\n": "is not known", gpl: "which the agent may not link"} {
 		files := map[string]string{"x.go": ""}
 		if text != "" {
 			files["COPYING"] = text
@@ -99,13 +125,8 @@ func TestUnknownLicences(t *testing.T) {
 
 func TestLicences(t *testing.T) {
 	for text, want := range map[string]string{
-		apache:       "Apache-2.0",
-		mpl:          "MPL-2.0",
-		mit:          "MIT",
-		mit + apache: "Apache-2.0 MIT",
-		"Redistribution and use in source and binary\n  forms, with or without": "BSD-2-Clause",
-		"Redistribution and use in source and binary forms … Neither\nthe name": "BSD-3-Clause",
-		"All rights reserved.": "",
+		apache(t): "Apache-2.0", mpl: "MPL-2.0", mit: "MIT", mit + apache(t): "Apache-2.0 MIT", gpl: "GPL-3.0-or-later",
+		"All rights reserved.": "", mit + strings.Repeat("But you may not. ", 100): "",
 	} {
 		if got := strings.Join(licences(text), " "); got != want {
 			t.Errorf("%q is %q, want %q", text, got, want)

@@ -7,31 +7,30 @@ import (
 	"path"
 	"slices"
 	"strings"
+
+	"github.com/google/licensecheck"
 )
 
-// phrases returns words that identify a licence, with its SPDX identifier. All of them are checked: one text may hold
-// several licences.
-func phrases() [][2]string {
-	return [][2]string{
-		{"Apache-2.0", "apache license"},
-		{"BSD-3-Clause", "neither the name"},
-		{"ISC", "permission to use, copy, modify, and/or distribute this software"},
-		{"MIT", "permission is hereby granted, free of charge"},
-		{"MPL-2.0", "mozilla public license"},
-	}
+// least is the share of a licence's text, in percent, that licensecheck must recognise. The rest are names and headings.
+const least = 75
+
+// allowed returns the licences that the agent may link.
+func allowed() []string {
+	return []string{"Apache-2.0", "BSD-2-Clause", "BSD-3-Clause", "ISC", "MIT", "MPL-2.0"}
 }
 
-// licences returns the SPDX identifiers of the licences in a text.
+// licences returns the SPDX identifiers of the licences in a text, as pkg.go.dev finds them; none if too much is unknown.
 func licences(text string) (ids []string) {
-	words := strings.ToLower(strings.Join(strings.Fields(text), " "))
-	for _, p := range phrases() {
-		if strings.Contains(words, p[1]) {
-			ids = append(ids, p[0])
+	found := licensecheck.Scan([]byte(text))
+	if found.Percent < least {
+		return nil
+	}
+	for _, m := range found.Match {
+		if !slices.Contains(ids, m.ID) {
+			ids = append(ids, m.ID)
 		}
 	}
-	if strings.Contains(words, "redistribution and use in source and binary forms") && !slices.Contains(ids, "BSD-3-Clause") {
-		ids = append(ids, "BSD-2-Clause")
-	}
+	slices.Sort(ids)
 	return ids
 }
 
@@ -50,9 +49,12 @@ func (m *module) ids() ([]string, error) {
 		}
 		ids := licences(text)
 		if len(ids) == 0 {
-			return nil, fmt.Errorf("%s %s: the licence in %s is not known: read it, and add it to phrases", m.path, m.version, file)
+			return nil, fmt.Errorf("%s %s: the licence in %s is not known: read it before the module is linked", m.path, m.version, file)
 		}
 		for _, id := range ids {
+			if !slices.Contains(allowed(), id) {
+				return nil, fmt.Errorf("%s %s: the licence in %s is %s, which the agent may not link: do without the module", m.path, m.version, file, id)
+			}
 			found[id] = true
 		}
 	}
