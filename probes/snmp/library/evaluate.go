@@ -260,6 +260,9 @@ func (e *evaluation) id(d *Definition, p *hw.Report, index OID) string {
 // finding returns the meaning of a variable; ok is false if it has none.
 func (v *value) finding(r row, x *Variable) (f Finding, q *quantity, ok bool) {
 	f = Finding{Object: v.object, OID: x.OID, Limit: v.limit}
+	if x, ok = v.found(x); !ok {
+		return f, nil, false
+	}
 	if v.states != nil {
 		f.Metric = hw.StatusOf
 		status, known := v.states[strings.ToLower(x.text())]
@@ -322,6 +325,18 @@ func (v *value) scaling(r row, x *Variable, q *quantity) (scale func(float64) fl
 		}
 		return n
 	}, true
+}
+
+// found returns x, or the part of its text that find selects; ok is false if there is none.
+func (v *value) found(x *Variable) (part *Variable, ok bool) {
+	if v.find == nil {
+		return x, true
+	}
+	m := v.find.FindStringSubmatch(x.text())
+	if len(m) != 2 {
+		return nil, false
+	}
+	return &Variable{OID: x.OID, Text: m[1]}, true
 }
 
 // scaled returns n times by. If 1/by is a whole number it divides, which rounds once: 235 / 10 is 23.5.

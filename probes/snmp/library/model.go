@@ -84,6 +84,7 @@ type value struct {
 	sensor   template // the value is a separate component with this name
 	kind     hw.Kind  // of that component
 	hasKind  bool
+	find     *regexp.Regexp // its first group is the value in a longer text; nil for the whole value
 	not      map[string]bool
 	least    float64 // raw values below least or above most are ignored
 	most     float64

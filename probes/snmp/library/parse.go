@@ -116,6 +116,15 @@ func (r *reader) pattern(n *yaml.Node, what string) *regexp.Regexp {
 	return re
 }
 
+// finder reads a regular expression with one group, which is the value.
+func (r *reader) finder(n *yaml.Node) *regexp.Regexp {
+	re := r.pattern(n, "find")
+	if re != nil && re.NumSubexp() != 1 {
+		r.fail(n, "find needs exactly one group in parentheses: the value")
+	}
+	return re
+}
+
 func (r *reader) table(n *yaml.Node, mib string) *table {
 	t := &table{mib: mib, kind: hw.Module}
 	r.mapping(n, "a table", fields{
@@ -210,6 +219,7 @@ func (r *reader) value(n *yaml.Node) *value {
 		"at":     func(x *yaml.Node) { v.at = r.text(x) },
 		"sensor": func(x *yaml.Node) { v.sensor = r.template(x) },
 		"kind":   func(x *yaml.Node) { v.kind, v.hasKind = r.kind(x), true },
+		"find":   func(x *yaml.Node) { v.find = r.finder(x) },
 		"not":    func(x *yaml.Node) { v.not = r.set(x) },
 		"least":  func(x *yaml.Node) { v.least = r.number(x) },
 		"most":   func(x *yaml.Node) { v.most = r.number(x) },

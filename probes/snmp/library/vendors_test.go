@@ -1,0 +1,88 @@
+package library
+
+import (
+	"fmt"
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+)
+
+// vendors are made-up devices, written from the MIBs, and what the built-in definitions say of them: kind, name, state, readings.
+var vendors = []struct {
+	name, objectID, vars, want string
+}{
+	{"an environmental monitor of APC in Fahrenheit, whose second probe was never discovered", "1.3.6.1.4.1.318.1.3.8.4", `
+1.3.6.1.4.1.318.1.1.10.3.12.11.0 2
+1.3.6.1.4.1.318.1.1.10.3.13.1.1.2.1 "front"
+1.3.6.1.4.1.318.1.1.10.3.13.1.1.2.2 "Err"
+1.3.6.1.4.1.318.1.1.10.3.13.1.1.3.1 68
+1.3.6.1.4.1.318.1.1.10.3.13.1.1.3.2 80
+1.3.6.1.4.1.318.1.1.10.3.13.1.1.6.1 30
+1.3.6.1.4.1.318.1.1.10.3.13.1.1.6.2 29
+1.3.6.1.4.1.318.1.1.10.3.13.1.1.10.1 2
+1.3.6.1.4.1.318.1.1.10.3.13.1.1.10.2 1
+1.3.6.1.4.1.318.1.1.10.3.13.1.1.12.1 95`, `
+temperature front ok hw_temperature_celsius=20 hw_temperature_limit_celsius[high.critical]=35
+humidity front  hw_humidity_ratio=0.3`},
+	{"a UPS of APC: the objects with a decimal place count", "1.3.6.1.4.1.318.1.3.2", `
+1.3.6.1.4.1.318.1.1.1.2.1.1.0 2
+1.3.6.1.4.1.318.1.1.1.2.2.1.0 97
+1.3.6.1.4.1.318.1.1.1.2.3.1.0 974
+1.3.6.1.4.1.318.1.1.1.4.1.1.0 3
+1.3.6.1.4.1.318.1.1.1.4.2.3.0 21
+1.3.6.1.4.1.318.1.1.1.4.3.3.0 214`, `
+battery Battery ok hw_battery_charge_ratio=0.974
+power_supply Output degraded hw_power_supply_utilization_ratio=0.214`},
+	{"a UPS that sends tenths of volts in UPS-MIB", "1.3.6.1.4.1.2254.2.4", `
+1.3.6.1.2.1.33.1.2.1.0 2
+1.3.6.1.2.1.33.1.3.3.1.3.1 2363
+1.3.6.1.2.1.33.1.4.4.1.2.1 230`, `
+battery Battery ok
+power_supply Input 1  hw_voltage_volts=236.3
+power_supply Output 1  hw_voltage_volts=230`},
+	{"a disk array with FCMGMT-MIB, whose readings stand in texts", "1.3.6.1.4.1.11.2.51", `
+1.3.6.1.3.94.1.8.1.3.1.1 "Ctlr A"
+1.3.6.1.3.94.1.8.1.4.1.1 3
+1.3.6.1.3.94.1.8.1.6.1.1 "Ctlr A: 34 C 93.2F"
+1.3.6.1.3.94.1.8.1.7.1.1 8
+1.3.6.1.3.94.1.8.1.8.1.1 3
+1.3.6.1.3.94.1.8.1.3.1.2 "PSU 1"
+1.3.6.1.3.94.1.8.1.4.1.2 5
+1.3.6.1.3.94.1.8.1.6.1.2 "PSU 1: failed"
+1.3.6.1.3.94.1.8.1.7.1.2 5
+1.3.6.1.3.94.1.8.1.8.1.2 2`, `
+temperature Ctlr A ok hw_temperature_celsius=34
+power_supply PSU 1 failed`},
+}
+
+// TestVendors evaluates the made-up devices.
+func TestVendors(t *testing.T) {
+	known, err := Load()
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, v := range vendors {
+		vars := tree(t, strings.TrimSpace(v.vars))
+		id := Identity{ObjectID: v.objectID, Present: map[string]string{}}
+		for _, q := range known.Questions(id) {
+			if x := vars.below(q); len(x) > 0 {
+				id.Present[q.String()] = x[0].text()
+			}
+		}
+		var got strings.Builder
+		for _, r := range known.Recognise(id).Evaluate(vars).Reports {
+			fmt.Fprintf(&got, "\n%s %s %s", r.Kind, r.Name, r.Status)
+			for _, x := range r.Readings {
+				limit := ""
+				for i := 0; i < len(x.Attributes); i += 2 {
+					limit += "[" + x.Attributes[i+1] + "]"
+				}
+				fmt.Fprintf(&got, " %s%s=%.6g", x.Metric.Family().Name, limit, x.Value)
+			}
+		}
+		if diff := cmp.Diff(v.want, got.String()); diff != "" {
+			t.Errorf("%s: (-want +got)\n%s", v.name, diff)
+		}
+	}
+}
