@@ -22,12 +22,12 @@ import (
 	"hwsagent/agent/config"
 	"hwsagent/agent/control"
 	"hwsagent/agent/events"
+	"hwsagent/agent/follow"
 	"hwsagent/agent/history"
 	"hwsagent/agent/inputs"
 	"hwsagent/agent/queues"
 	"hwsagent/agent/status"
 	"hwsagent/agent/systemd"
-	"hwsagent/agent/tap"
 	"hwsagent/agent/targets"
 	"hwsagent/agent/web"
 	"hwsagent/internal/meter"
@@ -61,27 +61,27 @@ type Agent struct {
 	hostname string
 	started  time.Time
 
-	registry *prometheus.Registry
-	metrics  *metrics
-	log      *wal.Log
-	targets  *targets.Set
-	inputs   *inputs.Path
-	runner   *probes.Runner
-	scraper  *scraper
-	intake   *receivers.Set
-	pushed   pushed         // set by the change in progress
-	pull     *receivers.Set // the pull endpoint; it listens as receivers do
-	unshown  atomic.Int64   // series left out of the last answer of the pull endpoint
-	pulling  *panics.Guard  // contains the panics of the pull endpoint
-	web      *web.Server
-	socket   net.Listener
-	appended meter.Rate // samples appended to the log
-	written  meter.Rate // bytes written to the log
-	clock    *clock.Clock
-	beat     *beat.Beat // gives the ticks of all regular checks
-	events   *events.Journal
-	taps     tap.Hub
-	history  *history.Store
+	registry  *prometheus.Registry
+	metrics   *metrics
+	log       *wal.Log
+	targets   *targets.Set
+	inputs    *inputs.Path
+	runner    *probes.Runner
+	scraper   *scraper
+	intake    *receivers.Set
+	pushed    pushed         // set by the change in progress
+	pull      *receivers.Set // the pull endpoint; it listens as receivers do
+	unshown   atomic.Int64   // series left out of the last answer of the pull endpoint
+	pulling   *panics.Guard  // contains the panics of the pull endpoint
+	web       *web.Server
+	socket    net.Listener
+	appended  meter.Rate // samples appended to the log
+	written   meter.Rate // bytes written to the log
+	clock     *clock.Clock
+	beat      *beat.Beat // gives the ticks of all regular checks
+	events    *events.Journal
+	followers follow.Hub
+	history   *history.Store
 
 	closeLog    func() error                // log.Close
 	scrape      func(context.Context) error // scraper.Run
@@ -138,7 +138,7 @@ func New(o Options) (*Agent, error) {
 
 // build constructs everything above the log.
 func (a *Agent) build(cfg *config.Config) error {
-	followers := observer{&a.taps, panics.New("tap", a.logger)}
+	followers := observer{&a.followers, panics.New("tap", a.logger)}
 	a.targets = targets.New(targets.Options{
 		Log: a.log, Dir: a.o.StoragePath, Registry: a.registry, Logger: a.logger,
 		Observer: followers, Every: a.beat.Every, Dial: a.o.dial,
@@ -191,9 +191,9 @@ func (a *Agent) build(cfg *config.Config) error {
 // (see [changes]) calls it, or New, before anything runs.
 func (a *Agent) put(cfg *config.Config) error {
 	shown := a.lists.shown
-	a.follow(cfg)
+	a.expandLists(cfg)
 	if err := a.swap(cfg); err != nil {
-		a.unfollow(shown)
+		a.forgetLists(shown)
 		return err
 	}
 	now := time.Now()

@@ -18,9 +18,9 @@ import (
 
 	"hwsagent/agent/config"
 	"hwsagent/agent/control"
+	"hwsagent/agent/follow"
 	"hwsagent/agent/inputs"
 	"hwsagent/agent/selector"
-	"hwsagent/agent/tap"
 	"hwsagent/internal/panics"
 	"hwsagent/internal/text"
 	"hwsagent/remotewrite"
@@ -29,16 +29,16 @@ import (
 
 // observer passes samples of inputs and queues to their followers.
 type observer struct {
-	hub   *tap.Hub
+	hub   *follow.Hub
 	guard *panics.Guard // a panic costs followers a batch, but does not stop the target's queue
 }
 
 func (o observer) Active() bool { return o.hub.Active() }
 
 func (o observer) Taken(kind, name string, samples iter.Seq[inputs.Shown]) {
-	o.hub.Taken(kind, name, func(yield func(tap.Sample) bool) {
+	o.hub.Taken(kind, name, func(yield func(follow.Sample) bool) {
 		for s := range samples {
-			if !yield(tap.Sample(s)) {
+			if !yield(follow.Sample(s)) {
 				return
 			}
 		}
@@ -47,9 +47,9 @@ func (o observer) Taken(kind, name string, samples iter.Seq[inputs.Shown]) {
 
 func (o observer) Delivered(target string, samples iter.Seq[remotewrite.Sample]) {
 	_ = o.guard.Run(func() { // the guard logs a panic
-		o.hub.Delivered(target, func(yield func(tap.Sample) bool) {
+		o.hub.Delivered(target, func(yield func(follow.Sample) bool) {
 			for s := range samples {
-				if !yield(tap.Sample(s)) {
+				if !yield(follow.Sample(s)) {
 					return
 				}
 			}
@@ -57,18 +57,18 @@ func (o observer) Delivered(target string, samples iter.Seq[remotewrite.Sample])
 	})
 }
 
-// TapOptions select what to follow; see [tap.Options].
-type TapOptions struct {
-	Point         tap.Point
+// FollowOptions select what to follow; see [follow.Options].
+type FollowOptions struct {
+	Point         follow.Point
 	Target, Input string
 	Match         string // a selector of series; empty: all
 	Rate          int
 	Limit         int // ends after that many samples; 0: no limit
 }
 
-// Tap follows samples of the agent that runs on the storage directory. It ends when ctx ends, the limit is reached,
+// Follow follows samples of the agent that runs on the storage directory. It ends when ctx ends, the limit is reached,
 // each returns an error, or the agent ends, which is control.ErrNotRunning.
-func Tap(ctx context.Context, storage string, o TapOptions, each func(tap.Item) error) error {
+func Follow(ctx context.Context, storage string, o FollowOptions, each func(follow.Item) error) error {
 	if _, err := selector.Parse(o.Match); err != nil {
 		return fmt.Errorf("%w: %w", config.ErrUsage, err)
 	}
@@ -87,7 +87,7 @@ func Tap(ctx context.Context, storage string, o TapOptions, each func(tap.Item) 
 	}
 	lines := json.NewDecoder(body)
 	for n := 0; o.Limit == 0 || n < o.Limit; {
-		var item tap.Item
+		var item follow.Item
 		if err := lines.Decode(&item); err != nil {
 			switch {
 			case ctx.Err() != nil:
@@ -110,8 +110,8 @@ func Tap(ctx context.Context, storage string, o TapOptions, each func(tap.Item) 
 	return nil
 }
 
-// WriteTapped prints an item for people, in one line.
-func WriteTapped(w io.Writer, i tap.Item) error {
+// WriteFollowed prints an item for people, in one line.
+func WriteFollowed(w io.Writer, i follow.Item) error {
 	if i.Labels == nil {
 		_, err := fmt.Fprintf(w, "… %d further samples: beyond --rate, or faster than they are read\n", i.Missed)
 		return err
@@ -132,19 +132,19 @@ const tellMissed = time.Second
 // slowReader bounds how long a reader may block a write.
 const slowReader = 10 * time.Second
 
-// answerTap serves POST /control/tap: a line of JSON for each sample, until the reader goes or the agent stops.
-func (a *Agent) answerTap(w http.ResponseWriter, h *http.Request) {
-	o, err := a.tapOptions(h.URL.Query())
+// answerFollow serves POST /control/tap: a line of JSON for each sample, until the reader goes or the agent stops.
+func (a *Agent) answerFollow(w http.ResponseWriter, h *http.Request) {
+	o, err := a.followOptions(h.URL.Query())
 	if err != nil {
 		control.Reply(w, nil, err)
 		return
 	}
-	t, err := a.taps.Open(o)
+	t, err := a.followers.Open(o)
 	if err != nil {
 		control.Reply(w, nil, err)
 		return
 	}
-	defer a.taps.Close(t)
+	defer a.followers.Close(t)
 	w.Header().Set("Content-Type", "application/x-ndjson")
 	out, enc := http.NewResponseController(w), json.NewEncoder(w)
 	tick := time.NewTicker(tellMissed)
@@ -161,16 +161,16 @@ func (a *Agent) answerTap(w http.ResponseWriter, h *http.Request) {
 				err = enc.Encode(<-t.Items())
 			}
 		case <-tick.C:
-			err = errors.Join(out.SetWriteDeadline(time.Now().Add(slowReader)), enc.Encode(tap.Item{Missed: t.Missed()}))
+			err = errors.Join(out.SetWriteDeadline(time.Now().Add(slowReader)), enc.Encode(follow.Item{Missed: t.Missed()}))
 		}
 		err = errors.Join(err, out.Flush())
 	}
 }
 
-// tapOptions parses the options of a request.
-func (a *Agent) tapOptions(q url.Values) (tap.Options, error) {
-	o := tap.Options{Point: tap.Point(q.Get("point")), Target: q.Get("target"), Input: q.Get("input")}
-	if !slices.Contains(tap.Points(), o.Point) {
+// followOptions parses the options of a request.
+func (a *Agent) followOptions(q url.Values) (follow.Options, error) {
+	o := follow.Options{Point: follow.Point(q.Get("point")), Target: q.Get("target"), Input: q.Get("input")}
+	if !slices.Contains(follow.Points(), o.Point) {
 		return o, fmt.Errorf("unknown point %q", o.Point)
 	}
 	var err error
@@ -190,7 +190,7 @@ func (a *Agent) tapOptions(q url.Values) (tap.Options, error) {
 	if err != nil {
 		return o, err
 	}
-	if o.Point == tap.Relabelled {
+	if o.Point == follow.Relabelled {
 		rules := remoteconfig.NewRelabeler(cfg.Global.Labels(), c.WriteRelabelConfigs)
 		o.Relabel = func(ls labels.Labels) labels.Labels {
 			if b := rules.Apply(ls); b != nil {

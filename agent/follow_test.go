@@ -8,7 +8,7 @@ import (
 
 	"hwsagent/agent/config"
 	"hwsagent/agent/control"
-	"hwsagent/agent/tap"
+	"hwsagent/agent/follow"
 )
 
 // TestTap: samples are followed past each point of a running agent, over a reload that changes the target, until the agent ends.
@@ -18,25 +18,25 @@ func TestTap(t *testing.T) {
 	r := startAgent(t, t.TempDir(), entry("a", a.URL, relabelled))
 	until(t, "it receives", func() bool { return a.last() > 3 })
 	for _, c := range []struct {
-		o     TapOptions
+		o     FollowOptions
 		of    string
 		added string
 	}{
-		{TapOptions{Point: tap.Inputs}, "probe count", ""},
-		{TapOptions{Point: tap.Inputs, Input: "count"}, "probe count", ""},
-		{TapOptions{Point: tap.Relabelled, Target: "a"}, "probe count", "yes"},
-		{TapOptions{Point: tap.Sent, Target: "a"}, "target a", "yes"},
+		{FollowOptions{Point: follow.Inputs}, "probe count", ""},
+		{FollowOptions{Point: follow.Inputs, Input: "count"}, "probe count", ""},
+		{FollowOptions{Point: follow.Relabelled, Target: "a"}, "probe count", "yes"},
+		{FollowOptions{Point: follow.Sent, Target: "a"}, "target a", "yes"},
 	} {
 		t.Run(string(c.o.Point)+c.o.Input, func(t *testing.T) {
 			c.o.Match, c.o.Rate, c.o.Limit = `{__name__="hwsagent_canary"}`, 100, 3
 			n := 0
-			err := Tap(t.Context(), r.o.StoragePath, c.o, func(i tap.Item) error {
+			err := Follow(t.Context(), r.o.StoragePath, c.o, func(i follow.Item) error {
 				n++
 				if i.Of != c.of || i.Labels["__name__"] != "hwsagent_canary" || i.Labels["added"] != c.added || i.Value == "" || time.Since(i.Time) > time.Minute {
 					t.Errorf("got %+v", i)
 				}
 				var text strings.Builder
-				if err := WriteTapped(&text, i); err != nil || !strings.Contains(text.String(), c.of+"  hwsagent_canary{") || !strings.HasSuffix(text.String(), " "+i.Value+"\n") {
+				if err := WriteFollowed(&text, i); err != nil || !strings.Contains(text.String(), c.of+"  hwsagent_canary{") || !strings.HasSuffix(text.String(), " "+i.Value+"\n") {
 					t.Errorf("%v: %q", err, text.String())
 				}
 				return nil
@@ -44,21 +44,21 @@ func TestTap(t *testing.T) {
 			if err != nil || n != 3 {
 				t.Errorf("%d samples, %v", n, err)
 			}
-			until(t, "the agent knows that the reader has gone", func() bool { return !r.taps.Active() })
+			until(t, "the agent knows that the reader has gone", func() bool { return !r.followers.Active() })
 		})
 	}
-	for want, o := range map[error]TapOptions{
-		config.ErrUsage:        {Point: tap.Inputs, Match: "{", Rate: 1},
-		config.ErrNoSuchTarget: {Point: tap.Sent, Target: "x", Rate: 1},
+	for want, o := range map[error]FollowOptions{
+		config.ErrUsage:        {Point: follow.Inputs, Match: "{", Rate: 1},
+		config.ErrNoSuchTarget: {Point: follow.Sent, Target: "x", Rate: 1},
 	} {
-		if err := Tap(t.Context(), r.o.StoragePath, o, nil); !errors.Is(err, want) {
+		if err := Follow(t.Context(), r.o.StoragePath, o, nil); !errors.Is(err, want) {
 			t.Errorf("%+v: %v, want %v", o, err, want)
 		}
 	}
-	// Samples beyond the rate are counted; after a reload the tap shows the target's new queue; the end of the agent
-	// ends the tap.
+	// Samples beyond the rate are counted; after a reload the follower gets the target's new queue; the end of the agent
+	// ends the following.
 	missed, reloaded := false, false
-	err := Tap(t.Context(), r.o.StoragePath, TapOptions{Point: tap.Sent, Target: "a", Rate: 1}, func(i tap.Item) error {
+	err := Follow(t.Context(), r.o.StoragePath, FollowOptions{Point: follow.Sent, Target: "a", Rate: 1}, func(i follow.Item) error {
 		switch {
 		case i.Missed > 0:
 			missed = true

@@ -9,10 +9,10 @@ import (
 	"hwsagent/probes/devices"
 )
 
-// listsEvery is how often the agent checks target files for changes.
+// listsEvery is how often the agent checks device lists for changes.
 const listsEvery = 5 * time.Second
 
-// lists is the agent's state of target files while it runs.
+// lists is the agent's state of device lists while it runs.
 type lists struct {
 	files  devices.Files
 	paces  devices.Paces
@@ -20,35 +20,35 @@ type lists struct {
 	change uint64            // version of the files in force
 }
 
-// follow expands cfg into probes with the last good content of its target files, and logs new problems with them. Only
+// expandLists expands cfg into probes with the last good content of its device lists, and logs new problems with them. Only
 // a change calls it, or New, before anything runs.
-func (a *Agent) follow(cfg *config.Config) {
+func (a *Agent) expandLists(cfg *config.Config) {
 	a.lists.change = a.lists.files.Changes(cfg.ListFiles())
-	problems := cfg.ExpandTargets(&a.lists.files)
+	problems := cfg.ExpandDevices(&a.lists.files)
 	for _, p := range problems {
 		if !slices.Contains(a.lists.shown, p) {
-			a.logger.Warn("A list of targets has a problem", "file", p.File, "reason", p.Text)
+			a.logger.Warn("A list of devices has a problem", "file", p.File, "reason", p.Text)
 		}
 	}
 	if len(problems) == 0 && len(a.lists.shown) > 0 {
-		a.logger.Info("The lists of targets have no problems now")
+		a.logger.Info("The lists of devices have no problems now")
 	}
 	a.lists.shown = problems
 	a.metrics.listProblems.Set(float64(len(problems)))
 }
 
-// unfollow undoes follow for a configuration that is not put in force: shown are the problems of the one that is. Its lists
-// are to be applied at their next change, also if follow has seen it.
-func (a *Agent) unfollow(shown []devices.Problem) {
+// forgetLists undoes expandLists for a configuration that is not put in force: shown are the problems of the one that is. Its lists
+// are to be applied at their next change, also if expandLists has read it.
+func (a *Agent) forgetLists(shown []devices.Problem) {
 	a.lists.change, a.lists.shown = 0, shown
 	a.metrics.listProblems.Set(float64(len(shown)))
 }
 
-// watchLists applies changed target lists until ctx ends.
+// watchLists applies changed device lists until ctx ends.
 func (a *Agent) watchLists(ctx context.Context) {
 	ticks, stop := a.beat.Every(listsEvery)
 	defer stop()
-	seen, failed := uint64(0), ""
+	applied, failed := uint64(0), ""
 	for {
 		select {
 		case <-ctx.Done():
@@ -59,21 +59,21 @@ func (a *Agent) watchLists(ctx context.Context) {
 		cfg := a.cfg
 		a.mu.Unlock()
 		now := a.lists.files.Changes(cfg.ListFiles())
-		if now == seen {
+		if now == applied {
 			continue
 		}
-		if err := a.changes.do("the change of a list of targets", a.putLists); err != nil {
+		if err := a.changes.do("the change of a list of devices", a.putLists); err != nil {
 			if err.Error() != failed {
-				a.logger.Warn("Cannot apply a changed list of targets; retrying", "err", err)
+				a.logger.Warn("Cannot apply a changed list of devices; retrying", "err", err)
 			}
 			failed = err.Error()
 			continue
 		}
-		seen, failed = now, ""
+		applied, failed = now, ""
 	}
 }
 
-// putLists applies the current target lists. It must run as a change.
+// putLists applies the current device lists. It must run as a change.
 func (a *Agent) putLists() error {
 	a.mu.Lock()
 	next := *a.cfg
@@ -82,7 +82,7 @@ func (a *Agent) putLists() error {
 		return nil // a reload has applied it
 	}
 	before := len(next.Probes)
-	a.follow(&next)
+	a.expandLists(&next)
 	if err := a.swap(&next); err != nil {
 		a.lists.change = 0 // again
 		return err
@@ -90,6 +90,6 @@ func (a *Agent) putLists() error {
 	a.mu.Lock()
 	a.cfg = &next
 	a.mu.Unlock()
-	a.logger.Info("The lists of targets have changed", "probes", len(next.Probes), "before", before)
+	a.logger.Info("The lists of devices have changed", "probes", len(next.Probes), "before", before)
 	return nil
 }

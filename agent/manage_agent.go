@@ -32,7 +32,7 @@ func (a *Agent) control() http.Handler {
 	mux.HandleFunc("GET /control/goroutines", func(w http.ResponseWriter, _ *http.Request) {
 		_, _ = io.WriteString(w, watchdog.Stacks())
 	})
-	mux.HandleFunc("POST /control/tap", a.answerTap)
+	mux.HandleFunc("POST /control/tap", a.answerFollow)
 	mux.HandleFunc("POST /control/"+queues.ActionSkip, func(w http.ResponseWriter, h *http.Request) { queues.ServeSkip(w, h, a.changes.quit, a.skip) })
 	mux.HandleFunc("POST /control/events/ack", func(w http.ResponseWriter, _ *http.Request) {
 		n, err := a.acknowledge()

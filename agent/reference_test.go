@@ -13,13 +13,13 @@ import (
 	"hwsagent/agent/check"
 	"hwsagent/agent/convert"
 	"hwsagent/agent/demo"
+	"hwsagent/agent/follow"
 	"hwsagent/agent/hardware"
 	"hwsagent/agent/hardware/inventory"
 	"hwsagent/agent/hardware/snmptool"
 	"hwsagent/agent/inspect"
 	"hwsagent/agent/queues"
 	"hwsagent/agent/status"
-	"hwsagent/agent/tap"
 	"hwsagent/internal/tools/reference"
 	"hwsagent/internal/version"
 	"hwsagent/remotewrite"
@@ -50,7 +50,7 @@ func jsonOutputs() []jsonOutput {
 		{"`events`", EventList{}},
 		{"`events ack`", EventsAck{}},
 		{"`reload`", Reloaded{}},
-		{"`tap`, one value a line", tap.Item{}},
+		{"`tap`, one value a line", follow.Item{}},
 		{"`demo`", demo.Result{}},
 		{"`version`", version.Info{}},
 	}

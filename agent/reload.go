@@ -159,22 +159,22 @@ func (a *Agent) compared() (Reloaded, *config.Config, error) {
 	before := a.cfg
 	a.mu.Unlock()
 	r := Reloaded{Schema: 1, File: cfg.File, Changes: []confdiff.Change{}, Warnings: append([]config.Warning{}, warns...)}
-	changes, err := unlike(before, cfg)
+	changes, err := differences(before, cfg)
 	r.Changes = append(r.Changes, changes...)
 	return r, cfg, err
 }
 
-// unlike returns the differences between before and after. A difference that must not be shown, such as a secret,
+// differences returns the differences between before and after. A difference that must not be shown, such as a secret,
 // appears as a change of its entry or section.
-func unlike(before, after *config.Config) ([]confdiff.Change, error) {
+func differences(before, after *config.Config) ([]confdiff.Change, error) {
 	var old, fresh yaml.Node
 	if err := errors.Join(old.Encode(before), fresh.Encode(after)); err != nil {
 		return nil, fmt.Errorf("compare configurations: %w", err)
 	}
 	changes := confdiff.Of(&old, &fresh)
 	hidden := func(path string, same bool) {
-		told := func(c confdiff.Change) bool { return c.Path == path || strings.HasPrefix(c.Path, path+".") }
-		if same || slices.ContainsFunc(changes, told) {
+		covered := func(c confdiff.Change) bool { return c.Path == path || strings.HasPrefix(c.Path, path+".") }
+		if same || slices.ContainsFunc(changes, covered) {
 			return
 		}
 		changes = append(changes, confdiff.Change{Path: path, Change: confdiff.Changed, Hidden: true})

@@ -100,7 +100,7 @@ func (a *Agent) run(ctx context.Context, stopping chan<- struct{}) error {
 	runPart(g, webCtx, "the control socket", func(ctx context.Context) error { return a.web.Serve(ctx, a.socket) })
 	runPart(g, webCtx, "the pull endpoint", func(ctx context.Context) error { a.pull.Run(ctx); return nil })
 	runPart(g, ctx, "the rates", func(ctx context.Context) error { a.watchRates(ctx); return nil })
-	runPart(g, ctx, "the lists of targets", func(ctx context.Context) error { a.watchLists(ctx); return nil })
+	runPart(g, ctx, "the lists of devices", func(ctx context.Context) error { a.watchLists(ctx); return nil })
 	runPart(g, ctx, "the configuration's files", func(ctx context.Context) error { a.watchConfig(ctx); return nil })
 	runPart(g, ctx, "the figures for plots", func(ctx context.Context) error { a.watchHistory(ctx); return nil })
 	runPart(g, ctx, "the events", func(ctx context.Context) error { a.watchEvents(ctx); return nil })

@@ -41,7 +41,7 @@ func (b *Beat) Every(d time.Duration) (ticks <-chan time.Time, stop func()) {
 	b.listeners = append(b.listeners, l)
 	if b.timer == nil {
 		b.next = time.Now().Add(b.period)
-		b.timer = time.AfterFunc(b.period, b.strike)
+		b.timer = time.AfterFunc(b.period, b.tick)
 	}
 	return l.ticks, func() { b.leave(l) }
 }
@@ -51,13 +51,13 @@ func (b *Beat) leave(l *listener) {
 	defer b.mu.Unlock()
 	b.listeners = slices.DeleteFunc(b.listeners, func(other *listener) bool { return other == l })
 	if len(b.listeners) == 0 && b.timer != nil {
-		b.timer.Stop() // a strike that has begun finds no listener
+		b.timer.Stop() // a tick that has begun finds no listener
 		b.timer = nil
 	}
 }
 
-// strike gives the ticks of one beat. It skips beats that have passed, for example while the host was suspended.
-func (b *Beat) strike() {
+// tick gives the ticks of one beat. It skips beats that have passed, for example while the host was suspended.
+func (b *Beat) tick() {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	now := time.Now()

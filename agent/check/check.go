@@ -253,7 +253,7 @@ func (r *Report) checkConfig(o Options) (*config.Config, Group) {
 	}
 	if cfg != nil {
 		for _, p := range cfg.ListProblems() {
-			g.Steps = append(g.Steps, Step{Name: "list of targets", Result: Warn, Text: p.Error(), Try: "correct the file: a running agent reads it again when it changes, and keeps the previous list until then"})
+			g.Steps = append(g.Steps, Step{Name: "list of devices", Result: Warn, Text: p.Error(), Try: "correct the file: a running agent reads it again when it changes, and keeps the previous list until then"})
 		}
 	}
 	return cfg, g

@@ -33,8 +33,8 @@ type Config struct {
 	scrape            *Jobs
 	scrapeHidden      *redact.Secrets // texts from variables and files in the URL paths of the jobs
 
-	entries      []Probe           // as in the file; ExpandTargets turns them into Probes
-	listProblems []devices.Problem // problems of target files, as found at load time
+	entries      []Probe           // as in the file; ExpandDevices turns them into Probes
+	listProblems []devices.Problem // problems of device lists, as found at load time
 
 	// File is the absolute path of the loaded file; Dir is its directory. Further lists the files of conf.d beside it
 	// that belong to the configuration, in order.

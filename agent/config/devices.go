@@ -18,13 +18,13 @@ type remote interface {
 	ForDevice(d devices.Device) (any, error)
 }
 
-// validateTargets checks the list of targets, the keys that go with it, and the settings that all targets share.
-func (p *Probe) validateTargets(d *document, path string) {
+// validateDevices checks the list of devices, the keys that go with it, and the settings that all devices share.
+func (p *Probe) validateDevices(d *document, path string) {
 	r, ok := p.Settings.(remote)
 	if !ok {
 		for _, key := range listKeys() {
 			if d.values[path+"."+key] != nil {
-				d.errorAtKey(path+"."+key, fmt.Sprintf("a probe of type %s reads no list of targets", p.Type), key+" belongs to types of remote devices, such as snmp")
+				d.errorAtKey(path+"."+key, fmt.Sprintf("a probe of type %s reads no list of devices", p.Type), key+" belongs to types of remote devices, such as snmp")
 			}
 		}
 		return
@@ -53,7 +53,7 @@ func (p *Probe) validateTargets(d *document, path string) {
 	}
 }
 
-// checkListed reports a target whose probe would have the name of another, and adds the names of the rest to names.
+// checkListed reports a device whose probe would have the name of another, and adds the names of the rest to names.
 func (d *document) checkListed(path string, p *Probe, names map[string]int, entry int) {
 	check := func(key string, targets []string) {
 		for j, target := range targets {
@@ -82,10 +82,10 @@ func unjoined(err error) []error {
 	return []error{err}
 }
 
-// ExpandTargets turns the entries into probes: each target of a list gets a probe with its own name, connection, phase,
+// ExpandDevices turns the entries into probes: each device of a list gets a probe with its own name, connection, phase,
 // deadline and state. Load has done so once; the running agent calls it again, on a copy of the Config, after a file has changed.
-// It returns problems of target files, which have no other effect.
-func (c *Config) ExpandTargets(files *devices.Files) (problems []devices.Problem) {
+// It returns problems of device lists, which have no other effect.
+func (c *Config) ExpandDevices(files *devices.Files) (problems []devices.Problem) {
 	var all []Probe
 	names := map[string]bool{}
 	for i := range c.entries {
@@ -133,7 +133,7 @@ func (p *Probe) oneOf(r remote, d devices.Device) (Probe, error) {
 	return one, err
 }
 
-// ListFiles returns the paths and patterns of the target files of enabled probes.
+// ListFiles returns the paths and patterns of the device lists of enabled probes.
 func (c *Config) ListFiles() (all []string) {
 	for i := range c.entries {
 		if p := &c.entries[i]; p.Enabled {
@@ -143,5 +143,5 @@ func (c *Config) ListFiles() (all []string) {
 	return all
 }
 
-// ListProblems returns the problems of target files that [Load] found. The probes of the devices in such a file are missing.
+// ListProblems returns the problems of device lists that [Load] found. The probes of the devices in such a file are missing.
 func (c *Config) ListProblems() []devices.Problem { return c.listProblems }

@@ -8,9 +8,9 @@
 //   - prometheus.go takes the keys out that only a Prometheus has.
 //   - expand.go replaces ${VAR}, ${file:PATH} and ${host:FACT}.
 //   - decode.go decodes the tree into the types: config.go, probe.go, receivers.go, pull.go, scrape.go.
-//   - validate.go adds defaults and checks rules; receivers.go, pull.go, probe.go, sites.go and targets.go check those of their keys.
+//   - validate.go adds defaults and checks rules; receivers.go, pull.go, probe.go, sites.go and devices.go check those of their keys.
 //   - scrape.go decodes scrape_configs into the scraper's own types; jobs.go adapts its jobs.
-//   - targets.go turns an entry with a list of devices into one probe for each device.
+//   - devices.go turns an entry with a list of devices into one probe for each device.
 //
 // A message must not show a secret: mask.go decides by the types which values may be shown, source.go shows a line only if all
 // of its values may be, and given.go finds the texts from variables and files inside addresses and commands. error.go has the form of a message.
@@ -18,5 +18,5 @@
 // The other files show a configuration: show.go for people, schema.go for editors, namedfiles.go for the check of files, and
 // lookup.go for commands that name one target or probe.
 //
-// The package starts nothing. A Config is plain data, which several goroutines may read; only [Config.ExpandTargets] changes it.
+// The package starts nothing. A Config is plain data, which several goroutines may read; only [Config.ExpandDevices] changes it.
 package config

@@ -89,7 +89,7 @@ func loadTexts(files []fileText, dir string, env func(string) (string, bool), re
 	}
 	cfg.absolutePaths()
 	cfg.entries = cfg.Probes
-	cfg.listProblems = cfg.ExpandTargets(new(devices.Files))
+	cfg.listProblems = cfg.ExpandDevices(new(devices.Files))
 	return cfg, d.warnings(), nil
 }
 

@@ -106,7 +106,7 @@ func (p *Probe) validate(d *document, path string) {
 			d.errorAt(at, err.Error(), "")
 		}
 	}
-	p.validateTargets(d, path)
+	p.validateDevices(d, path)
 	if p.Devices.IsSet() {
 		return
 	}

@@ -16,7 +16,7 @@ const siteLabel = "site"
 // machines at a site without figures.
 func (c *Config) validateSites(d *document) {
 	figures, used := map[string]int{}, map[string]bool{c.Global.ExternalLabels[siteLabel]: true}
-	listed := false // an entry reads target lists from files, which may name any site
+	listed := false // an entry reads device lists from files, which may name any site
 	for i := range c.Probes {
 		p := &c.Probes[i]
 		s, ok := p.Settings.(*site.Config)

@@ -126,7 +126,7 @@ func (c *Config) validate(d *document) {
 		}
 	}
 	c.validateSites(d)
-	c.validateTargets(d)
+	c.validateDevices(d)
 	if !c.hasInput(d) {
 		d.warnAt("", "no probes, receivers or scrape_configs are configured: only the agent's own metrics are collected",
 			"add - {name: host, type: host} under probes:")
@@ -147,7 +147,7 @@ func nameOrEntry(d *document, path string) string {
 	return path
 }
 
-func (c *Config) validateTargets(d *document) {
+func (c *Config) validateDevices(d *document) {
 	names := map[string]int{}
 	for i, t := range c.RemoteWrite {
 		path := fmt.Sprintf("remote_write[%d]", i)

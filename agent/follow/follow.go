@@ -1,6 +1,6 @@
-// Package tap lets people follow samples at a point of a running agent. Following never delays the samples: a slow
+// Package follow lets people follow samples at a point of a running agent. Following never delays the samples: a slow
 // reader misses samples, and learns how many.
-package tap
+package follow
 
 import (
 	"errors"
@@ -31,13 +31,13 @@ func Points() []Point { return []Point{Inputs, Relabelled, Sent} }
 
 // Bounds.
 const (
-	maxTaps = 8    // at a time
-	MaxRate = 5000 // samples a second, of one tap
-	buffer  = 2000 // samples buffered for the reader of a tap
+	maxFollowers = 8    // at a time
+	MaxRate      = 5000 // samples a second, of one follower
+	buffer       = 2000 // samples buffered for one follower
 )
 
-// ErrTooMany means that the maximum number of taps is open.
-var ErrTooMany = fmt.Errorf("there are %d taps already: end one of them", maxTaps)
+// ErrTooMany means that the maximum number of followers is there.
+var ErrTooMany = fmt.Errorf("%d commands follow samples already: end one of them", maxFollowers)
 
 // Options select what to follow.
 type Options struct {
@@ -70,14 +70,14 @@ type Item struct {
 	Missed uint64            `json:"missed,omitempty"` // samples missed since the last item, beyond the rate or too fast for the reader
 }
 
-// Hub holds all taps of an agent. The zero value has none. Safe for concurrent use.
+// Hub holds all followers of an agent. The zero value has none. Safe for concurrent use.
 type Hub struct {
-	mu   sync.Mutex
-	taps atomic.Pointer[[]*Tap] // lists are immutable; nil: none
+	mu  sync.Mutex
+	all atomic.Pointer[[]*Follower] // lists are immutable; nil: none
 }
 
-// Tap is the tap of one reader.
-type Tap struct {
+// Follower is one reader of samples.
+type Follower struct {
 	o      Options
 	items  chan Item
 	missed atomic.Uint64
@@ -87,8 +87,8 @@ type Tap struct {
 	count  int
 }
 
-// Open opens a tap. The caller must close it.
-func (h *Hub) Open(o Options) (*Tap, error) {
+// Open adds a follower. The caller must close it.
+func (h *Hub) Open(o Options) (*Follower, error) {
 	if o.Rate < 1 || o.Rate > MaxRate {
 		return nil, fmt.Errorf("the rate %d is not from 1 to %d samples a second", o.Rate, MaxRate)
 	}
@@ -100,93 +100,93 @@ func (h *Hub) Open(o Options) (*Tap, error) {
 	}
 	h.mu.Lock()
 	defer h.mu.Unlock()
-	var taps []*Tap
-	if old := h.taps.Load(); old != nil {
-		taps = append(taps, *old...)
+	var all []*Follower
+	if old := h.all.Load(); old != nil {
+		all = append(all, *old...)
 	}
-	if len(taps) >= maxTaps {
+	if len(all) >= maxFollowers {
 		return nil, ErrTooMany
 	}
-	t := &Tap{o: o, items: make(chan Item, buffer)}
-	taps = append(taps, t)
-	h.taps.Store(&taps)
-	return t, nil
+	f := &Follower{o: o, items: make(chan Item, buffer)}
+	all = append(all, f)
+	h.all.Store(&all)
+	return f, nil
 }
 
-// Close closes a tap.
-func (h *Hub) Close(t *Tap) {
+// Close removes a follower.
+func (h *Hub) Close(f *Follower) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
-	var taps []*Tap
-	for _, other := range *h.taps.Load() {
-		if other != t {
-			taps = append(taps, other)
+	var all []*Follower
+	for _, other := range *h.all.Load() {
+		if other != f {
+			all = append(all, other)
 		}
 	}
-	if len(taps) == 0 {
-		h.taps.Store(nil)
+	if len(all) == 0 {
+		h.all.Store(nil)
 		return
 	}
-	h.taps.Store(&taps)
+	h.all.Store(&all)
 }
 
-// Active reports whether any tap is open; without one, callers need not pass samples.
-func (h *Hub) Active() bool { return h.taps.Load() != nil }
+// Active reports whether anybody follows; without a follower, callers need not pass samples.
+func (h *Hub) Active() bool { return h.all.Load() != nil }
 
 // Taken passes samples that an input of that kind and name has appended.
 func (h *Hub) Taken(kind, name string, samples iter.Seq[Sample]) {
-	h.each(func(t *Tap) {
-		if t.o.Point != Sent && (t.o.Input == "" || t.o.Input == name || t.o.Input == kind+" "+name) {
-			t.offer(kind+" "+name, samples)
+	h.each(func(f *Follower) {
+		if f.o.Point != Sent && (f.o.Input == "" || f.o.Input == name || f.o.Input == kind+" "+name) {
+			f.offer(kind+" "+name, samples)
 		}
 	})
 }
 
 // Delivered passes samples that a target has accepted, with the labels that it received.
 func (h *Hub) Delivered(target string, samples iter.Seq[Sample]) {
-	h.each(func(t *Tap) {
-		if t.o.Point == Sent && t.o.Target == target {
-			t.offer("target "+target, samples)
+	h.each(func(f *Follower) {
+		if f.o.Point == Sent && f.o.Target == target {
+			f.offer("target "+target, samples)
 		}
 	})
 }
 
-func (h *Hub) each(do func(*Tap)) {
-	if taps := h.taps.Load(); taps != nil {
-		for _, t := range *taps {
-			do(t)
+func (h *Hub) each(do func(*Follower)) {
+	if all := h.all.Load(); all != nil {
+		for _, f := range *all {
+			do(f)
 		}
 	}
 }
 
-// offer passes on the samples that the tap selects, as far as its buffer has room.
-func (t *Tap) offer(of string, samples iter.Seq[Sample]) {
-	t.mu.Lock()
-	defer t.mu.Unlock()
-	if now := time.Now(); now.Sub(t.second) >= time.Second {
-		t.second, t.count = now, 0
+// offer passes on the samples that the follower selects, as far as its buffer has room.
+func (f *Follower) offer(of string, samples iter.Seq[Sample]) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	if now := time.Now(); now.Sub(f.second) >= time.Second {
+		f.second, f.count = now, 0
 	}
 	for s := range samples {
-		if t.o.Relabel != nil {
-			s.Labels = t.o.Relabel(s.Labels)
+		if f.o.Relabel != nil {
+			s.Labels = f.o.Relabel(s.Labels)
 		}
-		if s.Labels.IsEmpty() || !matches(t.o.Match, s.Labels) {
+		if s.Labels.IsEmpty() || !matches(f.o.Match, s.Labels) {
 			continue
 		}
-		if t.count >= t.o.Rate || len(t.items) == cap(t.items) {
-			t.missed.Add(1)
+		if f.count >= f.o.Rate || len(f.items) == cap(f.items) {
+			f.missed.Add(1)
 			continue
 		}
-		t.count++
-		t.items <- Item{Time: time.UnixMilli(s.T), Of: of, Labels: s.Labels.Map(), Value: s.text()} // cannot block: only offer sends, and there is room
+		f.count++
+		f.items <- Item{Time: time.UnixMilli(s.T), Of: of, Labels: s.Labels.Map(), Value: s.text()} // cannot block: only offer sends, and there is room
 	}
 }
 
-// Items returns the channel of the tap's items.
-func (t *Tap) Items() <-chan Item { return t.items }
+// Items returns the channel of the follower's items.
+func (f *Follower) Items() <-chan Item { return f.items }
 
 // Missed returns how many samples the reader missed since the last call.
-func (t *Tap) Missed() uint64 { return t.missed.Swap(0) }
+func (f *Follower) Missed() uint64 { return f.missed.Swap(0) }
 
 func matches(all []*labels.Matcher, ls labels.Labels) bool {
 	for _, m := range all {

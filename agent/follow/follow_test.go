@@ -1,4 +1,4 @@
-package tap
+package follow
 
 import (
 	"errors"
@@ -24,8 +24,8 @@ func series(name string, n int) iter.Seq[Sample] {
 	}
 }
 
-// got returns what waits in a tap.
-func got(t *Tap) (texts []string) {
+// got returns what waits in a follower.
+func got(t *Follower) (texts []string) {
 	for {
 		select {
 		case i := <-t.Items():
@@ -36,7 +36,7 @@ func got(t *Tap) (texts []string) {
 	}
 }
 
-// TestPoints: each tap gets the samples of its point, and only those.
+// TestPoints: each follower gets the samples of its point, and only those.
 func TestPoints(t *testing.T) {
 	for name, c := range map[string]struct {
 		o    Options
@@ -59,29 +59,29 @@ func TestPoints(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			var h Hub
 			if h.Active() {
-				t.Error("active without a tap")
+				t.Error("active without a follower")
 			}
 			c.o.Rate = 10
-			tap, err := h.Open(c.o)
+			f, err := h.Open(c.o)
 			if err != nil {
 				t.Fatal(err)
 			}
 			if !h.Active() {
-				t.Error("not active with a tap")
+				t.Error("not active with a follower")
 			}
 			h.Taken("probe", "a", series("x", 1))
 			h.Taken("probe", "b", series("y", 1))
 			h.Delivered("t", series("z", 1))
-			if g := got(tap); !slices.Equal(g, c.want) {
+			if g := got(f); !slices.Equal(g, c.want) {
 				t.Errorf("got %q, want %q", g, c.want)
 			}
-			h.Close(tap)
+			h.Close(f)
 			if h.Active() {
-				t.Error("active after the last tap is closed")
+				t.Error("active after the last follower is closed")
 			}
 			h.Taken("probe", "a", series("x", 1))
-			if g := got(tap); g != nil {
-				t.Errorf("a closed tap got %q", g)
+			if g := got(f); g != nil {
+				t.Errorf("a closed follower got %q", g)
 			}
 		})
 	}
@@ -133,9 +133,9 @@ func TestRefusals(t *testing.T) {
 			t.Errorf("%s: opened", name)
 		}
 	}
-	for i := range maxTaps + 1 {
-		if _, err := h.Open(Options{Point: Inputs, Rate: 1}); errors.Is(err, ErrTooMany) != (i == maxTaps) {
-			t.Errorf("tap %d: %v", i, err)
+	for i := range maxFollowers + 1 {
+		if _, err := h.Open(Options{Point: Inputs, Rate: 1}); errors.Is(err, ErrTooMany) != (i == maxFollowers) {
+			t.Errorf("follower %d: %v", i, err)
 		}
 	}
 }

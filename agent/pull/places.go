@@ -95,13 +95,13 @@ func (s *places) dismiss(now time.Time) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	wanted := s.waiting
-	for _, told := range s.taken {
-		if told {
+	for _, ending := range s.taken {
+		if ending {
 			wanted-- // its place will be free in a moment
 		}
 	}
-	for p, told := range s.taken {
-		if wanted > 0 && !told && p.slow(now) {
+	for p, ending := range s.taken {
+		if wanted > 0 && !ending && p.slow(now) {
 			s.taken[p] = true
 			wanted--
 			s.lost++

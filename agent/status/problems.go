@@ -119,7 +119,7 @@ func targetProblems(s Status, t TargetStatus) []Problem {
 	if !t.Ledger.Balanced && (t.Ledger.Appended > 0 || t.Ledger.Delivered > 0) {
 		add(SeverityError, "its account of samples does not add up", "report it with the output of `hwsagent status --json`")
 	}
-	if told, _, _ := lossesOf(s, t.Name); t.Ledger.Lost > told {
+	if reported, _, _ := lossesOf(s, t.Name); t.Ledger.Lost > reported {
 		add(SeverityNote, AtMost(t.LostAtMost)+Samples(t.Ledger.Lost)+" lost since the target was added: "+reasons(t.Ledger.Dropped), "")
 	}
 	if t.DeadLetters > 0 {

@@ -7,11 +7,11 @@ import (
 	"github.com/spf13/cobra"
 
 	"hwsagent/agent"
-	"hwsagent/agent/tap"
+	"hwsagent/agent/follow"
 )
 
 func (c *cli) tap() *cobra.Command {
-	var o agent.TapOptions
+	var o agent.FollowOptions
 	var point string
 	cmd := &cobra.Command{
 		Use:   "tap",
@@ -28,23 +28,23 @@ func (c *cli) tap() *cobra.Command {
 			"  hwsagent tap --target mimir --json                             # what did the target accept?",
 		Args: cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, args []string) error {
-			o.Point = tap.Point(point)
+			o.Point = follow.Point(point)
 			switch {
 			case point == "" && o.Target == "":
-				o.Point = tap.Inputs
+				o.Point = follow.Inputs
 			case point == "":
-				o.Point = tap.Sent
+				o.Point = follow.Sent
 			}
-			if (o.Point == tap.Inputs) != (o.Target == "") {
+			if (o.Point == follow.Inputs) != (o.Target == "") {
 				return fmt.Errorf("the points relabelled and sent need --target; the point inputs must not have it")
 			}
 			return c.command(func(cmd *cobra.Command, _ []string) error {
 				lines := json.NewEncoder(c.stdout)
-				return agent.Tap(cmd.Context(), c.storage, o, func(i tap.Item) error {
+				return agent.Follow(cmd.Context(), c.storage, o, func(i follow.Item) error {
 					if c.json {
 						return lines.Encode(i)
 					}
-					return agent.WriteTapped(c.stdout, i)
+					return agent.WriteFollowed(c.stdout, i)
 				})
 			})(cmd, args)
 		},
@@ -54,12 +54,12 @@ func (c *cli) tap() *cobra.Command {
 	f.StringVar(&o.Target, "target", "", "the `name` of the target, for relabelled and sent")
 	f.StringVar(&o.Input, "input", "", "only the samples of this probe, scrape job or receiver, by `name`, or kind and name: \"probe host\"")
 	f.StringVar(&o.Match, "match", "", "only series that match this `selector`, by the labels at the point")
-	f.IntVar(&o.Rate, "rate", 1000, fmt.Sprintf("print at most `n` samples a second, up to %d", tap.MaxRate))
+	f.IntVar(&o.Rate, "rate", 1000, fmt.Sprintf("print at most `n` samples a second, up to %d", follow.MaxRate))
 	f.IntVar(&o.Limit, "limit", 0, "end after `n` samples; 0 for no end")
 	complete(cmd, "target", c.targetNames)
 	complete(cmd, "input", c.probeNames)
 	complete(cmd, "point", func(*cobra.Command) (words []string) {
-		for _, p := range tap.Points() {
+		for _, p := range follow.Points() {
 			words = append(words, string(p))
 		}
 		return words
