@@ -141,10 +141,10 @@ func (a *Agent) reload(cfg *config.Config, warns []config.Warning) error {
 	before, timestamps := a.cfg.Web, a.cfg.Global.ScrapeStartTimestamps
 	a.mu.Unlock()
 	if cfg.Web != before {
-		a.logger.Warn("A changed key below web takes effect at the next start")
+		a.logger.Warn("Keys below web changed; restart to apply them")
 	}
 	if cfg.Global.ScrapeStartTimestamps != timestamps {
-		a.logger.Warn("The changed global.scrape_start_timestamps takes effect at the next start")
+		a.logger.Warn("Key global.scrape_start_timestamps changed; restart to apply it")
 	}
 	return a.put(cfg)
 }

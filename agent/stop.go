@@ -190,9 +190,9 @@ func (a *Agent) stop(inputs <-chan error, queues <-chan struct{}, stopQueues, st
 	select {
 	case err = <-inputs:
 		ended = true
-		a.logger.Info("Stopping: the probes have ended; requests under way get a moment to end")
+		a.logger.Info("Stopping: inputs stopped, waiting for requests in flight")
 	case <-time.After(inputsWithin):
-		a.logger.Info("Stopping: requests under way get a moment to end; an input has not ended yet")
+		a.logger.Info("Stopping: waiting for requests in flight; an input has not stopped yet")
 	}
 	stopQueues()
 	shown := time.NewTimer(webUntil - inputsWithin)

@@ -38,7 +38,7 @@ type known struct {
 	stamp            int64
 
 	about *description // of the family, if known itself read the line, not Parser
-	room  description
+	own   description
 }
 
 // description is what a line says about a family: its help or its type.
@@ -99,15 +99,15 @@ func (k *known) describe() (entry textparse.Entry, ok bool) {
 	if !ended || isHelp == isType || !legacyName(name) || len(text) == 0 || text[0] == ' ' || text[0] == '\t' {
 		return textparse.EntryInvalid, false
 	}
-	k.room = description{name: name, help: text}
+	k.own = description{name: name, help: text}
 	if entry = textparse.EntryHelp; isHelp {
 		ok = bytes.IndexByte(text, '\\') < 0 && utf8.Valid(text)
 	} else {
 		entry = textparse.EntryType
-		k.room.kind, ok = typeOf(text)
+		k.own.kind, ok = typeOf(text)
 	}
 	if ok {
-		k.about, k.at = &k.room, k.at+len(line)+1
+		k.about, k.at = &k.own, k.at+len(line)+1
 	}
 	return entry, ok
 }

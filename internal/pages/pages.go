@@ -23,9 +23,9 @@ const (
 // Buffers keeps the memory that pages are read into. Its zero value is ready to use, and it is safe for
 // concurrent use.
 type Buffers struct {
-	whole spare.Stack[bytes.Buffer] // a page is parsed from one piece
-	parts spare.Stack[[partSize]byte]
-	rooms spare.Stack[[packedSize]byte]
+	whole    spare.Stack[bytes.Buffer] // a page is parsed from one piece
+	parts    spare.Stack[[partSize]byte]
+	packings spare.Stack[[packedSize]byte]
 	// clear is the bytes that the pieces of all pages being read take: uncompressed parts, and one
 	// more for each page being read.
 	clear atomic.Int64

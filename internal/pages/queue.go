@@ -76,12 +76,12 @@ func (q *queue) give(p *Buffers) {
 
 // pack compresses a part of a page. It returns nil if the result is larger than half.
 func (p *Buffers) pack(b []byte) []byte {
-	room := p.rooms.Take()
-	if room == nil {
-		room = new([packedSize]byte)
+	packing := p.packings.Take()
+	if packing == nil {
+		packing = new([packedSize]byte)
 	}
-	defer p.rooms.Put(room)
-	packed := s2.Encode(room[:], b)
+	defer p.packings.Put(packing)
+	packed := s2.Encode(packing[:], b)
 	if len(packed) > len(b)/2 {
 		return nil
 	}

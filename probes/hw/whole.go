@@ -76,7 +76,7 @@ func (m *Meter) Whole(now time.Time, machine Report, parts []Report) Report {
 // its input power. It is estimated if one reports only its output power, which is divided by [SupplyEfficiency], or if a working one
 // reports neither. If none reports any power, the quality is "" and the power is not a number.
 func SuppliedPower(parts []Report) (watts float64, quality string) {
-	told := 0
+	reporting := 0
 	quality = Measured
 	for i := range parts {
 		p := &parts[i]
@@ -95,10 +95,10 @@ func SuppliedPower(parts []Report) (watts float64, quality string) {
 			quality = Estimated
 		}
 		if takes || gives {
-			told++
+			reporting++
 		}
 	}
-	if told == 0 || watts <= 0 {
+	if reporting == 0 || watts <= 0 {
 		return math.NaN(), ""
 	}
 	return watts, quality

@@ -161,7 +161,7 @@ func FuzzLogin(f *testing.F) {
 			if err == nil {
 				t.Error("a session without the password")
 			}
-			d := &door{config: &Config{Username: "u"}, address: "192.0.2.1:623"}
+			d := &dialer{config: &Config{Username: "u"}, address: "192.0.2.1:623"}
 			if text := d.explain(err).Error(); text == "" || strings.Contains(text, "pass-word") {
 				t.Errorf("the error is %q", text)
 			}

@@ -139,7 +139,7 @@ func TestSuites(t *testing.T) {
 	}{{"17", []*suite{suite17}, suite17}, {"3", []*suite{suite3}, suite3}, {"both", []*suite{suite3, suite17}, suite17}} {
 		n := &network{suites: tc.has, password: "pass-word"}
 		c := quick(n.serve(t))
-		d := &door{config: &c, address: c.Target}
+		d := &dialer{config: &c, address: c.Target}
 		p := newProbe(t, c)
 		p.open = d.open
 		for range 2 {

@@ -53,7 +53,7 @@ func New(c Config, pace *devices.Pace, logger *slog.Logger) (*Probe, error) {
 		return nil, err
 	}
 	p := &Probe{config: c, log: logger, hide: redact.Hold(&c), families: ownFamilies, counts: make(map[string]float64), watts: math.NaN()}
-	d := &door{config: &p.config, pace: pace}
+	d := &dialer{config: &p.config, pace: pace}
 	if _, local := c.device(); !local {
 		var err error
 		if d.address, err = c.address(); err != nil {

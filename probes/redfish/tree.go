@@ -194,13 +194,13 @@ func (t *tree) fallbacks() []want {
 		}
 	}
 	for _, w := range t.deferred {
-		told := has[w.parent]
+		known := has[w.parent]
 		due := false
 		switch w.when {
 		case noThermal:
-			due = !told[temperature] || !told[fanSpeed]
+			due = !known[temperature] || !known[fanSpeed]
 		case noPower:
-			due = !told[power] || !told[voltage] || !told[supply]
+			due = !known[power] || !known[voltage] || !known[supply]
 		case noAdapters:
 			due = !adapters
 		case noNewDrives:

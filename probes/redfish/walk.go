@@ -52,7 +52,7 @@ func (w *walker) walk(ctx context.Context) (*tree, error) {
 	t := newTree()
 	next := []want{{path: rootPath, role: "root"}}
 	var failed failures
-	asked, told := false, 0
+	asked, shown := false, 0
 	for level := 0; len(next) > 0; level++ {
 		if level == maxLevels {
 			failed.add(fmt.Errorf("the links go further than %d levels from the root: the rest was not read", maxLevels))
@@ -72,8 +72,8 @@ func (w *walker) walk(ctx context.Context) (*tree, error) {
 				found = append(found, t.place(next[i], a.object)...)
 			}
 		}
-		if lines, ill := t.health(); !asked && len(lines) > told { // new lines may show a change
-			told = len(lines)
+		if lines, ill := t.health(); !asked && len(lines) > shown { // new lines may show a change
+			shown = len(lines)
 			if asked = w.changed(lines, ill); asked {
 				w.source.stale()
 			}

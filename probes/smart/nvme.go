@@ -34,8 +34,8 @@ type adminCommand struct {
 	patience  time.Duration // the kernel's timeout for the command
 }
 
-// nvmeDoor sends admin commands to the named controller, such as nvme0.
-type nvmeDoor func(name string, commands ...*adminCommand) error
+// nvmeAsker sends admin commands to the named controller, such as nvme0.
+type nvmeAsker func(name string, commands ...*adminCommand) error
 
 // nvmeName matches the name of a controller; names of namespaces and partitions continue behind the number.
 var nvmeName = regexp.MustCompile(`^nvme[0-9]{1,6}$`)
@@ -70,7 +70,7 @@ func (p *Probe) readNVMe(d Device) (*capture, error) {
 		return nil, fmt.Errorf("%q is no NVMe controller, as in /dev/nvme0", d.Device)
 	}
 	who, health := make([]byte, identifySize), make([]byte, healthSize)
-	err := p.door(name,
+	err := p.askNVMe(name,
 		&adminCommand{opcode: identify, dword10: controller, data: who, patience: p.config.limit()},
 		&adminCommand{opcode: getLogPage, namespace: everywhere, dword10: logHealth | (healthSize/4-1)<<16, data: health, patience: p.config.limit()})
 	if err != nil {

@@ -41,7 +41,7 @@ func openNVMe(dir, name string) (*os.File, error) {
 	return nil, err
 }
 
-// askNVMe is the [nvmeDoor] of this machine. It opens the device once, and uses one ioctl per command. It blocks until the kernel answers.
+// askNVMe is the [nvmeAsker] of this machine. It opens the device once, and uses one ioctl per command. It blocks until the kernel answers.
 func askNVMe(name string, commands ...*adminCommand) error {
 	f, err := openNVMe("/dev", name)
 	if err != nil {

@@ -21,7 +21,7 @@ import (
 )
 
 // fakeNVMe answers as a controller with the figures of testdata/nvme.json.
-func fakeNVMe(t *testing.T) nvmeDoor {
+func fakeNVMe(t *testing.T) nvmeAsker {
 	t.Helper()
 	who, health := make([]byte, identifySize), make([]byte, healthSize)
 	copy(who[4:], "S4EXAMPLE01         EXAMPLE NVMe 1TB                        2B4QEXM7")
@@ -49,11 +49,11 @@ func fakeNVMe(t *testing.T) nvmeDoor {
 }
 
 // nvmeMachine is a machine with the controllers of these names and no smartctl.
-func nvmeMachine(t *testing.T, c Config, door nvmeDoor, names ...string) *Probe {
+func nvmeMachine(t *testing.T, c Config, ask nvmeAsker, names ...string) *Probe {
 	t.Helper()
 	c.NVMe = nvmeIoctl
 	p := newProbe(t, c)
-	p.class, p.door = t.TempDir(), door
+	p.class, p.askNVMe = t.TempDir(), ask
 	for _, name := range names {
 		if err := os.Mkdir(filepath.Join(p.class, name), 0o700); err != nil {
 			t.Fatal(err)
@@ -93,12 +93,12 @@ func TestNVMeWithoutSmartctl(t *testing.T) {
 	}
 	var mu sync.Mutex
 	var asked []string
-	door := fakeNVMe(t)
+	ask := fakeNVMe(t)
 	p := nvmeMachine(t, Config{Exclude: "nvme3$"}, func(name string, c ...*adminCommand) error {
 		mu.Lock()
 		asked = append(asked, name)
 		mu.Unlock()
-		return door(name, c...)
+		return ask(name, c...)
 	}, "nvme0", "nvme3", "nvme-subsys0", "nvme12")
 	own, others, err := p.own(nil)
 	if len(own) != 3 || len(others) != 0 || err != nil {
@@ -116,13 +116,13 @@ func TestNVMeWithoutSmartctl(t *testing.T) {
 
 // TestNVMeRefused: a refusal affects only its own disk, and names the remedy; one by the controller has its status.
 func TestNVMeRefused(t *testing.T) {
-	door := fakeNVMe(t)
+	ask := fakeNVMe(t)
 	for refusal, want := range map[error]string{fs.ErrPermission: "CAP_SYS_ADMIN", nvmeStatus(0x4281): "type 2, status 0x81"} {
 		p := nvmeMachine(t, Config{Devices: []Device{{Device: "/dev/nvme0"}, {Device: "/dev/nvme1"}}}, func(name string, c ...*adminCommand) error {
 			if name == "nvme1" {
 				return refusal
 			}
-			return door(name, c...)
+			return ask(name, c...)
 		})
 		got, err := round(t, p)
 		if !errors.Is(err, probes.ErrPartial) || !strings.Contains(err.Error(), "/dev/nvme1") || !strings.Contains(err.Error(), want) || !strings.Contains(got, `smartctl_device_media_errors{device="nvme0"} 1`) {
@@ -133,7 +133,7 @@ func TestNVMeRefused(t *testing.T) {
 
 // TestNVMeHangs: a command that does not come back costs its own disk, and no second one is begun.
 func TestNVMeHangs(t *testing.T) {
-	door, let, begun := fakeNVMe(t), make(chan struct{}), 0
+	ask, let, begun := fakeNVMe(t), make(chan struct{}), 0
 	back := make(chan struct{})
 	p := nvmeMachine(t, Config{ReadTimeout: model.Duration(20 * time.Millisecond), Devices: []Device{{Device: "/dev/nvme0"}, {Device: "/dev/nvme1"}}}, func(name string, c ...*adminCommand) error {
 		if name == "nvme1" {
@@ -141,7 +141,7 @@ func TestNVMeHangs(t *testing.T) {
 			<-let
 			defer close(back)
 		}
-		return door(name, c...)
+		return ask(name, c...)
 	})
 	for _, want := range []string{"does not answer", "has not ended"} {
 		got, err := round(t, p)

@@ -38,8 +38,8 @@ type Probe struct {
 	families families
 	smartctl tape.Run
 
-	door  nvmeDoor // to NVMe controllers, for nvme: ioctl
-	class string   // the kernel's directory of them
+	askNVMe nvmeAsker // to NVMe controllers, for nvme: ioctl
+	class   string    // the kernel's directory of them
 
 	known   map[string]hw.Report  // the last report of each disk while awake, by key
 	flights *exec.Flights[answer] // of smartctl or commands, by key
@@ -58,7 +58,7 @@ func New(c Config, guard *panics.Guard) (*Probe, error) {
 	if err := c.Validate(); err != nil {
 		return nil, err
 	}
-	p := &Probe{config: c, guard: guard, families: newFamilies(), door: askNVMe, class: "/sys/class/nvme", known: make(map[string]hw.Report), flights: exec.NewFlights[answer](guard)}
+	p := &Probe{config: c, guard: guard, families: newFamilies(), askNVMe: askNVMe, class: "/sys/class/nvme", known: make(map[string]hw.Report), flights: exec.NewFlights[answer](guard)}
 	p.smartctl = p.run
 	if c.Exclude != "" {
 		p.exclude = regexp.MustCompile(c.Exclude)

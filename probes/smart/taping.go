@@ -16,7 +16,7 @@ import (
 func (p *Probe) Record(ctx context.Context, t *tape.Tape) error {
 	defer t.End()
 	recording := *p // p itself does not change: a disk that was given up still uses it
-	recording.smartctl, recording.door = t.Record(p.smartctl), taped(p.door, t)
+	recording.smartctl, recording.askNVMe = t.Record(p.smartctl), taped(p.askNVMe, t)
 	return recording.Collect(ctx, probes.NewRound(0))
 }
 
@@ -31,10 +31,10 @@ func (c *adminCommand) ask(name string) string {
 // nvmeFailed prefixes the status of a failed command.
 const nvmeFailed = "error: "
 
-// taped returns a door that records the answers.
-func taped(door nvmeDoor, t *tape.Tape) nvmeDoor {
+// taped returns an asker that records the answers.
+func taped(ask nvmeAsker, t *tape.Tape) nvmeAsker {
 	return func(name string, commands ...*adminCommand) error {
-		err := door(name, commands...)
+		err := ask(name, commands...)
 		for _, c := range commands {
 			if err != nil {
 				t.Add(c.ask(name), nvmeFailed+err.Error(), nil)
@@ -46,8 +46,8 @@ func taped(door nvmeDoor, t *tape.Tape) nvmeDoor {
 	}
 }
 
-// played returns a door that answers from a recording.
-func played(from *tape.Player) nvmeDoor {
+// played returns an asker that answers from a recording.
+func played(from *tape.Player) nvmeAsker {
 	return func(name string, commands ...*adminCommand) error {
 		for _, c := range commands {
 			switch e, ok := from.Next(c.ask(name)); {
@@ -112,7 +112,7 @@ func Replay(t *tape.Tape) (*Probe, error) {
 		return nil, err
 	}
 	player := t.Player()
-	p.smartctl, p.door, p.class = player.Run(), played(player), ""
+	p.smartctl, p.askNVMe, p.class = player.Run(), played(player), ""
 	p.config.Devices, p.config.Scan = devicesOf(t)
 	if err := p.config.Validate(); err != nil {
 		return nil, fmt.Errorf("the recording: %w", err)

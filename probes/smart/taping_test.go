@@ -33,12 +33,12 @@ func TestReplay(t *testing.T) {
 		},
 			IDs: []string{hex.EncodeToString([]byte("S4EXAMPLE01"))}},
 		"NVMe commands, one refused": {New: func() tapetest.Recorder {
-			door := fakeNVMe(t)
+			ask := fakeNVMe(t)
 			return nvmeMachine(t, Config{Devices: []Device{{Device: "/dev/nvme0"}, {Device: "/dev/nvme1"}}}, func(name string, commands ...*adminCommand) error {
 				if name == "nvme1" {
 					return nvmeStatus(0x4281)
 				}
-				return door(name, commands...)
+				return ask(name, commands...)
 			})
 		}, Partial: true},
 	} {

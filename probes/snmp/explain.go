@@ -30,7 +30,7 @@ const (
 // report returns the arc of the counter that the latest answer reports, 0 if it is not a
 // Report. Reports about credentials are unauthenticated and in clear, so they can be read
 // even if gosnmp rejects them.
-func (x *room) report() byte {
+func (x *buffers) report() byte {
 	i := bytes.Index(x.last, usmStats)
 	if i < 0 || i+len(usmStats) >= len(x.last) {
 		return 0
@@ -90,7 +90,7 @@ func (s *session) silence() string {
 
 func (s *session) loginFault(err error) string {
 	a := &s.auth
-	switch r := s.room.report(); {
+	switch r := s.buffers.report(); {
 	case r == unknownUserNames || errors.Is(err, gosnmp.ErrUnknownUsername):
 		return fmt.Sprintf("it does not know the user %q", a.Username)
 	case r == wrongDigests || errors.Is(err, gosnmp.ErrWrongDigest):

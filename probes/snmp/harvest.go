@@ -56,8 +56,8 @@ func (h *harvest) place(o oid) (int, bool) {
 	if h.byOID == nil {
 		return slices.BinarySearchFunc(h.vars, o, func(v variable, o oid) int { return v.oid.compare(o) })
 	}
-	var room [4 * 32]byte
-	i, ok := h.byOID[string(o.appendKey(room[:0]))]
+	var buf [4 * 32]byte
+	i, ok := h.byOID[string(o.appendKey(buf[:0]))]
 	return i, ok
 }
 

@@ -72,7 +72,7 @@ func TestOIDs(t *testing.T) {
 }
 
 // decoded is a variable that gosnmp has decoded.
-func decoded(p gosnmp.SnmpPDU) variable { return newRoom().fromPDU(&p) }
+func decoded(p gosnmp.SnmpPDU) variable { return newBuffers().fromPDU(&p) }
 
 // valued is a variable with a value of a type that fits it.
 func valued(at oid, value any) variable {

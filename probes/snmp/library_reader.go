@@ -115,7 +115,7 @@ func (s *session) has(ctx context.Context, roots []library.OID, present map[stri
 	case p.Error != gosnmp.NoError: // the device has none, or cannot tell
 		return n, nil
 	}
-	for i, v := range s.room.variables(p) {
+	for i, v := range s.buffers.variables(p) {
 		if v.has() && i < n && v.oid.hasPrefix(oid(roots[i])) {
 			present[roots[i].String()] = v.text(typeDisplayString)
 		}

@@ -61,8 +61,8 @@ func (o oid) String() string {
 
 // key returns a compact form for maps.
 func (o oid) key() string {
-	var room [4 * 32]byte // enough for most OIDs
-	return string(o.appendKey(room[:0]))
+	var buf [4 * 32]byte // enough for most OIDs
+	return string(o.appendKey(buf[:0]))
 }
 
 // appendKey appends the key to b, for a map look-up without allocation.

@@ -28,7 +28,7 @@ type Probe struct {
 	version string
 	contact devices.Contact
 	uptimes uptimes
-	rooms   *rooms
+	pool    *bufferPool
 }
 
 // Plans makes probes of one configuration, which share the modules of files: it reads each file and parses each module once.
@@ -39,7 +39,7 @@ type Plans struct {
 	read   sources
 	// libraries caches loaded libraries by their directories: parsing the definitions costs more than all else.
 	libraries map[string]*library.Library
-	rooms     *rooms // of all probes
+	pool      *bufferPool // of all probes
 }
 
 // New checks c, reads the files of modules that it names, and makes its probe. It sends nothing
@@ -65,10 +65,10 @@ func (s *Plans) New(c Config, pace *devices.Pace, logger *slog.Logger) (*Probe, 
 		return nil, err
 	}
 	session.pace = pace
-	if s.rooms == nil {
-		s.rooms = new(rooms)
+	if s.pool == nil {
+		s.pool = new(bufferPool)
 	}
-	p := &Probe{session: session, log: logger, hide: redact.Hold(&c), version: plan.version, rooms: s.rooms}
+	p := &Probe{session: session, log: logger, hide: redact.Hold(&c), version: plan.version, pool: s.pool}
 	for _, m := range plan.modules {
 		p.modules = append(p.modules, newEmitter(m))
 		session.unconnected = session.unconnected || m.params.unconnected
@@ -141,15 +141,15 @@ const sysUpTime = "1.3.6.1.2.1.1.3.0"
 // the error.
 func (p *Probe) Collect(ctx context.Context, r *probes.Round) error {
 	clean := false
-	room := p.rooms.take()
-	p.session.room = room
+	own := p.pool.take()
+	p.session.buffers = own
 	defer func() {
-		p.session.room = nil
+		p.session.buffers = nil
 		if !clean { // a panic is on its way to the runner: the state of the socket is unknown
 			p.session.close()
 			return
 		}
-		p.rooms.give(room)
+		p.pool.give(own)
 	}()
 	err := p.collect(ctx, r)
 	clean = true
@@ -195,7 +195,7 @@ func (p *Probe) greet(ctx context.Context) (*time.Duration, error) {
 	if err := p.session.begin(ctx); err != nil {
 		return nil, err
 	}
-	h := p.session.room.harvest
+	h := p.session.buffers.harvest
 	h.reset()
 	if err := p.session.get(ctx, []string{sysUpTime}, h); err != nil {
 		return nil, err
@@ -245,7 +245,7 @@ func (p *Probe) readInto(ctx context.Context, m *emitter, r *probes.Round) (walk
 		err = m.device.read(ctx, p.session, r)
 		return time.Since(start), err
 	}
-	h := p.session.room.harvest
+	h := p.session.buffers.harvest
 	h.reset()
 	err = p.session.readModule(ctx, m.module, h)
 	walked = time.Since(start)

@@ -29,8 +29,8 @@ func (r *rows) find(index oid) (pairs []string, ok bool) {
 	if r.strays == nil {
 		return nil, false
 	}
-	var room [4 * 32]byte
-	pairs, ok = r.strays[string(index.appendKey(room[:0]))]
+	var buf [4 * 32]byte
+	pairs, ok = r.strays[string(index.appendKey(buf[:0]))]
 	return pairs, ok
 }
 

@@ -39,8 +39,8 @@ type session struct {
 	// unconnected accepts answers from any address.
 	unconnected bool
 	pace        *devices.Pace
-	// room belongs to the current round; nil between rounds.
-	room *room
+	// buffers belong to the current round; nil between rounds.
+	buffers *buffers
 	// renewed means that this round has used its one new connection.
 	renewed bool
 	// read, if set, is called for every accepted variable.
@@ -131,14 +131,14 @@ func (s *session) close() {
 	s.line = nil
 }
 
-// dial returns the room's client, set up for one request over the line. It makes no retries: request does these, as a retried bulk request asks
+// dial returns the buffers' client, set up for one request over the line. It makes no retries: request does these, as a retried bulk request asks
 // for less.
 func (s *session) dial(ctx context.Context) (*gosnmp.GoSNMP, error) {
-	g, err := s.room.client()
+	g, err := s.buffers.client()
 	if err != nil {
 		return nil, err
 	}
-	s.line.room = s.room
+	s.line.buffers = s.buffers
 	s.auth.apply(g, s.secrets, s.line.usm)
 	g.Conn, g.Transport, g.Context, g.Timeout = s.line, s.endpoint.network, ctx, s.timeout
 	g.ContextEngineID, g.OnSent = s.line.context, s.line.sent
@@ -147,7 +147,7 @@ func (s *session) dial(ctx context.Context) (*gosnmp.GoSNMP, error) {
 
 // hangUp keeps what g has learned. Then neither g nor the line keeps the other's memory alive between requests.
 func (s *session) hangUp(g *gosnmp.GoSNMP) {
-	s.line.context, s.line.room = g.ContextEngineID, nil
+	s.line.context, s.line.buffers = g.ContextEngineID, nil
 	g.Conn, g.SecurityParameters, g.Context, g.OnSent = nil, nil, nil, nil
 }
 
@@ -244,14 +244,14 @@ func isTimeout(err error) bool {
 		err != nil && strings.Contains(err.Error(), "i/o timeout")
 }
 
-// tap is the socket under gosnmp. It leaves the last answer in the room, since a Report in it is more
+// tap is the socket under gosnmp. It leaves the last answer in the buffers, since a Report in it is more
 // informative than gosnmp's error. It hides the end of a TCP stream, after which gosnmp would
 // reconnect by itself and lose the tap.
 type tap struct {
 	net.Conn
 	// brief means that each read returns one whole packet, whose variables gosnmp need not see.
-	brief bool
-	room  *room // of the waiting request
+	brief   bool
+	buffers *buffers // of the waiting request
 }
 
 // maxReport is more than a USM report takes, with an engine ID and user name of maximum
@@ -259,14 +259,14 @@ type tap struct {
 const maxReport = 512
 
 func (t *tap) Read(b []byte) (int, error) {
-	t.room.decoded = false
+	t.buffers.decoded = false
 	into := b
 	if t.brief {
-		into = t.room.packet
+		into = t.buffers.packet
 	}
 	n, err := t.Conn.Read(into)
 	if n > 0 {
-		t.room.last = append(t.room.last[:0], into[:min(n, maxReport)]...)
+		t.buffers.last = append(t.buffers.last[:0], into[:min(n, maxReport)]...)
 	}
 	if n == 0 && errors.Is(err, io.EOF) {
 		err = errHungUp
@@ -279,9 +279,9 @@ func (t *tap) Read(b []byte) (int, error) {
 
 // hand copies a packet to gosnmp, or only a brief of it if it could be decoded here.
 func (t *tap) hand(b, packet []byte) int {
-	if t.room.message.Decode(packet) {
-		if brief := t.room.message.AppendBrief(b[:0]); len(brief) <= len(b) {
-			t.room.decoded = true
+	if t.buffers.message.Decode(packet) {
+		if brief := t.buffers.message.AppendBrief(b[:0]); len(brief) <= len(b) {
+			t.buffers.decoded = true
 			return len(brief)
 		}
 	}

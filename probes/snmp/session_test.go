@@ -339,7 +339,7 @@ func TestWalkIsBounded(t *testing.T) {
 	})
 	for _, tc := range []struct{ vars, bytes int }{{100, 1 << 30}, {1 << 30, 100_000}} {
 		p := newProbe(t, a.config("if_mib"))
-		p.session.room = newRoom()
+		p.session.buffers = newBuffers()
 		if err := p.session.begin(t.Context()); err != nil {
 			t.Fatal(err)
 		}

@@ -33,7 +33,7 @@ func (s *session) get(ctx context.Context, oids []string, h *harvest) error {
 		case p.Error != gosnmp.NoError:
 			return fmt.Errorf("get %s: %s", oids[0], statusText(p.Error))
 		default:
-			for _, v := range s.room.variables(p) {
+			for _, v := range s.buffers.variables(p) {
 				if v.oid == nil || !h.accepts(&v) {
 					continue
 				}
@@ -96,7 +96,7 @@ func (s *session) walk(ctx context.Context, root oid, order order, h *harvest) e
 		default:
 			return fmt.Errorf("walk %s at %s: %s", root, at, statusText(p.Error))
 		}
-		next, more, err := s.take(root, at, order, s.room.variables(p), h)
+		next, more, err := s.take(root, at, order, s.buffers.variables(p), h)
 		if err != nil || !more {
 			return err
 		}

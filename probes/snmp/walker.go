@@ -64,7 +64,7 @@ func NewWalker(c Config, pace *devices.Pace, logger *slog.Logger) (*Walker, erro
 	if err != nil {
 		return nil, err
 	}
-	s.pace, s.room = pace, newRoom()
+	s.pace, s.buffers = pace, newBuffers()
 	return &Walker{s}, nil
 }
 

@@ -39,7 +39,7 @@ type receiver struct {
 	server  *http.Server
 	serving sync.WaitGroup
 	decoder *zstd.Decoder
-	rooms   sync.Pool // of *[]byte, for bodies and messages
+	buffers sync.Pool // of *[]byte, for bodies and messages
 
 	samples, requests, wire atomic.Int64
 	first                   atomic.Int64 // when the first sample after up arrived, in nanoseconds since the epoch; 0: none
@@ -56,7 +56,7 @@ func newReceiver(version string, withZstd bool) (*receiver, error) {
 	}
 	return &receiver{
 		version: version, zstd: withZstd, decoder: decoder, addr: "127.0.0.1:0",
-		rooms:     sync.Pool{New: func() any { return new([]byte) }},
+		buffers:   sync.Pool{New: func() any { return new([]byte) }},
 		encodings: make(map[string]int), refused: make(map[string]int),
 	}, nil
 }
@@ -112,10 +112,10 @@ func (r *receiver) ServeHTTP(w http.ResponseWriter, req *http.Request) {
 	if r.zstd {
 		w.Header().Set("X-Server-Hostname", "bench") // all programs of VictoriaMetrics send this in each answer
 	}
-	room := r.rooms.Get().(*[]byte)
-	defer r.rooms.Put(room)
+	buffer := r.buffers.Get().(*[]byte)
+	defer r.buffers.Put(buffer)
 	form := versionOf(req.Header.Get("Content-Type")) + " " + req.Header.Get("Content-Encoding")
-	samples, histograms, wire, err := r.read(req, form, room)
+	samples, histograms, wire, err := r.read(req, form, buffer)
 	var no *refusal
 	switch {
 	case errors.As(err, &no):
@@ -145,8 +145,8 @@ func (r *receiver) ServeHTTP(w http.ResponseWriter, req *http.Request) {
 	w.WriteHeader(http.StatusNoContent)
 }
 
-// read reads a request and counts its samples. room is reused memory.
-func (r *receiver) read(req *http.Request, form string, room *[]byte) (samples, histograms, wire int, err error) {
+// read reads a request and counts its samples. buffer is reused memory.
+func (r *receiver) read(req *http.Request, form string, buffer *[]byte) (samples, histograms, wire int, err error) {
 	body, err := io.ReadAll(io.LimitReader(req.Body, maxBody+1))
 	if err != nil {
 		return 0, 0, 0, err
@@ -160,23 +160,23 @@ func (r *receiver) read(req *http.Request, form string, room *[]byte) (samples, 
 		if err != nil || n > maxMessage {
 			return 0, 0, 0, &refusal{http.StatusBadRequest, "a body that is not snappy"}
 		}
-		if cap(*room) < n {
-			*room = make([]byte, n)
+		if cap(*buffer) < n {
+			*buffer = make([]byte, n)
 		}
-		if *room, err = snappy.Decode((*room)[:cap(*room)], body); err != nil {
+		if *buffer, err = snappy.Decode((*buffer)[:cap(*buffer)], body); err != nil {
 			return 0, 0, 0, &refusal{http.StatusBadRequest, "a body that is not snappy"}
 		}
 	case v1 + " zstd":
 		if !r.zstd || r.version != v1 {
 			return 0, 0, 0, &refusal{http.StatusUnsupportedMediaType, form}
 		}
-		if *room, err = r.decoder.DecodeAll(body, (*room)[:0]); err != nil {
+		if *buffer, err = r.decoder.DecodeAll(body, (*buffer)[:0]); err != nil {
 			return 0, 0, 0, &refusal{http.StatusBadRequest, "a body that is not zstd"}
 		}
 	default:
 		return 0, 0, 0, &refusal{http.StatusUnsupportedMediaType, form}
 	}
-	samples, histograms, err = countSamples(*room, r.version)
+	samples, histograms, err = countSamples(*buffer, r.version)
 	if err != nil {
 		return 0, 0, 0, &refusal{http.StatusBadRequest, err.Error()}
 	}

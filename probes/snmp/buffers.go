@@ -11,9 +11,9 @@ import (
 	"hwsagent/probes/snmp/reply"
 )
 
-// room is memory for a round of a probe that later rounds of any probe reuse: otherwise a round of a large device
-// would leave a megabyte of garbage. It is for one round at a time.
-type room struct {
+// buffers are memory for a round of a probe that later rounds of any probe reuse: otherwise a round of a large device
+// would leave a megabyte of garbage. They are for one round at a time.
+type buffers struct {
 	g       *gosnmp.GoSNMP // see client
 	packet  []byte         // the packet received last, with room for the largest
 	last    []byte         // of the latest answer, cut at maxReport
@@ -29,12 +29,12 @@ type room struct {
 // maxPacket is larger than any datagram's payload.
 const maxPacket = 1<<16 - 1
 
-func newRoom() *room {
-	return &room{packet: make([]byte, maxPacket), harvest: newHarvest()}
+func newBuffers() *buffers {
+	return &buffers{packet: make([]byte, maxPacket), harvest: newHarvest()}
 }
 
-// client returns gosnmp's client of the room, without a connection. gosnmp makes its buffer with a socket, which is closed at once.
-func (x *room) client() (*gosnmp.GoSNMP, error) {
+// client returns gosnmp's client of the buffers, without a connection. gosnmp makes its buffer with a socket, which is closed at once.
+func (x *buffers) client() (*gosnmp.GoSNMP, error) {
 	if x.g != nil {
 		return x.g, nil
 	}
@@ -49,22 +49,22 @@ func (x *room) client() (*gosnmp.GoSNMP, error) {
 	return g, nil
 }
 
-// rooms holds the rooms that no round uses. It is safe for concurrent use.
-type rooms struct{ free sync.Pool } // of *room
+// bufferPool holds the buffers that no round uses. It is safe for concurrent use.
+type bufferPool struct{ free sync.Pool } // of *buffers
 
-func (r *rooms) take() *room {
-	if x, ok := r.free.Get().(*room); ok {
+func (r *bufferPool) take() *buffers {
+	if x, ok := r.free.Get().(*buffers); ok {
 		return x
 	}
-	return newRoom()
+	return newBuffers()
 }
 
-// give takes back a room that is no longer in use.
-func (r *rooms) give(x *room) { r.free.Put(x) }
+// give takes back buffers that are no longer in use.
+func (r *bufferPool) give(x *buffers) { r.free.Put(x) }
 
 // variables returns the variables of an answer, in order. They are valid until the next answer. A variable with
 // an invalid OID gets an empty one; a variable of type Null has no value.
-func (x *room) variables(p *gosnmp.SnmpPacket) []variable {
+func (x *buffers) variables(p *gosnmp.SnmpPacket) []variable {
 	x.answer = x.answer[:0]
 	x.arcs.reset()
 	x.text.reset()
@@ -80,21 +80,21 @@ func (x *room) variables(p *gosnmp.SnmpPacket) []variable {
 	return x.answer
 }
 
-func (x *room) fromReply(r *reply.Variable) variable {
+func (x *buffers) fromReply(r *reply.Variable) variable {
 	v := variable{oid: r.OID, typ: gosnmp.Asn1BER(r.Type), bits: r.Number, octets: r.Octets}
 	switch r.Type {
 	case reply.ObjectIdentifier:
-		var room [4 * 32]byte
-		v.octets = x.text.copy(reply.AppendOID(room[:0], r.Octets))
+		var buf [4 * 32]byte
+		v.octets = x.text.copy(reply.AppendOID(buf[:0], r.Octets))
 	case reply.IPAddress:
-		var room [len("255.255.255.255")]byte
-		v.octets = x.text.copy(netip.AddrFrom4([4]byte(r.Octets)).AppendTo(room[:0]))
+		var buf [len("255.255.255.255")]byte
+		v.octets = x.text.copy(netip.AddrFrom4([4]byte(r.Octets)).AppendTo(buf[:0]))
 	}
 	return v
 }
 
 // fromPDU converts a variable that gosnmp has decoded.
-func (x *room) fromPDU(pdu *gosnmp.SnmpPDU) variable {
+func (x *buffers) fromPDU(pdu *gosnmp.SnmpPDU) variable {
 	v := valueOf(pdu.Type, pdu.Value)
 	if o, err := appendOID(x.arcs.take(maxArcs), pdu.Name); err == nil {
 		v.oid = o

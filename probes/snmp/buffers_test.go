@@ -14,7 +14,7 @@ import (
 	"hwsagent/probes"
 )
 
-// Devices that are read at the same time share rooms, and none has a value or a label of another.
+// Devices that are read at the same time share buffers, and none has a value or a label of another.
 func TestSharedRooms(t *testing.T) {
 	plans := new(Plans)
 	var wg sync.WaitGroup
@@ -87,7 +87,7 @@ func TestUnusualAnswersAreDecodedByGosnmp(t *testing.T) {
 			a := newFakeAgent(t)
 			a.replace(packet(tc.value))
 			s := newProbe(t, a.config("system")).session
-			s.room = newRoom()
+			s.buffers = newBuffers()
 			if err := s.begin(t.Context()); err != nil {
 				t.Fatal(err)
 			}
@@ -99,8 +99,8 @@ func TestUnusualAnswersAreDecodedByGosnmp(t *testing.T) {
 			if len(h.vars) != 1 || h.vars[0].text(typeDisplayString) != "switch" {
 				t.Errorf("%+v", h.vars)
 			}
-			if s.room.decoded != tc.decoded {
-				t.Errorf("decoded without gosnmp: %t, want %t", s.room.decoded, tc.decoded)
+			if s.buffers.decoded != tc.decoded {
+				t.Errorf("decoded without gosnmp: %t, want %t", s.buffers.decoded, tc.decoded)
 			}
 		})
 	}
@@ -161,21 +161,21 @@ func BenchmarkEmit(b *testing.B) {
 	b.ReportMetric(float64(b.Elapsed().Nanoseconds())/float64(b.N*variables), "ns/variable")
 }
 
-// Between rounds a device keeps its socket, but no room with its buffers, and a room keeps nothing of a device.
+// Between rounds a device keeps its socket, but no buffers, and buffers keep nothing of a device.
 func TestDevicesKeepNoRoom(t *testing.T) {
 	p := newProbe(t, newFakeAgent(t, interfaces(1)...).config("if_mib"))
 	if _, err := collect(t, p); err != nil {
 		t.Fatal(err)
 	}
-	if s := p.session; s.room != nil || s.line == nil || s.line.room != nil {
-		t.Errorf("the session has room %p and line %+v", s.room, s.line)
+	if s := p.session; s.buffers != nil || s.line == nil || s.line.buffers != nil {
+		t.Errorf("the session has buffers %p and line %+v", s.buffers, s.line)
 	}
 	s := p.session
-	s.room = newRoom()
+	s.buffers = newBuffers()
 	if err := s.get(t.Context(), []string{sysUpTime}, newHarvest()); err != nil {
 		t.Fatal(err)
 	}
-	if g := s.room.g; g == nil || g.Conn != nil || g.SecurityParameters != nil || g.OnSent != nil {
-		t.Errorf("the room has client %+v", g)
+	if g := s.buffers.g; g == nil || g.Conn != nil || g.SecurityParameters != nil || g.OnSent != nil {
+		t.Errorf("the buffers have client %+v", g)
 	}
 }

@@ -14,8 +14,8 @@ import (
 	"hwsagent/probes/devices"
 )
 
-// door opens links to the BMC, and remembers the outcome of logins.
-type door struct {
+// dialer opens links to the BMC, and remembers the outcome of logins.
+type dialer struct {
 	config  *Config
 	address string
 	pace    *devices.Pace
@@ -36,7 +36,7 @@ var errWaits = errors.New("not tried again yet, so that the BMC does not lock th
 var errSecret = errors.New("read password_file")
 
 // open returns a link. If impatient, it sends each packet only once.
-func (d *door) open(ctx context.Context, impatient bool) (link, error) {
+func (d *dialer) open(ctx context.Context, impatient bool) (link, error) {
 	if n, local := d.config.device(); local {
 		l, err := openDevice(ctx, n)
 		return l, explainDevice(d.config.Target, err)
@@ -70,7 +70,7 @@ func (d *door) open(ctx context.Context, impatient bool) (link, error) {
 
 // try logs in with the last accepted cipher suite, or with 17, then 3. It tries the second suite only if the BMC rejects
 // the first, so that a wrong password counts once.
-func (d *door) try(ctx context.Context, l *login) (*lan, error) {
+func (d *dialer) try(ctx context.Context, l *login) (*lan, error) {
 	suites := []*suite{suite17, suite3}
 	switch {
 	case d.config.CipherSuite == 3 || d.config.CipherSuite == 0 && d.taken == suite3:
@@ -117,7 +117,7 @@ func refusedLogin(err error) bool {
 }
 
 // explain adds to a failed login its meaning and remedy.
-func (d *door) explain(err error) error {
+func (d *dialer) explain(err error) error {
 	var at *stage
 	if !errors.As(err, &at) {
 		return fmt.Errorf("%s: %w", d.address, err)
