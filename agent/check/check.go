@@ -12,6 +12,8 @@ import (
 	"sync"
 	"time"
 
+	"golang.org/x/sync/errgroup"
+
 	"hwsagent/agent/config"
 	"hwsagent/internal/version"
 	"hwsagent/probes"
@@ -303,12 +305,10 @@ func checkLive(ctx context.Context, cfg *config.Config, o Options) []Group {
 		}
 	})
 	defer late.Stop()
-	slots := make(chan struct{}, parallel)
-	var wg sync.WaitGroup
+	var group errgroup.Group
+	group.SetLimit(parallel)
 	for i, task := range all {
-		wg.Go(func() {
-			slots <- struct{}{}
-			defer func() { <-slots }()
+		group.Go(func() error {
 			g := task.group
 			g.Steps = task.steps()
 			g.judge()
@@ -316,8 +316,9 @@ func checkLive(ctx context.Context, cfg *config.Config, o Options) []Group {
 			defer mu.Unlock()
 			groups[i] = g
 			o.Done(g)
+			return nil
 		})
 	}
-	wg.Wait()
+	_ = group.Wait() // each group has its own errors
 	return groups
 }

@@ -11,8 +11,9 @@ import (
 	"path/filepath"
 	"slices"
 	"strings"
-	"sync"
 	"time"
+
+	"golang.org/x/sync/errgroup"
 
 	"hwsagent/agent/config"
 	"hwsagent/agent/hardware/inventory"
@@ -49,21 +50,18 @@ func TakeInventory(ctx context.Context, o Options) ([]inventory.Inventory, error
 		return nil, err
 	}
 	all, errs := make([]inventory.Inventory, len(chosen)), make([]error, len(chosen))
-	slots := make(chan struct{}, parallel)
-	var wg sync.WaitGroup
+	var group errgroup.Group
+	group.SetLimit(parallel)
 	for i := range chosen {
 		p := &chosen[i]
 		all[i] = inventory.Inventory{Name: p.Name, Type: p.Type, Target: p.Target, Components: []*inventory.Component{}}
 		guard := panics.New("probe "+p.Name, o.Logger)
-		wg.Go(func() {
-			errs[i] = guard.Do(func() error {
-				slots <- struct{}{}
-				defer func() { <-slots }()
-				return takeOne(ctx, p, o, guard, &all[i])
-			})
+		group.Go(func() error {
+			errs[i] = guard.Do(func() error { return takeOne(ctx, p, o, guard, &all[i]) })
+			return nil
 		})
 	}
-	wg.Wait()
+	_ = group.Wait() // each probe has its own error
 	for i, err := range errs {
 		if err != nil {
 			all[i].Problem = err.Error()

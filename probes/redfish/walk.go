@@ -4,7 +4,8 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"sync"
+
+	"golang.org/x/sync/errgroup"
 
 	"hwsagent/internal/panics"
 	"hwsagent/probes/devices"
@@ -96,34 +97,23 @@ func (w *walker) fetch(ctx context.Context, all []want) []answer {
 		answers[0].object, answers[0].err = w.source.read(ctx, all[0])
 		return answers
 	}
-	var mu sync.Mutex
-	var wg sync.WaitGroup
-	next, over := 0, false
-	take := func() int {
-		mu.Lock()
-		defer mu.Unlock()
-		if over || next == len(all) {
-			return -1
-		}
-		next++
-		return next - 1
-	}
-	for range min(atOnce, len(all)) {
-		wg.Go(func() {
-			for i := take(); i >= 0; i = take() {
-				if err := w.guard.Run(func() { answers[i].object, answers[i].err = w.source.read(ctx, all[i]) }); err != nil {
-					answers[i].err = err
-				}
-				var fatal *fatalError
-				if errors.As(answers[i].err, &fatal) {
-					mu.Lock()
-					over = true
-					mu.Unlock()
-				}
+	group, over := errgroup.WithContext(context.WithoutCancel(ctx))
+	group.SetLimit(atOnce)
+	for i := range all {
+		group.Go(func() error {
+			if over.Err() != nil { // after a fatal error
+				return nil
 			}
+			if err := w.guard.Run(func() { answers[i].object, answers[i].err = w.source.read(ctx, all[i]) }); err != nil {
+				answers[i].err = err
+			}
+			if fatal, ok := errors.AsType[*fatalError](answers[i].err); ok {
+				return fatal
+			}
+			return nil
 		})
 	}
-	wg.Wait()
+	_ = group.Wait() // each answer has its own error
 	return answers
 }
 

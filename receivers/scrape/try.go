@@ -15,6 +15,7 @@ import (
 	"github.com/prometheus/prometheus/model/histogram"
 	"github.com/prometheus/prometheus/model/labels"
 	"github.com/prometheus/prometheus/storage"
+	"golang.org/x/sync/errgroup"
 
 	"hwsagent/internal/pages"
 	"hwsagent/internal/panics"
@@ -192,21 +193,20 @@ func (t *trial) scrape(ctx context.Context, targets []*target) {
 	nowhere := newSink(func(string, time.Duration) storage.AppendableV2 { return &discard{} }, t.quiet)
 	all := &shared{sink: nowhere, metrics: newMetrics(), logger: t.quiet, guards: &guards{func(string) *panics.Guard { return t.guard }}, requests: ctx}
 	tried := make([]*TriedTarget, len(targets))
-	slots := make(chan struct{}, tryAtOnce)
-	var wg sync.WaitGroup
+	var group errgroup.Group
+	group.SetLimit(tryAtOnce)
 	for i, to := range targets {
-		slots <- struct{}{}
-		if ctx.Err() != nil {
-			break
-		}
-		wg.Go(func() {
-			defer func() { <-slots }()
+		group.Go(func() error {
+			if ctx.Err() != nil {
+				return nil
+			}
 			if err := t.guard.Do(func() error { tried[i] = t.one(all, to); return nil }); err != nil {
 				tried[i] = &TriedTarget{URL: to.shown(), Error: err.Error(), Try: "report this as a bug"}
 			}
+			return nil
 		})
 	}
-	wg.Wait()
+	_ = group.Wait() // each target has its own error
 	for _, one := range tried {
 		if one != nil {
 			t.done.Targets = append(t.done.Targets, *one)
