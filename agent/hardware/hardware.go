@@ -21,6 +21,7 @@ import (
 	"hwsagent/internal/panics"
 	"hwsagent/probes"
 	"hwsagent/probes/catalog"
+	"hwsagent/probes/snmp"
 )
 
 // Options are what the commands about hardware share.
@@ -90,6 +91,9 @@ func readInventory(ctx context.Context, p probes.Probe, inv *inventory.Inventory
 	r := probes.NewRound(config.MaxSamples)
 	r.Source = inv.Type
 	err := p.Collect(ctx, r)
+	if errors.Is(err, snmp.ErrNothingKnown) {
+		err = nil // the inventory says it in more words
+	}
 	inv.Add(r)
 	return errors.Join(err, closeProbe(p))
 }

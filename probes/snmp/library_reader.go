@@ -30,6 +30,18 @@ type libraryReader struct {
 	last    library.Result
 }
 
+// ErrNothingKnown is the error of a round in which the device answers every request and has none of the objects that the library knows. The
+// rest of the round is good: it wraps probes.ErrPartial.
+var ErrNothingKnown error = nothingKnown{}
+
+type nothingKnown struct{}
+
+func (nothingKnown) Error() string {
+	return "answers, but none of its hardware is known: hwsagent snmp test shows its objects, and hwsagent snmp import adds definitions (docs/snmp-library.md)"
+}
+
+func (nothingKnown) Is(target error) bool { return target == probes.ErrPartial }
+
 var deviceInfo = probes.Family{Name: "snmp_device_info", Help: "Definition by which the hardware library recognises the device; always 1.", Type: model.MetricTypeGauge}
 
 // read adds the device's hardware to the round. A table that cannot be read is skipped and named in the

@@ -1,6 +1,7 @@
 package snmp
 
 import (
+	"errors"
 	"flag"
 	"fmt"
 	"os"
@@ -12,6 +13,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 	"github.com/gosnmp/gosnmp"
 
+	"hwsagent/probes"
 	"hwsagent/probes/snmp/recording"
 )
 
@@ -163,5 +165,30 @@ tables:
 	}
 	if got := lines(r); err != nil || got[`hw_fan_speed_rpm{hw_id="mine/Fan 3",hw_name="Fan 3"}`] != 1200 {
 		t.Errorf("%v, %v", got, err)
+	}
+}
+
+// TestNothingKnown: a device that answers and has nothing that the library knows is a finding, and the rest of its round is good; not if a
+// module fails.
+func TestNothingKnown(t *testing.T) {
+	a := newFakeAgent(t, pdu(SysDescr, gosnmp.OctetString, []byte("any")), pdu("1.3.6.1.2.1.1.5.0", gosnmp.OctetString, []byte("x")))
+	r, err := collect(t, newProbe(t, a.config()))
+	if !errors.Is(err, ErrNothingKnown) || !errors.Is(err, probes.ErrPartial) || lines(r)[`sysName{sysName="x"}`] != 1 || lines(r)[`snmp_device_info{}`] != 1 {
+		t.Errorf("%v, %v", err, lines(r))
+	}
+	a.misbehave(func(req *gosnmp.SnmpPacket) (*gosnmp.SnmpPacket, bool) {
+		if req.PDUType == gosnmp.GetBulkRequest && strings.HasPrefix(req.Variables[0].Name, ".1.3.6.1.2.1.99") {
+			return respond(req, gosnmp.ResourceUnavailable), true
+		}
+		return nil, false
+	})
+	_, err = collect(t, newProbe(t, a.config()))
+	a.faults(t)
+	if err == nil || errors.Is(err, probes.ErrPartial) {
+		t.Errorf("%v", err)
+	}
+	b := newFakeAgent(t, pdu(SysObjectID, gosnmp.ObjectIdentifier, ".1.3.6.1.4.1.9.1.1"), pdu("1.3.6.1.4.1.9.9.13.1.4.1.3.1", gosnmp.Integer, 1))
+	if _, err := collect(t, newProbe(t, b.config(hardwareModule))); err != nil {
+		t.Errorf("a device with a fan: %v", err)
 	}
 }

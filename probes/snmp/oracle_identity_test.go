@@ -114,16 +114,18 @@ var kindWords = []struct {
 	word  *regexp.Regexp
 	kinds []hw.Kind
 }{
-	{regexp.MustCompile(`(?i)\bfan( ?tray)?s?\b`), []hw.Kind{hw.Fan, hw.CoolingDevice}},
-	{regexp.MustCompile(`(?i)\b(psu|power supply)\b`), []hw.Kind{hw.PowerSupply}},
+	{regexp.MustCompile(`(?i)\bfan( ?tray)?s?[ -]?[0-9]*\b`), []hw.Kind{hw.Fan, hw.CoolingDevice}},
+	{regexp.MustCompile(`(?i)(\bpsu|power ?supply)[ -]?[0-9]*\b`), []hw.Kind{hw.PowerSupply}},
 	{regexp.MustCompile(`(?i)\bbattery\b`), []hw.Kind{hw.Battery}},
 	{regexp.MustCompile(`(?i)\b(disk|hdd|ssd)\b`), []hw.Kind{hw.PhysicalDisk, hw.LogicalDisk}},
 }
 
-// kind judges the kind of a component that others describe by one of the words, of a state or of a fan's speed: other readings may
-// belong to a sensor within it.
+// withinPart is a description of a sensor within a part, or of a lamp for it.
+var withinPart = regexp.MustCompile(`(?i)sensor|temp|^led |rtc`)
+
+// kind judges the kind of a component whose state others describe by one of the words.
 func (s *score) kind(device string, x sensorResult, found []library.Finding) {
-	if x.Class != "state" {
+	if x.Class != "state" || withinPart.MatchString(x.Descr) {
 		return
 	}
 	var kinds []hw.Kind

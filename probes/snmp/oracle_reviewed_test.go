@@ -10,7 +10,24 @@ type review struct {
 	why                   string
 }
 
-var reviewedValues = []review{}
+var reviewedValues = []review{
+	{"dnos_s4048", "dellNetIfTransTransmitBiasCurrentLane1", "current", 0.001, "UNITS mA"},
+	{"dnos_s4048", "dellNetIfTransTransmitBiasCurrentLane2", "current", 0.001, "UNITS mA"},
+	{"dnos_s4048", "dellNetIfTransTransmitBiasCurrentLane3", "current", 0.001, "UNITS mA"},
+	{"dnos_s4048", "dellNetIfTransTransmitBiasCurrentLane4", "current", 0.001, "UNITS mA"},
+	{"dnos_z9100-on", "dellNetIfTransTransmitBiasCurrentLane1", "current", 0.001, "UNITS mA"},
+	{"dnos_z9100-on", "dellNetIfTransTransmitBiasCurrentLane2", "current", 0.001, "UNITS mA"},
+	{"dnos_z9100-on", "dellNetIfTransTransmitBiasCurrentLane3", "current", 0.001, "UNITS mA"},
+	{"dnos_z9100-on", "dellNetIfTransTransmitBiasCurrentLane4", "current", 0.001, "UNITS mA"},
+	{"fs-ruijie_s3410", "fsFiberBias", "current", 0.001, "microamperes"},
+	{"hpe-pdumm", "breakerCurrent", "current", 0.01, "hundredths of an ampere"},
+	{"junos_ber", "jnxPMCurTxLaserBiasCurrent", "current", 0.1, "UNITS .1 mA"},
+	{"nokia-1830_pss8-multichassis", "tnOtPortRxPower", "dbm", 10, "UNITS mBm: hundredths of a decibel"},
+	{"nokia-1830_pss8-multichassis", "tnOtPortTxPower", "dbm", 10, "UNITS mBm: hundredths of a decibel"},
+	{"nokia-1830_pss8-singlechassis", "tnOtPortRxPower", "dbm", 10, "UNITS mBm: hundredths of a decibel"},
+	{"nokia-1830_pss8-singlechassis", "tnOtPortTxPower", "dbm", 10, "UNITS mBm: hundredths of a decibel"},
+	{"vertiv-dcs", "mpduMpscom8ActivePower", "power", 100, "hundredths of a kilowatt"},
+}
 
 // reviewedValue returns why ours is right and theirs is not, "" if that was not looked at.
 func reviewedValue(device, object, class string, theirs, ours float64) string {
@@ -25,7 +42,29 @@ func reviewedValue(device, object, class string, theirs, ours float64) string {
 // stateReview is a review of one value of a state.
 type stateReview struct{ device, object, value, ours, why string }
 
-var reviewedStates = []stateReview{}
+var reviewedStates = []stateReview{
+	{"cms", "segmentNtdExternalInterfaceStatus", "3", "unknown", "disabled"},
+	{"cms", "segmentNtdExternalInterfaceStatus", "5", "unknown", "unused"},
+	{"cms", "segmentNtdInternalInterfaceStatus", "3", "unknown", "disabled"},
+	{"cms", "segmentNtdInternalInterfaceStatus", "5", "unknown", "unused"},
+	{"dsm", "diskStatus", "2", "ok", "initialized: it has no volume, and nothing is wrong"},
+	{"fortiswitch_s248ep", "entPhySensorOperStatus", "2", "unknown", "unavailable: the agent cannot read it now"},
+	{"hirschmann", "hmLEDRSFault", "1", "ok", "off"},
+	{"hirschmann", "hmLEDRSRedundancyManager", "1", "ok", "off"},
+	{"hirschmann", "hmLEDRSStandby", "1", "ok", "off"},
+	{"junos_qfx5100", "jnxYellowAlarmState", "3", "warning", "on: the lesser of two alarms"},
+	{"junos_qfx5130-32cd-evo", "jnxYellowAlarmState", "3", "warning", "on: the lesser of two alarms"},
+	{"pandacom", "nmPSU3Status", "0", "unknown", "notInstalled"},
+	{"pandacom_1", "nmPSU3Status", "0", "unknown", "notInstalled"},
+	{"pandacom_2", "nmPSU3Status", "0", "unknown", "notInstalled"},
+	{"pandacom_3", "nmPSU3Status", "255", "unknown", "notAvailable"},
+	{"pandacom_4", "nmPSU3Status", "255", "unknown", "notAvailable"},
+	{"pandacom_5", "nmPSU3Status", "0", "unknown", "notInstalled"},
+	{"routeros_rb5009upr+s+", "mtxrPOEStatus", "5", "critical", "shortCircuit"},
+	{"swos", "mtxrPOEStatus", "1", "ok", "disabled"},
+	{"swos_css106-1g-4p-1s", "mtxrPOEStatus", "5", "critical", "shortCircuit"},
+	{"swos_css610-8p-2s+", "mtxrPOEStatus", "5", "critical", "shortCircuit"},
+}
 
 // reviewedState is as reviewedValue, of a state.
 func reviewedState(device, object, value, ours string) string {

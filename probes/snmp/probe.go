@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"log/slog"
 	"reflect"
+	"slices"
 	"strings"
 	"time"
 
@@ -183,6 +184,9 @@ func (p *Probe) collect(ctx context.Context, r *probes.Round) error {
 		if err := p.read(ctx, m, r); err != nil {
 			errs = append(errs, fmt.Errorf("module %s: %w", m.module.name, err))
 		}
+	}
+	if len(errs) == 0 && slices.ContainsFunc(p.modules, func(m *emitter) bool { return m.device != nil && len(m.device.last.Reports) == 0 }) {
+		return ErrNothingKnown
 	}
 	return errors.Join(errs...)
 }

@@ -70,5 +70,5 @@ func (inv *Inventory) writeDevice(b *strings.Builder) {
 		fmt.Fprintf(b, "    hwsagent record PROBE %s    (PROBE as for this command; writes all of the device's answers)\n", file)
 	}
 	fmt.Fprintf(b, "    hwsagent snmp test %s    (lists the objects that no module reads)\n", text.OneLine(file))
-	b.WriteString("  Definitions of your own, or those that hwsagent snmp import makes, can read more: docs/snmp-library.md\n")
+	b.WriteString("  hwsagent snmp import converts definitions of LibreNMS and others, which know more devices; or write one: docs/snmp-library.md\n")
 }

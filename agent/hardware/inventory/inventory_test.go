@@ -82,7 +82,7 @@ func TestDeviceWithoutComponents(t *testing.T) {
   It has none of the objects that the library reads from such a device. These commands show its objects:
     hwsagent record PROBE device.snmprec    (PROBE as for this command; writes all of the device's answers)
     hwsagent snmp test device.snmprec    (lists the objects that no module reads)
-  Definitions of your own, or those that hwsagent snmp import makes, can read more: docs/snmp-library.md
+  hwsagent snmp import converts definitions of LibreNMS and others, which know more devices; or write one: docs/snmp-library.md
 `
 	if got := shownText(t, r); got != want {
 		t.Errorf("%s", got)

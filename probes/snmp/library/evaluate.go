@@ -29,7 +29,7 @@ type Result struct {
 
 // Evaluate makes reports of the values that a device returned.
 func (d *Device) Evaluate(tree *Tree) Result {
-	e := evaluation{tree: tree, ids: map[string]int{}, scalars: map[string]int{}, rows: map[string]int{}, taken: map[string]bool{}}
+	e := evaluation{tree: tree, ids: map[string]int{}, scalars: map[string]int{}, rows: map[string]int{}, names: map[string]place{}, taken: map[string]bool{}}
 	said := 0
 	for _, def := range d.definitions {
 		if def.fills {
@@ -51,9 +51,17 @@ type evaluation struct {
 	scalars map[string]int
 	// rows are the indexes of reports of rows, by kind, name and index. Two tables that have a component of one kind under one name and one
 	// index, such as an entPhysicalIndex, describe the same one.
-	rows   map[string]int
+	rows map[string]int
+	// names are those of components of one definition, by kind and name: a component of another definition under both is the same one.
+	names  map[string]place
 	taken  map[string]bool // dotted OIDs that definitions before a filling one have found
 	result Result
+}
+
+// place is where a component is among the reports, and whose it is.
+type place struct {
+	report     int
+	definition string
 }
 
 // table adds the components of one table, row by row.
@@ -74,10 +82,19 @@ func (e *evaluation) table(d *Definition, t *table) {
 // called returns the kind and the name of a row's component.
 func (r row) called() string { return r.kind().String() + "/" + r.name() }
 
-// kind returns the kind of the row's component.
+// kind returns the kind of the row's component: by what it measures, by the column that says it, or by the table; a module whose name says
+// that it is a fan or a power supply is that.
 func (r row) kind() hw.Kind {
 	if q := r.measures(); q != nil {
 		return q.kind
+	}
+	if r.table.kindBy != nil {
+		if k, ok := chosen(r.table.kindBy, r); ok {
+			return k
+		}
+	}
+	if r.table.kind == hw.Module {
+		return kindInName(r.name())
 	}
 	return r.table.kind
 }
@@ -107,6 +124,12 @@ func (t *table) rows(tree *Tree) (all []OID) {
 // passes reports whether the row meets all conditions.
 func (r row) passes(all []condition) bool {
 	for _, c := range all {
+		if c.all != nil {
+			if r.passes(c.all) == c.not {
+				return false
+			}
+			continue
+		}
 		text, there := c.ref.value(r)
 		has := there && c.values[strings.ToLower(text)]
 		if c.values == nil {
@@ -151,7 +174,11 @@ func (e *evaluation) row(d *Definition, r row, shared bool) {
 		if v.hasKind || v.sensor.parts != nil {
 			kind = v.kindFor(r.table, q)
 		}
-		if sensor := v.sensor.render(r); sensor != "" || kind != main.Kind {
+		sensor := v.sensor.render(r)
+		if k := kindInName(sensor); q == nil && !v.hasKind && k != hw.Module {
+			kind = k
+		}
+		if sensor != "" || kind != main.Kind {
 			into = sensorOf(&sensors, kind, withoutState(strings.TrimSpace(main.Name+" "+sensor)))
 		} else if !f.refused {
 			said = true
@@ -202,17 +229,23 @@ func (e *evaluation) add(d *Definition, p hw.Report, r row, name string) (id str
 	if r.table.scalar {
 		seen, key = e.scalars, p.Kind.String()+"/"+d.Name+"/"+p.Name
 	}
-	if i, ok := seen[key]; ok {
+	i, ok := seen[key]
+	if other, there := e.names[p.Kind.String()+"/"+p.Name]; !ok && there && other.definition != d.Name {
+		i, ok = other.report, true
+	}
+	if ok {
 		first := &e.result.Reports[i]
 		first.Status = first.Status.Join(p.Status)
 		for _, x := range p.Readings {
 			addReading(first, x)
 		}
 		first.Refused = append(first.Refused, p.Refused...)
+		seen[key] = i
 		return first.ID
 	}
 	p.ID = e.id(d, &p, r.index)
 	seen[key] = len(e.result.Reports)
+	e.names[p.Kind.String()+"/"+p.Name] = place{len(e.result.Reports), d.Name}
 	e.result.Reports = append(e.result.Reports, p)
 	return p.ID
 }

@@ -187,6 +187,49 @@ func TestOneComponentOfTwoTables(t *testing.T) {
 	}
 }
 
+// TestKinds: of a row by a column, of a part without a kind of its own by its name, of a state's own component by its name.
+func TestKinds(t *testing.T) {
+	const e = "1.3.6.1.4.1.1.2.1."
+	named := strings.Replace(head, "  kind: module\n", "  kind: module\n  name: '{2}'\n", 1)
+	got := evaluated(t, named+"  - {object: o, column: 3, states: {1: ok}}\n  - {object: p, column: 4, states: {1: ok}, sensor: 'PSU 2'}",
+		e+`2.1 "Fan Tray 1"`+"\n"+e+"3.1 1\n"+e+`2.2 "Power supply fan"`+"\n"+e+"3.2 1\n"+e+`2.3 "Slot"`+"\n"+e+"3.3 1\n"+e+"4.3 1")
+	want := `fan "d/Fan Tray 1" "Fan Tray 1"<"" ok` + "\n" + `module "d/Power supply fan" "Power supply fan"<"" ok` + "\n" + `module "d/Slot" "Slot"<"" ok` + "\n" +
+		`power_supply "d/Slot PSU 2" "Slot PSU 2"<"d/Slot" ok` + "\n"
+	if d := cmp.Diff(want, got); d != "" {
+		t.Errorf("(-want +got):\n%s", d)
+	}
+	byColumn := strings.Replace(head, "  kind: module\n", "  kind_by: {column: 6, is: {fan(12): fan, power(6): power_supply}}\n", 1)
+	got = evaluated(t, byColumn+"  - {object: o, column: 3, states: {1: ok}}", e+"3.1 1\n"+e+"6.1 12\n"+e+"3.2 1\n"+e+"6.2 6\n"+e+"3.3 1\n"+e+"6.3 1")
+	want = `fan "d/t 1" "t 1"<"" ok` + "\n" + `power_supply "d/t 2" "t 2"<"" ok` + "\n" + `module "d/t 3" "t 3"<"" ok` + "\n"
+	if d := cmp.Diff(want, got); d != "" {
+		t.Errorf("(-want +got):\n%s", d)
+	}
+}
+
+// TestUnlessAll: rows that meet all conditions are left out.
+func TestUnlessAll(t *testing.T) {
+	const e = "1.3.6.1.4.1.1.2.1."
+	got := evaluated(t, head+"  - {object: o, column: 3, metric: voltage, unless_all: {4: [1], 5: {matches: x}}}",
+		e+"3.1 230\n"+e+"4.1 1\n"+e+`5.1 "x"`+"\n"+e+"3.2 230\n"+e+"4.2 1\n"+e+`5.2 "y"`+"\n"+e+"3.3 231")
+	if want := `module "d/t 2" "t 2"<""  hw_voltage_volts[]=230` + "\n" + `module "d/t 3" "t 3"<""  hw_voltage_volts[]=231` + "\n"; got != want {
+		t.Errorf("%s", got)
+	}
+	if _, err := Parse("f.yaml", []byte(head+"  - {object: o, column: 3, metric: voltage, unless_all: {4: [1]}}")); err == nil || !strings.Contains(err.Error(), "two or more") {
+		t.Errorf("%v", err)
+	}
+}
+
+// TestComponentOfTwoDefinitions: one kind and name in two definitions is one component, with the first one's reading.
+func TestComponentOfTwoDefinitions(t *testing.T) {
+	second := "definition: e\nmib: M\ndetect: [{always: true}]\ntables:\n- table: u\n  entry: 1.3.6.1.4.1.1.2.2\n  kind: fan\n  name: '{2}'\n  values: [{object: p, column: 1, metric: fan_speed}]"
+	first := strings.Replace(head, "  kind: module\n", "  kind: fan\n  name: '{2}'\n", 1) + "  - {object: o, column: 3, metric: fan_speed}\n  - {object: s, column: 4, states: {1: ok}}"
+	const e, f = "1.3.6.1.4.1.1.2.1.", "1.3.6.1.4.1.1.2.2."
+	all := loaded(t, first, second).Recognise(Identity{ObjectID: "1.3.6.1.4.1.1"}).Evaluate(tree(t, e+`2.1 "fan1"`+"\n"+e+"3.1 5000\n"+e+"4.1 1\n"+f+`2.9 "fan1"`+"\n"+f+"1.9 5010\n"+f+`2.8 "fan2"`+"\n"+f+"1.8 600")).Reports
+	if len(all) != 2 || all[0].ID != "d/fan1" || len(all[0].Readings) != 1 || all[0].Readings[0].Value != 5000 || all[1].ID != "e/fan2" {
+		t.Errorf("%+v", all)
+	}
+}
+
 // TestWithoutState: a state is cut off a name, and a word that belongs to the name is not.
 func TestWithoutState(t *testing.T) {
 	for name, want := range map[string]string{

@@ -40,6 +40,7 @@ type table struct {
 	entry   OID
 	scalar  bool
 	kind    hw.Kind
+	kindBy  *choice[hw.Kind] // by a column of the row, in place of kind
 	name    template
 	when    []condition
 	values  []*value
@@ -61,9 +62,11 @@ type column struct {
 	absolute bool
 }
 
-// condition keeps the rows whose referenced text has one of the values or passes all tests; a negated one keeps the others.
+// condition keeps the rows whose referenced text has one of the values or passes all tests, or that meet all of several conditions; a
+// negated one keeps the others.
 type condition struct {
 	ref    ref
+	all    []condition
 	values map[string]bool
 	tests  []func(text string, there bool) bool
 	not    bool

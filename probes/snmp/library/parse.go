@@ -133,9 +133,13 @@ func (r *reader) table(n *yaml.Node, mib string) *table {
 		"entry":  func(v *yaml.Node) { t.entry = r.oid(v) },
 		"scalar": func(v *yaml.Node) { t.scalar = r.flag(v) },
 		"kind":   func(v *yaml.Node) { t.kind = r.kind(v) },
-		"name":   func(v *yaml.Node) { t.name = r.template(v) },
-		"only":   func(v *yaml.Node) { t.when = append(t.when, r.conditions(v, false)...) },
-		"unless": func(v *yaml.Node) { t.when = append(t.when, r.conditions(v, true)...) },
+		"kind_by": func(v *yaml.Node) {
+			t.kindBy = readChoice(r, v, r.kind)
+		},
+		"name":       func(v *yaml.Node) { t.name = r.template(v) },
+		"only":       func(v *yaml.Node) { t.when = append(t.when, r.conditions(v, false)...) },
+		"unless":     func(v *yaml.Node) { t.when = append(t.when, r.conditions(v, true)...) },
+		"unless_all": func(v *yaml.Node) { t.when = append(t.when, r.group(v)) },
 		"facts": func(v *yaml.Node) {
 			r.entries(v, "facts", func(k, v *yaml.Node) {
 				label := "hw_" + k.Value
@@ -177,8 +181,14 @@ func (r *reader) allowed(n *yaml.Node, t *table, v *value) {
 		if v.at != "" {
 			attributes = append(attributes, "hw_sensor_location", v.at)
 		}
-		if k := v.kindFor(t, q); m == hw.Info || !m.Allows(k, attributes) {
-			r.fail(n, "%s: a component of the kind %s has no such metric with such labels; docs/reference/hardware.md has the table", v.object, k)
+		kinds := []hw.Kind{v.kindFor(t, q)}
+		if kinds[0] == t.kind {
+			kinds = append(kinds, t.kindBy.all()...)
+		}
+		for _, k := range kinds {
+			if m == hw.Info || !m.Allows(k, attributes) {
+				r.fail(n, "%s: a component of the kind %s has no such metric with such labels; docs/reference/hardware.md has the table", v.object, k)
+			}
 		}
 	}
 }
@@ -207,25 +217,26 @@ func (v *value) kindFor(t *table, q *quantity) hw.Kind {
 func (r *reader) value(n *yaml.Node) *value {
 	v := &value{scale: 1, other: hw.Unknown, least: math.Inf(-1), most: math.Inf(1)}
 	r.mapping(n, "a value", fields{
-		"object": func(x *yaml.Node) { v.object = r.text(x) },
-		"column": func(x *yaml.Node) { v.column = r.column(x) },
-		"metric": func(x *yaml.Node) { v.quantity = r.quantity(x) },
-		"states": func(x *yaml.Node) { v.states = r.states(x) },
-		"other":  func(x *yaml.Node) { v.other = r.status(x) },
-		"scale":  func(x *yaml.Node) { v.scale = r.number(x) },
-		"offset": func(x *yaml.Node) { v.offset = r.number(x) },
-		"signed": func(x *yaml.Node) { v.signed = r.flag(x) },
-		"limit":  func(x *yaml.Node) { v.limit = r.oneOf(x, limits) },
-		"at":     func(x *yaml.Node) { v.at = r.text(x) },
-		"sensor": func(x *yaml.Node) { v.sensor = r.template(x) },
-		"kind":   func(x *yaml.Node) { v.kind, v.hasKind = r.kind(x), true },
-		"find":   func(x *yaml.Node) { v.find = r.finder(x) },
-		"not":    func(x *yaml.Node) { v.not = r.set(x) },
-		"least":  func(x *yaml.Node) { v.least = r.number(x) },
-		"most":   func(x *yaml.Node) { v.most = r.number(x) },
-		"from":   func(x *yaml.Node) { v.convert = conversions[r.oneOf(x, words(conversions))] },
-		"only":   func(x *yaml.Node) { v.when = append(v.when, r.conditions(x, false)...) },
-		"unless": func(x *yaml.Node) { v.when = append(v.when, r.conditions(x, true)...) },
+		"object":     func(x *yaml.Node) { v.object = r.text(x) },
+		"column":     func(x *yaml.Node) { v.column = r.column(x) },
+		"metric":     func(x *yaml.Node) { v.quantity = r.quantity(x) },
+		"states":     func(x *yaml.Node) { v.states = r.states(x) },
+		"other":      func(x *yaml.Node) { v.other = r.status(x) },
+		"scale":      func(x *yaml.Node) { v.scale = r.number(x) },
+		"offset":     func(x *yaml.Node) { v.offset = r.number(x) },
+		"signed":     func(x *yaml.Node) { v.signed = r.flag(x) },
+		"limit":      func(x *yaml.Node) { v.limit = r.oneOf(x, limits) },
+		"at":         func(x *yaml.Node) { v.at = r.text(x) },
+		"sensor":     func(x *yaml.Node) { v.sensor = r.template(x) },
+		"kind":       func(x *yaml.Node) { v.kind, v.hasKind = r.kind(x), true },
+		"find":       func(x *yaml.Node) { v.find = r.finder(x) },
+		"not":        func(x *yaml.Node) { v.not = r.set(x) },
+		"least":      func(x *yaml.Node) { v.least = r.number(x) },
+		"most":       func(x *yaml.Node) { v.most = r.number(x) },
+		"from":       func(x *yaml.Node) { v.convert = conversions[r.oneOf(x, words(conversions))] },
+		"only":       func(x *yaml.Node) { v.when = append(v.when, r.conditions(x, false)...) },
+		"unless":     func(x *yaml.Node) { v.when = append(v.when, r.conditions(x, true)...) },
+		"unless_all": func(x *yaml.Node) { v.when = append(v.when, r.group(x)) },
 		"metric_by": func(x *yaml.Node) {
 			v.metricBy = readChoice(r, x, r.quantity)
 		},
@@ -278,10 +289,18 @@ func (t *table) read() (all, objects []OID) {
 	}
 	conditions := func(all []condition) {
 		for _, c := range all {
-			reference(c.ref)
+			for _, part := range c.all {
+				reference(part.ref)
+			}
+			if c.all == nil {
+				reference(c.ref)
+			}
 		}
 	}
 	fromTemplate(t.name)
+	if t.kindBy != nil {
+		add(t.kindBy.column)
+	}
 	conditions(t.when)
 	for _, f := range t.facts {
 		fromTemplate(f.text)

@@ -231,6 +231,15 @@ func (r *reader) conditions(n *yaml.Node, not bool) (all []condition) {
 	return all
 }
 
+// group reads {COLUMN: [value, …], …}: rows that meet all of these are left out.
+func (r *reader) group(n *yaml.Node) condition {
+	all := r.conditions(n, false)
+	if len(all) < 2 {
+		r.fail(n, "unless_all needs two or more conditions; for one there is unless")
+	}
+	return condition{all: all, not: true}
+}
+
 // tests reads {above: 5}: the tests of a condition, in place of a list of values.
 func (r *reader) tests(n *yaml.Node) (all []func(string, bool) bool) {
 	number := func(holds func(v, bound float64) bool) func(*yaml.Node) {

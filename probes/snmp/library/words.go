@@ -71,3 +71,20 @@ func withoutState(name string) string {
 		name = cut
 	}
 }
+
+var (
+	fanInName    = regexp.MustCompile(`(?i)\bfan(s|[ -]?tray)?[ -]?[0-9]*\b`)
+	supplyInName = regexp.MustCompile(`(?i)\b(psu|power[ -]?suppl(y|ies))[ -]?[0-9]*\b`)
+)
+
+// kindInName returns the kind of a part without one of its own, by its name: a fan or a power supply, but not the fan of a power supply.
+func kindInName(name string) hw.Kind {
+	fan, supply := fanInName.MatchString(name), supplyInName.MatchString(name)
+	switch {
+	case fan && !supply:
+		return hw.Fan
+	case supply && !fan:
+		return hw.PowerSupply
+	}
+	return hw.Module
+}
