@@ -11,16 +11,14 @@ import (
 
 	"hwsagent/remotewrite/client"
 	"hwsagent/remotewrite/config"
-	"hwsagent/remotewrite/reply"
 	"hwsagent/wal/queue"
 )
 
 // TestWords: only the words of a receiver's database say that a sample is late or too old, whatever the
 // status but those about credentials and size.
 func TestWords(t *testing.T) {
-	type says struct{ order, tooOld, window, database bool }
-	late, bounds := says{order: true, database: true}, says{order: true, tooOld: true, database: true}
-	window := says{order: true, tooOld: true, window: true, database: true}
+	type says struct{ order, tooOld, database bool }
+	late, old := says{order: true, database: true}, says{order: true, tooOld: true, database: true}
 	for _, tc := range []struct {
 		answer client.Answer
 		want   says
@@ -28,10 +26,10 @@ func TestWords(t *testing.T) {
 		{client.Answer{Status: 400, Text: "out of order sample"}, late},
 		{client.Answer{Status: 409, Text: "store locally for endpoint a:1: add 2 samples: out of order sample"}, late},
 		{client.Answer{Status: 400, Text: `user=1: err: out of order sample. timestamp=2021-06-11T15:44:36Z, series={a="b"}`}, late},
-		{client.Answer{Status: 400, Text: "out of bounds"}, bounds},
-		{client.Answer{Status: 400, Text: "too old sample"}, window},
-		{client.Answer{Status: 500, Text: "too old sample"}, window},
-		{client.Answer{Status: 400, Text: `timestamp too old: 5 metric: "up"`}, window},
+		{client.Answer{Status: 400, Text: "out of bounds"}, old},
+		{client.Answer{Status: 400, Text: "too old sample"}, old},
+		{client.Answer{Status: 500, Text: "too old sample"}, old},
+		{client.Answer{Status: 400, Text: `timestamp too old: 5 metric: "up"`}, old},
 
 		{client.Answer{Status: 400, Text: "duplicate sample for timestamp"}, says{database: true}},
 		{client.Answer{Status: 400, Text: "the sample has been rejected because another sample with the same timestamp, but a different value, has already been ingested (err-mimir-sample-duplicate-timestamp). The affected"}, says{database: true}},
@@ -42,7 +40,7 @@ func TestWords(t *testing.T) {
 		{client.Answer{Status: 400, Text: "received a series whose label value length exceeds the limit, label: 'a', value: 'out of order sample' (truncated)"}, says{}},
 		{client.Answer{Status: 400, Text: "Out of order: the service is being repaired"}, says{}},
 		{client.Answer{Status: 403, Text: "out of order sample"}, says{}},
-		{client.Answer{Status: 404, Text: "too old sample"}, window},
+		{client.Answer{Status: 404, Text: "too old sample"}, old},
 		{client.Answer{Status: 500, Text: "out of order sample"}, late},
 		{client.Answer{Status: 413, Text: "out of order sample"}, late},
 		{client.Answer{Status: 200, Text: "out of order sample"}, says{}},
@@ -50,8 +48,7 @@ func TestWords(t *testing.T) {
 		{client.Answer{Status: 400, Text: "out of order sample", HTML: true}, says{}},
 	} {
 		a := client.Judge(tc.answer, config.Policy{})
-		old := a.Reason == client.ReasonTooOld
-		if got := (says{a.SaysLate(), old, old && a.Row == reply.OutsideWindow, a.AboutTime()}); got != tc.want {
+		if got := (says{a.SaysLate(), a.Reason == client.ReasonTooOld, a.AboutTime()}); got != tc.want {
 			t.Errorf("%d %q, a page: %t: %+v, want %+v", a.Status, a.Text, a.HTML, got, tc.want)
 		}
 	}

@@ -66,7 +66,7 @@ func (r Rejections) WriteText(w io.Writer) error {
 		head := fmt.Sprintf("%s %s, %d: %s", l.Time.UTC().Format(time.RFC3339), l.Reason, l.Status, text.Printable(l.Text))
 		if key := fmt.Sprint(l.Reason, l.Status, l.Text); key != said {
 			said = key
-			if why := reply.Of(l.Status, l.Text).Reason; why != reply.Unknown {
+			if why := reply.Of(l.Text); why != reply.Unknown {
 				head += " (" + why.Text() + ")"
 			}
 			fmt.Fprintln(&b, head)

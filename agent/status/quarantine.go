@@ -11,7 +11,7 @@ import (
 // QuarantineStatus describes the series of a target that are not sent at present, because the receiver refuses them for
 // a known reason.
 type QuarantineStatus struct {
-	Reason  string    `json:"reason"`  // a stable key: series-limit, label-value-too-long, type-conflict, …
+	Reason  string    `json:"reason"`  // a stable key: series-limit, label-limit, type-conflict, …
 	Text    string    `json:"text"`    // the reason in words
 	Words   string    `json:"words"`   // the receiver's own words
 	Series  int       `json:"series"`  // how many

@@ -44,27 +44,23 @@ type Answer struct {
 
 // Reason is why a receiver refuses samples, in the words of its own database. Any other answer, such as one of a proxy or
 // one with words that the reply table does not have, is ReasonUnknown.
-type Reason uint8
+type Reason = reply.Kind
 
 // The reasons.
 const (
-	ReasonUnknown    Reason = iota
-	ReasonFault             // the sample is bad for what it is, and not for its time: labels, type, a limit; see Answer.OfSeries
-	ReasonLate              // the receiver has a newer sample of the series, and takes none out of order
-	ReasonDuplicate         // the receiver has another value of the series at this time
-	ReasonTooOld            // the sample is older than the receiver's window
-	ReasonFuture            // the sample is too far ahead of the receiver's clock
-	ReasonPartlyDown        // a part of the receiver is down: it says nothing about the samples
+	ReasonUnknown    = reply.Opaque
+	ReasonFault      = reply.Fault // see Answer.OfSeries
+	ReasonLate       = reply.Late
+	ReasonDuplicate  = reply.Duplicate
+	ReasonTooOld     = reply.TooOld
+	ReasonFuture     = reply.Future
+	ReasonTooLarge   = reply.TooLarge // of the request
+	ReasonPartlyDown = reply.PartlyDown
 )
-
-// String returns the reason in words.
-func (r Reason) String() string {
-	return [...]string{"unknown", "fault", "late", "duplicate", "too old", "future", "partly down"}[r]
-}
 
 // FromDatabase reports whether the receiver's database refused the samples in its own words.
 func (a Answer) FromDatabase() bool {
-	return a.Reason != ReasonUnknown && a.Reason != ReasonPartlyDown
+	return a.Reason != ReasonUnknown && a.Reason != ReasonTooLarge && a.Reason != ReasonPartlyDown
 }
 
 // AboutTime reports whether the database refused the samples for their order or age, or for another value at their time.
@@ -82,39 +78,21 @@ func (a Answer) OfSeries() bool { return a.Reason == ReasonFault && a.Row.OfSeri
 
 // Judge returns a with its meaning for the samples under an entry's policy. It is pure, and idempotent.
 func Judge(a Answer, p config.Policy) Answer {
-	said := a.said()
-	a.Row, a.Reason = said.Reason, reasonOf(said)
-	a.Verdict = verdict(a, said.Kind, p)
+	a.Row = a.said()
+	a.Reason = a.Row.Kind()
+	a.Verdict = verdict(a, p)
 	return a
 }
 
 // said reads the words of an answer. A success needs none, and no receiver wrote those of a web page.
-func (a Answer) said() reply.Reply {
+func (a Answer) said() reply.Reason {
 	switch {
 	case a.Status < 400, a.HTML:
-		return reply.Reply{}
+		return reply.Unknown
 	case a.Status == http.StatusUnauthorized, a.Status == http.StatusForbidden, a.Status == http.StatusProxyAuthRequired:
-		return reply.Reply{} // no request got as far as the database
+		return reply.Unknown // no request got as far as the database
 	}
-	return reply.Of(http.StatusBadRequest, a.Text) // its words count whatever the status
-}
-
-func reasonOf(r reply.Reply) Reason {
-	switch {
-	case r.Kind == reply.Late && r.Reason == reply.DuplicateTimestamp:
-		return ReasonDuplicate
-	case r.Kind == reply.Late:
-		return ReasonLate
-	case r.Kind == reply.TooOld:
-		return ReasonTooOld
-	case r.Kind == reply.Bad && r.Reason == reply.TooFarInFuture:
-		return ReasonFuture
-	case r.Kind == reply.Bad:
-		return ReasonFault
-	case r.Kind == reply.Failed:
-		return ReasonPartlyDown
-	}
-	return ReasonUnknown
+	return reply.Of(a.Text) // its words count whatever the status
 }
 
 // String returns the answer in one line, for people.

@@ -245,7 +245,7 @@ func kindOfStatus(a Answer, plain bool) Kind {
 	case code == http.StatusUnsupportedMediaType:
 		return Message
 	case code == http.StatusTooManyRequests:
-		if a.said().Reason == reply.SeriesLimit {
+		if a.said() == reply.SeriesLimit {
 			return SeriesLimit
 		}
 		return RateLimit

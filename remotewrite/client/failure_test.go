@@ -40,7 +40,7 @@ func TestFailureOfStatus(t *testing.T) {
 		{415, "", Message, "protobuf_message: auto"},
 		{422, "", Refused, "change the path"},
 		{429, "", RateLimit, "ingestion_rate"},
-		{429, "per-user series limit of 150000 exceeded", RateLimit, ""},
+		{429, "per-user series limit of 150000 exceeded", SeriesLimit, ""},
 		{500, "", ServerError, "log"},
 		{502, "", Gateway, "behind that proxy"},
 		{503, "", Unavailable, "overloaded"},

@@ -4,7 +4,6 @@ import (
 	"net/http"
 
 	"hwsagent/remotewrite/config"
-	"hwsagent/remotewrite/reply"
 	"hwsagent/remotewrite/wire"
 )
 
@@ -80,8 +79,8 @@ func (v Verdict) String() string {
 //
 // Except for 429, samples are given up only for an answer to snappy, which every receiver must accept: a 2xx
 // to zstd may come from a receiver that did not read the body, and a refusal may be due to zstd.
-func verdict(a Answer, said reply.Kind, p config.Policy) Verdict {
-	v := plainVerdict(a, said, p)
+func verdict(a Answer, p config.Policy) Verdict {
+	v := plainVerdict(a, p)
 	if a.Compression != wire.Zstd || a.Page || a.Blocked {
 		return v
 	}
@@ -94,7 +93,7 @@ func verdict(a Answer, said reply.Kind, p config.Policy) Verdict {
 }
 
 // plainVerdict is verdict for a snappy body.
-func plainVerdict(a Answer, said reply.Kind, p config.Policy) Verdict {
+func plainVerdict(a Answer, p config.Policy) Verdict {
 	switch s := a.Status; {
 	case a.Blocked, a.Page:
 		return Hold
@@ -108,29 +107,30 @@ func plainVerdict(a Answer, said reply.Kind, p config.Policy) Verdict {
 	case s < 400 || s > 599:
 		return Hold
 	}
-	v := ofRefusal(a.Status, said)
+	v := ofRefusal(a.Status, a.Reason)
 	if a.Status == http.StatusTooManyRequests && v == Retry {
 		if p.DropRateLimited {
 			return Discard
 		}
 		return Retry
 	}
-	if p.OnRefusal == config.RefusalDrop && said != reply.Failed && (a.Status/100 == 4 || v == Suspect) {
+	if p.OnRefusal == config.RefusalDrop && a.Reason != ReasonPartlyDown && (a.Status/100 == 4 || v == Suspect) {
 		return Discard
 	}
 	return v
 }
 
 // ofRefusal returns the verdict on a 4xx or 5xx without a policy.
-func ofRefusal(status int, said reply.Kind) Verdict {
+func ofRefusal(status int, why Reason) Verdict {
 	if status != http.StatusRequestEntityTooLarge {
-		switch said {
-		case reply.Late, reply.TooOld, reply.Bad:
-			return Suspect
-		case reply.Failed:
+		switch why {
+		case ReasonUnknown:
+		case ReasonPartlyDown:
 			return Retry
-		case reply.TooLarge:
+		case ReasonTooLarge:
 			return Split
+		default:
+			return Suspect
 		}
 	}
 	switch status {

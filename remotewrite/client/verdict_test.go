@@ -117,7 +117,7 @@ func TestVerdictOfWords(t *testing.T) {
 		{Answer{Status: 429, Text: "per-user series limit of 5 exceeded, please contact administrator to raise it"}, Suspect, Discard, ReasonFault},
 		{Answer{Status: 400, Text: "too many unhealthy instances in the ring"}, Retry, Retry, ReasonPartlyDown},
 		{Answer{Status: 500, Text: "empty ring"}, Retry, Retry, ReasonPartlyDown},
-		{Answer{Status: 400, Text: "too big data size exceeding -maxInsertRequestSize=33554432 bytes"}, Split, Discard, ReasonUnknown},
+		{Answer{Status: 400, Text: "too big data size exceeding -maxInsertRequestSize=33554432 bytes"}, Split, Discard, ReasonTooLarge},
 		{Answer{Status: 413, Text: "out of order sample"}, Split, Discard, ReasonLate},
 		{Answer{Status: 403, Text: "out of order sample"}, Hold, Discard, ReasonUnknown},
 		{Answer{Status: 400, Text: "out of order sample", HTML: true}, Suspect, Discard, ReasonUnknown},

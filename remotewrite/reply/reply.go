@@ -1,114 +1,192 @@
-// Package reply interprets the answers of remote-write receivers: from a status and a text to a kind and a known reason.
+// Package reply finds out what the text of a refusal says about the samples: whether a receiver's database wrote it, and its
+// reason.
 //
-// The words come from the receivers' own sources and documentation; each row of the table names its source. A
-// text that is not in the table gets the kind of its status, which is Opaque for a refusal.
+// The words come from the receivers' own sources and documentation; each row of the table names its source. The table has
+// only reasons that decide what becomes of samples. Any other text is Unknown: it costs requests to find out more, but no
+// sample.
 //
-// A text may contain the labels of a series, and an untrusted sender may have chosen these. So a row is compared only with the
-// beginning of a text, after the few prefixes that receivers write before their own words (a tenant, an
-// ingester, an endpoint, never a label). More of a text is read in two cases: if the receiver quotes
-// the labels as Go strings, so that their end is certain (Prometheus), and if it writes none (Thanos). For the
-// same reason a web page is Opaque, whatever words it has.
-//
-// An answer to several samples may contain several texts, and the last may be cut off. Then the kind is
-// the most careful of those that were read: Opaque, else Failed, else TooLarge, else Bad, else TooOld, else Late. So Late and TooOld mean that
-// no other problem was read, not that each sample of the request has that one.
+// A text may contain the labels of a series, and an untrusted sender may have chosen these. So a row is compared only with
+// the beginning of a text, after the few prefixes that receivers write before their own words (a tenant, an ingester, an
+// endpoint, never a label). Of several problems in one text the first counts: only a sample that was refused alone is judged
+// by it.
 package reply
 
-import (
-	"net/http"
-	"strings"
-)
+import "strings"
 
-// Kind is the meaning of an answer for the samples of its request.
+// Kind is what a refusal says about the samples of its request.
 type Kind uint8
 
-// The kinds. The zero value allows the fewest conclusions.
+// The kinds. The zero value allows no conclusion.
 const (
-	// Opaque: a refusal without a reason that the table knows; a proxy may have written it.
-	Opaque Kind = iota
-	// Took: the receiver accepted the request.
-	Took
-	// Late: the receiver's database has a sample of the series that is as new or newer (Reason OutOfOrder), or another value
-	// at that time (Reason DuplicateTimestamp: then this sample itself is not stored).
-	Late
-	// TooOld: the sample is outside the receiver's time window. That does not mean that it is stored.
-	TooOld
-	// Bad: the receiver refuses the sample or its series for a reason other than its age.
-	Bad
-	// TooLarge: the request is too large; smaller ones may pass.
-	TooLarge
-	// Throttled: the rate is too high, or a quota is used up. It proves nothing about the samples.
-	Throttled
-	// Unauthorized: the credentials are missing, expired or not allowed to write.
-	Unauthorized
-	// Failed: no answer, or the receiver could not process the request now; the same request may succeed later.
-	Failed
+	Opaque     Kind = iota // no words of a receiver's database: a proxy may have written them
+	Fault                  // the sample is bad for what it is, and not for its time
+	Late                   // the receiver has a newer sample of the series, and takes none out of order
+	Duplicate              // the receiver has another value of the series at this time
+	TooOld                 // the sample is older than the receiver's window; that does not mean that it is stored
+	Future                 // the sample is too far ahead of the receiver's clock
+	TooLarge               // the request is too large; smaller ones may pass
+	PartlyDown             // a part of the receiver is down: this says nothing about the samples
 )
 
-// String returns the kind's name in lower case.
+// String returns the kind in words.
 func (k Kind) String() string {
-	return [...]string{"opaque", "took", "late", "too old", "bad", "too large", "throttled", "unauthorized", "failed"}[k]
+	return [...]string{"unknown", "fault", "late", "duplicate", "too old", "future", "too large", "partly down"}[k]
 }
 
-// Reply is the meaning of an answer. Replies are comparable.
-type Reply struct {
-	Kind   Kind
-	Reason Reason // Unknown if the text is not in the table; independent of the kind
-}
+// Reason is a known reason for a refusal.
+type Reason uint8
 
-// maxRead is how much of a text is read, in bytes. A text of that length, or of at least cutFrom bytes, may have
-// been cut off at its end by the caller or in transit.
+// The reasons. Their names (String) are stable, their values are not.
 const (
-	maxRead = 4096
-	cutFrom = 900
+	Unknown Reason = iota
+	OutOfOrder
+	DuplicateTimestamp
+	OutsideWindow
+	TooFarInFuture
+	SeriesLimit
+	InvalidLabels
+	LabelLimit
+	TypeConflict
+	HistogramsDisabled
+	InvalidHistogram
+	RequestTooLarge
+	Unavailable
+	reasons // the number of reasons
 )
 
-// Of interprets an answer: its HTTP status, 0 for none, and the text of its body. White space in the text may have been
-// collapsed. It is pure, and its time is bounded for any text.
-func Of(status int, text string) Reply {
-	text = strings.TrimSpace(text[:min(len(text), maxRead)])
-	page := strings.HasPrefix(text, "<")
-	r, known := Reply{}, false
-	if !page {
-		r, known = read(text)
-	}
-	switch {
-	case status/100 == 2 && status != 0:
-		if page {
-			return Reply{} // a portal or a login answered, not a receiver
-		}
-		return Reply{Kind: Took}
-	case status == http.StatusRequestEntityTooLarge:
-		return Reply{Kind: TooLarge, Reason: r.Reason}
-	case status == http.StatusTooManyRequests:
-		return Reply{Kind: Throttled, Reason: r.Reason}
-	case status == http.StatusUnauthorized, status == http.StatusForbidden:
-		return Reply{Kind: Unauthorized}
-	case status == 0, status == http.StatusRequestTimeout, status == http.StatusTooEarly, status/100 == 5:
-		if known && status == http.StatusInternalServerError && r.Reason.final() {
-			return r
-		}
-		return Reply{Kind: Failed, Reason: r.Reason}
-	case refuses(status):
-		return r
-	}
-	return Reply{Reason: r.Reason} // a redirect, a wrong path, a wrong method
+// about is what a reason means.
+type about struct {
+	name     string // stable
+	kind     Kind
+	ofSeries bool
+	text     string // for people
 }
 
-// refuses reports whether receivers refuse samples with the status: 400, 409 (Thanos) or 422.
-func refuses(status int) bool {
-	return status == http.StatusBadRequest || status == http.StatusConflict || status == http.StatusUnprocessableEntity
+func (r Reason) about() about {
+	if r >= reasons {
+		r = Unknown
+	}
+	const ofSeries, ofSample = true, false
+	return [reasons]about{
+		Unknown:            {"unknown", Opaque, ofSample, "the receiver's answer names no known reason"},
+		OutOfOrder:         {"out-of-order", Late, ofSample, "the receiver has a newer sample of the series and accepts none out of order"},
+		DuplicateTimestamp: {"duplicate-timestamp", Duplicate, ofSample, "the receiver has another value of the series at the same time"},
+		OutsideWindow:      {"outside-window", TooOld, ofSample, "the sample is older than the receiver accepts (for Thanos also: in the future)"},
+		TooFarInFuture:     {"too-far-in-future", Future, ofSample, "the sample is too far in the future by the receiver's clock"},
+		SeriesLimit:        {"series-limit", Fault, ofSeries, "the receiver's limit of series is reached"},
+		InvalidLabels:      {"invalid-labels", Fault, ofSeries, "the receiver does not accept the series' name or labels"},
+		LabelLimit:         {"label-limit", Fault, ofSeries, "the series has more, longer or larger labels than the receiver's limit"},
+		TypeConflict:       {"type-conflict", Fault, ofSeries, "the sample's type differs from the stored type of the metric, or the receiver does not accept it"},
+		HistogramsDisabled: {"histograms-disabled", Fault, ofSeries, "the receiver does not accept native histograms"},
+		InvalidHistogram:   {"invalid-histogram", Fault, ofSample, "the native histogram contradicts itself, or the receiver does not accept its schema or size"},
+		RequestTooLarge:    {"request-too-large", TooLarge, ofSample, "the request is larger than the receiver's limit"},
+		Unavailable:        {"partly-down", PartlyDown, ofSample, "a part of the receiver is down"},
+	}[r]
 }
 
-// careful returns the more careful of two refusals, by kind.
-func careful(a, b Reply) Reply {
-	for _, k := range [...]Kind{Opaque, Failed, TooLarge, Bad, TooOld, Late} {
-		switch k {
-		case a.Kind:
-			return a
-		case b.Kind:
-			return b
+// String returns the reason's stable key: lower case, words joined by "-".
+func (r Reason) String() string { return r.about().name }
+
+// Text returns the reason in words for people, as a part of a sentence.
+func (r Reason) Text() string { return r.about().text }
+
+// Kind returns what the reason says about the samples.
+func (r Reason) Kind() Kind { return r.about().kind }
+
+// OfSeries reports whether the reason lies in the series, so that each of its samples is refused until a person changes
+// its labels, its type or the receiver's limits.
+func (r Reason) OfSeries() bool { return r.about().ofSeries }
+
+// maxRead is how much of a text is read, in bytes.
+const maxRead = 4096
+
+// Of returns the reason in the text of a refusal, Unknown for a web page. White space in the text may have been collapsed,
+// and its end cut off. It is pure, and its time is bounded for any text.
+func Of(text string) Reason {
+	text, list := unwrap(strings.TrimSpace(text[:min(len(text), maxRead)]))
+	if !list {
+		return read(text)
+	}
+	// Thanos joins the texts of several endpoints, none of which has labels. They count if they agree.
+	first, rest, more := strings.Cut(text, "; ")
+	r := read(first)
+	for more {
+		var next string
+		next, rest, more = strings.Cut(rest, "; ")
+		next, _ = unwrap(next)
+		if read(next) != r {
+			return Unknown
 		}
 	}
-	return Reply{}
+	return r
+}
+
+// read returns the reason of a text without prefixes.
+func read(text string) Reason {
+	for i := range table {
+		if _, ok := match(table[i].words, text); ok {
+			return table[i].reason
+		}
+	}
+	return readKey(text)
+}
+
+// readKey reads the key of Mimir's error catalogue and ignores the words before it, which Mimir may change. These words
+// must not contain a label: labels are always quoted or in braces.
+func readKey(text string) Reason {
+	before, after, ok := strings.Cut(text, "(err-mimir-")
+	if !ok || strings.ContainsAny(before, "\"'`{}=<>\n") {
+		return Unknown
+	}
+	key, _, _ := strings.Cut(after, ")")
+	return catalogue[key]
+}
+
+// unwrap removes the prefixes that receivers write before their own words; list is set if several texts follow, joined by "; ".
+func unwrap(text string) (words string, list bool) {
+	const deep = 12
+	for range deep {
+		before := len(text)
+		for i := range wrappers {
+			if after, ok := match(wrappers[i].words, text); ok {
+				text, list = after, list || wrappers[i].list
+				break
+			}
+		}
+		if len(text) == before {
+			break
+		}
+	}
+	return text, list
+}
+
+// match compares the beginning of a text with words, in which a '#' stands for a number, a time, a duration, an address or
+// a name: 1 to 253 letters, digits and a few signs, as many as possible, without trailing ':' and '.'. It returns the text
+// after the words, and reads each byte once.
+func match(words, text string) (after string, ok bool) {
+	for {
+		literal, more, wild := strings.Cut(words, "#")
+		if text, ok = strings.CutPrefix(text, literal); !ok {
+			return "", false
+		}
+		if !wild {
+			return text, true
+		}
+		const longest = 253 // the longest host name
+		n := 0
+		for n < len(text) && n < longest && inName(text[n]) {
+			n++
+		}
+		for n > 0 && (text[n-1] == ':' || text[n-1] == '.') {
+			n--
+		}
+		if n == 0 {
+			return "", false
+		}
+		text, words = text[n:], more
+	}
+}
+
+func inName(c byte) bool {
+	return c >= '0' && c <= '9' || c >= 'a' && c <= 'z' || c >= 'A' && c <= 'Z' || strings.IndexByte(".:+-_/[]|!*@", c) >= 0
 }
