@@ -70,13 +70,18 @@ func (i *inode) flush(n int) {
 	}
 }
 
-// drop is what a failed sync does: the changes are written, or not, as rng says, and
-// never tried again, though they read back until a power cut.
-func (i *inode) drop(rng *rand.Rand) {
+// drop is what a failed sync does: the changes are written, or not, as rng says, and never tried again. They read back until a power
+// cut; with forgets, as on XFS and btrfs, what is on the disk reads back at once.
+func (i *inode) drop(rng *rand.Rand, forgets bool) {
 	if rng != nil {
 		i.durable, _ = i.cut(rng)
 	}
 	i.changes = nil
+	if size := i.data.size; forgets {
+		i.data = i.durable.copy()
+		i.data.truncate(min(size, i.data.size))
+		i.data.extend(size)
+	}
 }
 
 // cut is what a power cut leaves. torn says that of some write it leaves a part.

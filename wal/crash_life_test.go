@@ -25,7 +25,7 @@ type crashLife struct {
 	dir     string
 	options Options
 	pace    time.Duration // of commits
-	forgets bool          // the log forgets series that go on
+	evicts  bool          // the log forgets series that go on
 	targets []*crashTarget
 	labels  [3][]labels.Labels // by committer and index
 
@@ -92,7 +92,9 @@ func pick[T any](rng *rand.Rand, choices ...T) T { return choices[rng.IntN(len(c
 func newCrashLife(seed uint64, dir string) *crashLife {
 	rng := rand.New(rand.NewPCG(seed, 1))
 	c := &crashLife{machine: newMachine(rand.New(rand.NewPCG(seed, 2))), rng: rng, dir: dir}
-	c.forgets = slices.Contains([]uint64{4, 6, 7, 9, 10, 12}, seed%13)
+	c.evicts = slices.Contains([]uint64{4, 6, 7, 9, 10, 12}, seed%13)
+	c.forgets = seed%4 == 3
+	c.drops = c.forgets
 	c.orphaned = map[int]uint64{}
 	c.oracle.fail = func(format string, args ...any) {
 		if c.broken == nil {
@@ -306,7 +308,7 @@ func (c *crashLife) committer(ctx context.Context, l *Log, k int, rng *rand.Rand
 				c.fail("append: %v", err)
 			}
 		}
-		if c.forgets && id%3 == 0 {
+		if c.evicts && id%3 == 0 {
 			c.forget(l.series, uint64(id))
 		}
 		c.committing++

@@ -39,6 +39,7 @@ type machine struct {
 
 	committing int // how many commits have begun and not returned
 
+	forgets     bool          // a failed fsync of a segment drops what it could not write
 	faulty      bool          // the disk fails now and then
 	ending      bool          // the log is being closed, on a disk that is good
 	brokenUntil time.Time     // until then operations may fail
@@ -77,7 +78,7 @@ func (m *machine) boot(f fuse) {
 		m.storm.hits = 0
 	}
 	for name, d := range map[string]*memDir{segmentDir: m.segments, savepointDir: m.saves} {
-		d.chance = m.rng
+		d.chance, d.forgets = m.rng, m.forgets && name == segmentDir
 		d.fault = func(op string) (int, error) { return m.breaks(name, op) }
 		if m.storm != nil {
 			d.unreadable = func(string, int64) error {

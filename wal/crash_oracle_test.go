@@ -1,6 +1,7 @@
 package wal
 
 import (
+	"errors"
 	"math"
 
 	"fmt"
@@ -58,6 +59,9 @@ type oracle struct {
 	// may take the older ones and leave newer ones: holeSamples are those of lost commits
 	// with one that survived behind them. (Nobody can tell these from damage.)
 	lostSamples, holeSamples uint64
+
+	partly bool // the last reading ended where the disk has dropped commits
+	drops  bool // the disk drops what it could not sync, so a kill before that is written again takes it
 
 	orphaned map[int]uint64 // samples of commits that survived without these
 
@@ -135,7 +139,9 @@ func (o *oracle) read(l *Log) (view []seen, damage, hollow uint64) {
 	c.place(start, Mark{})
 	for head := l.head(); ; {
 		e, err := c.next(head)
-		if err != nil {
+		switch o.partly = o.drops && errors.Is(err, errNotDurable); {
+		case o.partly: // until it is written again
+		case err != nil:
 			o.fail("read: %v", err)
 		}
 		if e == nil || err != nil {
@@ -173,6 +179,7 @@ func (after crash) age(c *asked) time.Duration {
 
 // reopened judges what a log holds that was opened after a crash, and returns that.
 func (o *oracle) reopened(l *Log, after crash, t *tally) []seen {
+	partly := o.partly // when the last process ended
 	now, damage, hollow := o.read(l)
 	there := make([]bool, len(o.commits))
 	flew := map[int]bool{} // sessions of which a commit without an answer survived: those are in no known order
@@ -220,7 +227,7 @@ func (o *oracle) reopened(l *Log, after crash, t *tally) []seen {
 		}
 		t.Lost++
 		switch age := after.age(c); {
-		case !after.power:
+		case !after.power && (!o.drops || !after.unsynced.After(c.at)):
 			t.Unforgiven++
 			o.fail("commit %d was acknowledged and is lost to a kill", id)
 		case c.safe:
@@ -237,6 +244,9 @@ func (o *oracle) reopened(l *Log, after crash, t *tally) []seen {
 	}
 	if after.power {
 		o.undone(there)
+	}
+	if partly {
+		o.dropped(there, after)
 	}
 	if len(now) > 0 && len(o.view) > 0 && now[len(now)-1].id > o.view[len(o.view)-1].id {
 		o.holeSamples += behind // what survived behind it had no answer yet
@@ -294,6 +304,20 @@ func (o *oracle) undone(there []bool) {
 			c.lost = true
 			o.lostSamples += uint64(c.samples)
 			behind += uint64(c.samples)
+		}
+	}
+}
+
+// dropped notes which commits the disk had dropped after a failed fsync when the process ended.
+func (o *oracle) dropped(there []bool, after crash) {
+	last := -1
+	for _, s := range o.view {
+		last = max(last, s.id)
+	}
+	for id := last + 1; id < len(o.commits); id++ {
+		if c := &o.commits[id]; c.fate == acked && !c.lost && !c.safe && !there[id] && after.unsynced.After(c.at) {
+			c.lost = true
+			o.lostSamples += uint64(c.samples)
 		}
 	}
 }

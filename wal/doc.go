@@ -46,7 +46,7 @@
 //
 //	0xC8 header   version 1 byte | log ID 16 | segment ID 16 | number uvarint | created varint, ms |
 //	              commit uvarint | total uvarint | found uvarint | previous ID 16 | previous end varint |
-//	              relogged uvarint | durable commit uvarint | durable total uvarint
+//	              durable commit uvarint | durable total uvarint
 //	0xC9 commit   number uvarint | records uvarint | checksum 4 | samples uvarint | total uvarint |
 //	              oldest varint, ms | newest varint, ms
 //	0xCA family   (reference uvarint | length uvarint | name of the metric family)...
@@ -112,8 +112,8 @@
 //	 1  Readers never read past the published head. A commit is published after its write, or
 //	    under `sync: always` after its fsync. (index)
 //	 2  durable.Commit <= written.Commit <= the last commit number assigned. (writer)
-//	 3  A file is never written again after an error. Its commits that are published but not
-//	    durable are logged again, under their old numbers, in the next segment. (recover.go)
+//	 3  What is published is never truncated. After a failed fsync, published commits that are
+//	    not durable are written again at their places; until that is synced, commits fail. (recover.go)
 //	 4  Segments become durable in order. At most two are not durable: the active segment and
 //	    the one before it. (roll.go)
 //	 5  A commit number never identifies two different commits that could have been read.
@@ -130,9 +130,9 @@
 //	    (seriesMap, seriesTable)
 //	11  One WriteAt writes all bytes of a commit, directly behind the previous commit. A torn
 //	    write leaves no commit record that is valid and whose checksum matches.
-//	12  The header of a segment names the last commit before it. A reader that finds a commit
-//	    number in several segments returns that commit once, in the order of numbers, from a
-//	    segment in which it is intact. (cursor.elsewhere)
+//	12  The header of a segment names the last commit before it. A commit is in one segment, but for
+//	    those that were moved out of a file that the disk did not sync for a minute. A reader that
+//	    meets a number twice takes the first.
 //	13  The writer never writes a commit that readers would refuse: both use the same bounds
 //	    (segment.MaxCommit, segment.MaxRecord).
 //	14  A commit is valid at one offset of one segment only. So commit numbers ascend within a
@@ -155,18 +155,18 @@
 //	begin        create, WriteAt of header and first     the first fsync makes the directory entry
 //	             commit; fsync of file and directory     durable, before any commit in the file counts
 //	             with the first group commit             as durable; a torn beginning is overwritten
-//	failed write truncate to the published end, close;   if the truncation is lost, the next header
-//	             next segment: header, commits that are  (PrevID, PrevEnd) disowns the rest. If the
-//	             not durable, the new commit; fsync,     next segment is torn, the previous one still
-//	             then publish                            has all commits: a start recognises the torn
-//	                                                     one by Relogged in its header and removes it
-//	failed fsync the same; the file is never synced      the data come from memory, because the kernel
-//	             again                                   may have marked lost pages clean. After a kill
-//	                                                     before the next segment has the commits, they
-//	                                                     stay readable until a cut, and the next start
-//	                                                     writes them again
-//	full disk    no next segment is possible: fsync of   acknowledged commits become durable without
-//	             the abandoned files, oldest first       waiting for space
+//	failed write truncate to the end of the commit       a torn commit does not count; the next one
+//	             before; the next one is written there   overwrites it. A power cut within the sync
+//	                                                     interval may bring a failed commit back,
+//	                                                     without those written after it
+//	failed fsync cut commits whose callers wait; write   the data come from memory, because the kernel
+//	             the others again from the block of the  may have dropped lost pages, or marked them
+//	             durable end on; fsync; again each       clean. After a kill before that, they are
+//	             interval                                readable as far as the kernel kept them, and
+//	                                                     the next start writes them again
+//	move, after  write all but the first bytes of a new  a start removes a file without its first
+//	a minute of  segment with these commits; fsync;      bytes. With them all is durable; the old file
+//	failures     write the first bytes; fsync            ends at the durable end (PrevEnd)
 //	remove       unlink, no fsync of the directory       a file that reappears is skipped by targets
 //	                                                     that have its commit numbers; a new target
 //	                                                     reads it
@@ -195,8 +195,8 @@
 //   - When an fsync returns nil, the data are on the medium: no drive cache lies.
 //   - fdatasync, which replaces fsync on Linux, also makes contents and size durable; it may
 //     omit the modification time.
-//   - After a failed fsync, the state of the file's dirty pages is unknown; even a later fsync
-//     that succeeds proves nothing.
+//   - After a failed fsync, the state of the file's dirty pages is unknown, and they may read as they are on the disk; only an
+//     fsync after they were written again proves something.
 //   - An fsync of a file does not make its directory entry durable; an fsync of the directory
 //     does. Windows cannot sync a directory. There the log relies on the journal of NTFS, which
 //     records the creation of a file no later than an fsync of that file. The log never renames

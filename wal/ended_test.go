@@ -203,8 +203,8 @@ func TestEndIsAnnouncedAfterAFailedWrite(t *testing.T) {
 		e := nextEntry(t, r)
 		last, ended = e.End.Commit, ended+len(e.Ended)
 	}
-	if ended != 5 || l.head().Segment == 0 {
-		t.Errorf("the ends of %d series, want 5, and the log in segment %d", ended, l.head().Segment)
+	if ended != 5 {
+		t.Errorf("the ends of %d series, want 5", ended)
 	}
 }
 

@@ -362,6 +362,7 @@ func (l *Log) Status() Status {
 // The methods of tail.
 
 func (l *Log) head() Mark                                { return l.index.mark() }
+func (l *Log) safe() Mark                                { return l.index.durable() }
 func (l *Log) wait(ctx context.Context, past Mark) error { return l.index.wait(ctx, past) }
 func (l *Log) first() int                                { return l.index.first() }
 func (l *Log) segments() []segment.Info                  { return l.index.segments() }

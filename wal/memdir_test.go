@@ -52,6 +52,9 @@ type memDir struct {
 	// all; nothing if not.
 	chance *rand.Rand
 
+	// forgets says that a failed sync of a file drops what it could not write.
+	forgets bool
+
 	// journals says that it is as one of Windows: an fsync of a file makes its creation durable, and one of the directory
 	// does nothing.
 	journals bool
@@ -353,7 +356,7 @@ func (f *memFile) Sync() error {
 	f.d.mu.Lock()
 	_, err := f.d.fails("sync")
 	if err != nil {
-		f.i.drop(f.d.chance)
+		f.i.drop(f.d.chance, f.d.forgets)
 	} else if f.i.flush(n); f.d.journals && f.d.entries[f.name] == f.i {
 		f.d.durable[f.name] = f.i
 	}
