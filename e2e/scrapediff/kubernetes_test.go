@@ -129,11 +129,13 @@ func findOurs(t *testing.T, entry string) (*found, func()) {
 		t.Fatal(err)
 	}
 	f := &found{groups: map[string]*targetgroup.Group{}}
-	client := bare{&http.Client{Transport: &http.Transport{}}}
 	d := kubernetes.New(kubernetes.Options{
 		Config: &c, Logger: slog.New(slog.DiscardHandler), Pause: 10 * time.Millisecond,
-		Client: func(commonconfig.HTTPClientConfig) (kubernetes.Client, error) { return client, nil },
-		Run:    func(f func()) { f() }, Found: f.take, Problem: func(string) {}, Event: func(string, string) {}, Failed: func() {},
+		Client: func(c commonconfig.HTTPClientConfig) (kubernetes.Client, error) {
+			client, err := commonconfig.NewClientFromConfig(c, "kubernetes")
+			return bare{client}, err
+		},
+		Run: func(f func()) { f() }, Found: f.take, Problem: func(string) {}, Event: func(string, string) {}, Failed: func() {},
 	})
 	ctx, cancel := context.WithCancel(t.Context())
 	ended := make(chan struct{})
