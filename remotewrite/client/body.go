@@ -24,11 +24,21 @@ func (b *lentBody) revoke() {
 	b.data = nil
 }
 
+// open starts reading from the beginning.
+func (b *lentBody) open() (io.Reader, error) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	return &bodyReader{body: b, size: len(b.data)}, nil
+}
+
 // bodyReader is one pass over a lentBody. It has no WriteTo, which would give the memory away.
 type bodyReader struct {
-	body *lentBody
-	pos  int
+	body      *lentBody
+	pos, size int
 }
+
+// Len returns the number of bytes left; retryablehttp takes the Content-Length from it.
+func (r *bodyReader) Len() int { return r.size - r.pos }
 
 // Read implements [io.Reader].
 func (r *bodyReader) Read(p []byte) (int, error) {
@@ -43,9 +53,6 @@ func (r *bodyReader) Read(p []byte) (int, error) {
 	}
 	return n, nil
 }
-
-// Close implements [io.Closer].
-func (r *bodyReader) Close() error { return nil }
 
 // trace records the connections of a request.
 type trace struct {

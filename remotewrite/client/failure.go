@@ -131,6 +131,8 @@ func kindOf(err error, shown string) (Kind, string) {
 		return Cut, "connection reset"
 	case errors.Is(err, syscall.EPIPE), errors.Is(err, net.ErrClosed):
 		return Cut, "while the request was sent"
+	case errors.Is(err, errRedirect):
+		return Redirect, shown
 	case errors.Is(err, errEndsEach):
 		return Cut, shown
 	case errors.Is(err, io.EOF), errors.Is(err, io.ErrUnexpectedEOF):

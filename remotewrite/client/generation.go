@@ -2,12 +2,15 @@ package client
 
 import (
 	"context"
-	"io"
+	"errors"
 	"maps"
 	"net/http"
 	"strconv"
+	"strings"
 	"sync/atomic"
 	"time"
+
+	"github.com/hashicorp/go-retryablehttp"
 
 	"hwsagent/internal/httpbound"
 )
@@ -18,6 +21,7 @@ type generation struct {
 	creds *credentials
 	proxy string // the proxy in use, to show to people; "" if there is none
 	pool  *http.Transport
+	http  *retryablehttp.Client // sends by pool, and again, once, after brokenBefore
 	born  time.Time
 
 	failed atomic.Int32 // answers with 5xx in a row
@@ -33,6 +37,13 @@ func (c *Client) newGeneration(creds *credentials) (*generation, error) {
 		return nil, err
 	}
 	l := &generation{creds: creds, pool: pool, born: time.Now()}
+	l.http = &retryablehttp.Client{
+		HTTPClient:   &http.Client{Transport: httpbound.Transport{Next: pool, Limit: drainLimit}, CheckRedirect: followNone},
+		RetryMax:     1,
+		CheckRetry:   l.brokenBefore,
+		Backoff:      func(_, _ time.Duration, _ int, _ *http.Response) time.Duration { return 0 },
+		ErrorHandler: retryablehttp.PassthroughErrorHandler,
+	}
 	l.proxy, err = proxyFor(pool, c.url)
 	return l, err
 }
@@ -61,36 +72,40 @@ func (l *generation) retire() {
 	l.pool.CloseIdleConnections()
 }
 
-// post sends one request; ctx is from withTrace. k is nil if there are no tokens. Redirects are answers like others.
+// errRedirect is the error of a redirect whose Location net/http cannot read.
+var errRedirect = errors.New("to an address that cannot be read")
+
+// post sends one request; ctx is from withTrace. k is nil if there are no tokens. A redirect is an answer like others.
 func (l *generation) post(ctx context.Context, to string, header http.Header, k *token, body *lentBody, attempt int) (*http.Response, error) {
-	req, err := http.NewRequestWithContext(ctx, http.MethodPost, to, nil)
+	req, err := retryablehttp.NewRequestWithContext(ctx, http.MethodPost, to, retryablehttp.ReaderFunc(body.open))
 	if err != nil {
 		return nil, err
 	}
 	maps.Copy(req.Header, header)
 	addHeader(req.Header, l.creds.header)
-	if err := k.authorize(req, body.data); err != nil {
+	if err := k.authorize(req.Request, body.data); err != nil {
 		return nil, err
 	}
 	if attempt > 0 {
 		req.Header.Set("Retry-Attempt", strconv.Itoa(attempt))
 	}
-	req.ContentLength = int64(len(body.data))
-	req.GetBody = func() (io.ReadCloser, error) { return &bodyReader{body: body}, nil }
-	return l.roundTrip(ctx, req)
+	resp, err := l.http.Do(req)
+	if err == nil {
+		return resp, nil
+	}
+	if err = unwrapURL(err); strings.HasPrefix(err.Error(), "failed to parse Location header") { // it has no type, and quotes the header
+		err = errRedirect
+	}
+	return nil, err
 }
 
-// roundTrip sends a request, and sends it again, once, if a kept connection ends without an answer.
-func (l *generation) roundTrip(ctx context.Context, req *http.Request) (*http.Response, error) {
+// brokenBefore reports whether to send a request again: it used a kept connection that ended without a byte of an answer.
+func (l *generation) brokenBefore(ctx context.Context, _ *http.Response, err error) (bool, error) {
 	t := traceOf(ctx)
-	for {
-		req.Body, _ = req.GetBody() // it returns no error
-		resp, err := httpbound.Transport{Next: l.pool, Limit: drainLimit}.RoundTrip(req)
-		if err == nil || ctx.Err() != nil || t.again.Load() || !t.unanswered() {
-			return resp, err
-		}
-		t.again.Store(true)
-		l.pool.CloseIdleConnections() // the others are likely broken too
-		req = req.Clone(ctx)
+	if err == nil || ctx.Err() != nil || !t.unanswered() {
+		return false, nil
 	}
+	t.again.Store(true)
+	l.pool.CloseIdleConnections() // the others are likely broken too
+	return true, nil
 }

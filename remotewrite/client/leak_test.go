@@ -50,7 +50,7 @@ func TestSendFollowsNoRedirect(t *testing.T) {
 	}
 }
 
-// A redirect whose Location cannot be read is an answer like another redirect.
+// A redirect whose Location cannot be read holds the target like another redirect.
 func TestRedirectToNothing(t *testing.T) {
 	for _, status := range []int{301, 302, 303, 307, 308} {
 		for _, to := range []string{"http://[::1:%zz/", "http://a b/", ":", "%"} {
@@ -61,7 +61,7 @@ func TestRedirectToNothing(t *testing.T) {
 				w.WriteHeader(status)
 			})
 			a := newClient(t, "url: "+s.URL, "", Options{}).Send(t.Context(), Request{Body: []byte("samples")})
-			if v := Judge(a, config.Policy{}).Verdict; a.Status != status || v != Hold || requests != 1 {
+			if v := Judge(a, config.Policy{}).Verdict; a.Failure.Kind != Redirect || v != Hold || requests != 1 {
 				t.Errorf("%d to %q: %v of %+v after %d requests, want hold", status, to, v, a, requests)
 			}
 		}

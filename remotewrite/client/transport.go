@@ -112,11 +112,13 @@ func lasts(status int) bool {
 	return status < 500
 }
 
-// blocks reports whether an error is a refusal by a proxy or the token endpoint that lasts until a
-// person acts.
+// blocks reports whether an error is a refusal by a proxy or the token endpoint, or a redirect, that lasts until a person acts.
 func blocks(err error) bool {
 	if p, ok := errors.AsType[*proxyError](err); ok {
 		return lasts(p.status)
+	}
+	if errors.Is(err, errRedirect) {
+		return true
 	}
 	t, ok := errors.AsType[*tokenError](err)
 	return ok && t.status != 0 && (t.status/100 == 2 || lasts(t.status))
