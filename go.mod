@@ -21,6 +21,7 @@ require (
 	github.com/google/go-cmp v0.7.0
 	github.com/google/licensecheck v0.3.1
 	github.com/gosnmp/gosnmp v1.47.0
+	github.com/hashicorp/go-retryablehttp v0.7.8
 	github.com/itchyny/timefmt-go v0.1.8
 	github.com/klauspost/compress v1.20.3
 	github.com/miekg/dns v1.1.73
@@ -46,8 +47,6 @@ require (
 	google.golang.org/protobuf v1.36.12
 )
 
-require github.com/hashicorp/go-cleanhttp v0.5.2 // indirect
-
 require (
 	github.com/Azure/azure-sdk-for-go/sdk/internal v1.12.0 // indirect
 	github.com/AzureAD/microsoft-authentication-library-for-go v1.8.0 // indirect
@@ -71,7 +70,7 @@ require (
 	github.com/google/shlex v0.0.0-20191202100458-e7afc7fbc510 // indirect
 	github.com/google/uuid v1.6.0 // indirect
 	github.com/grafana/regexp v0.0.0-20250905093917-f7b3be9d1853 // indirect
-	github.com/hashicorp/go-retryablehttp v0.7.8
+	github.com/hashicorp/go-cleanhttp v0.5.2 // indirect
 	github.com/hashicorp/go-version v1.9.0 // indirect
 	github.com/inconshreveable/mousetrap v1.1.0 // indirect
 	github.com/json-iterator/go v1.1.12 // indirect

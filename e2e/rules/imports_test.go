@@ -78,7 +78,7 @@ func importRules() []importRule {
 		{dir: "remotewrite/client/cloud", ours: []string{"internal/redact", "remotewrite/config"}},
 		{dir: "remotewrite/tenant", ours: []string{"remotewrite/config", "wal"}},
 		{dir: "remotewrite/replay", ours: []string{"remotewrite", "wal"}},
-		{dir: "remotewrite/deadletter", ours: []string{"remotewrite"}},
+		{dir: "remotewrite/deadletter", ours: []string{"remotewrite"}, tests: []string{"wal/queue"}},
 		{dir: "internal/testnet"},
 		{dir: "remotewrite", ours: []string{"internal/meter", "internal/refs", "wal"}, not: []string{"remotewrite/deadletter", "remotewrite/replay"}, tests: testnet, never: []string{promModule + "tsdb/wlog", promModule + "scrape"}},
 		{dir: "probes", ours: []string{"internal/files", "internal/loopback", "internal/text", "internal/redact", "internal/refs", "internal/spare", "internal/httpbound", "internal/watchdog", "internal/panics", "internal/exposition", "internal/pages"}},

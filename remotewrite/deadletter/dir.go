@@ -1,8 +1,6 @@
 package deadletter
 
 import (
-	"crypto/sha256"
-	"encoding/hex"
 	"fmt"
 	"net/url"
 	"path/filepath"
@@ -12,21 +10,13 @@ import (
 // Folder holds the dead letters of all targets, below the storage path.
 const Folder = "deadletters"
 
-// maxNameBytes is the longest name of a directory on ext4, xfs, btrfs, APFS and NTFS.
-const maxNameBytes = 255
-
 // Dir returns the directory of a target's dead letters. It escapes the name, including dots, so that it is always
 // a single path element. It also escapes the first letter of names that Windows reserves for devices, such as con or
-// lpt1, because no directory can have them. A name that would be too long for a directory, such as that of a tenant in
-// Chinese, becomes "%~" and its SHA-256: no escaped name begins so.
+// lpt1, because no directory can have them. The log has no target whose escaped name is too long (queue.CheckName).
 func Dir(storage, target string) string {
 	name := strings.ReplaceAll(url.QueryEscape(target), ".", "%2E")
 	if isDevice(name) {
 		name = fmt.Sprintf("%%%02X", name[0]) + name[1:]
-	}
-	if len(name) > maxNameBytes {
-		sum := sha256.Sum256([]byte(target))
-		name = "%~" + hex.EncodeToString(sum[:])
 	}
 	return filepath.Join(storage, Folder, name)
 }

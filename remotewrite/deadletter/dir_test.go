@@ -7,6 +7,8 @@ import (
 	"path/filepath"
 	"strings"
 	"testing"
+
+	"hwsagent/wal/queue"
 )
 
 func TestDir(t *testing.T) {
@@ -31,16 +33,13 @@ func TestDir(t *testing.T) {
 			t.Errorf("letters of %q go to %s", name, base)
 		}
 	}
-	// A directory's name has 255 bytes at most; names that differ only behind them do not meet.
-	letters, dirs := strings.Repeat("東", 60), map[string]string{}
-	for _, name := range []string{letters, letters + "a", letters + "b", strings.Repeat("a", 255), strings.Repeat("a", 256), strings.Repeat("a", 255) + "."} {
-		dir := Dir(t.TempDir(), name)
-		if err := os.MkdirAll(dir, 0o700); err != nil {
-			t.Errorf("letters of %q: %v", name, err)
+	// Each name that the log takes fits a directory.
+	for _, long := range []string{strings.Repeat("東", 27), strings.Repeat("a", queue.MaxNameBytes), strings.Repeat("A", 81)} {
+		if err := queue.CheckName(long); err != nil {
+			t.Error(err)
 		}
-		if other, ok := dirs[filepath.Base(dir)]; ok {
-			t.Errorf("letters of %q and %q go to the same directory", name, other)
+		if err := os.MkdirAll(Dir(t.TempDir(), long), 0o700); err != nil {
+			t.Errorf("letters of %q: %v", long, err)
 		}
-		dirs[filepath.Base(dir)] = name
 	}
 }

@@ -35,12 +35,10 @@ func both(dir string) (letters []remotewrite.Letter, err error) {
 			return nil, errors.Join(err, shut(now))
 		}
 		same := sameFile(now, filepath.Join(dir, current))
-		letters, err = readFrom(old, nil)
-		if err == nil {
-			letters, err = readFrom(now, letters)
-		}
-		if err = errors.Join(err, shut(old), shut(now)); err != nil || same {
-			return letters, err
+		letters, _, err := scan(old)
+		newest, _, err2 := scan(now)
+		if err = errors.Join(err, err2, shut(old), shut(now)); err != nil || same {
+			return append(letters, newest...), err
 		}
 	}
 	return nil, errors.New("the agent replaces their files faster than they can be read: try again")
@@ -70,24 +68,25 @@ func sameFile(f *os.File, path string) bool {
 	return err == nil && os.SameFile(mine, there)
 }
 
-// readFrom appends the letters in a file, nil for no file, to letters.
-func readFrom(f *os.File, letters []remotewrite.Letter) ([]remotewrite.Letter, error) {
+// scan reads the letters in a file, nil for no file; whole is the size of its whole lines. It skips lines that cannot be read.
+func scan(f *os.File) (letters []remotewrite.Letter, whole int64, err error) {
 	if f == nil {
-		return letters, nil
+		return nil, 0, nil
 	}
-	r := bufio.NewReaderSize(f, 2*maxLine)
+	r, read := bufio.NewReaderSize(f, 2*maxLine), int64(0)
 	for {
 		line, err := r.ReadSlice('\n')
+		read += int64(len(line))
 		var l remotewrite.Letter
 		switch {
 		case err == nil:
-			if json.Unmarshal(line, &l) == nil {
+			if whole = read; json.Unmarshal(line, &l) == nil {
 				letters = append(letters, l)
 			}
 		case errors.Is(err, io.EOF):
-			return letters, nil // a line without a newline is incomplete
+			return letters, whole, nil // a line without a newline is incomplete
 		case !errors.Is(err, bufio.ErrBufferFull):
-			return nil, err
+			return nil, 0, err
 		}
 	}
 }

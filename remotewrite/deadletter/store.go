@@ -8,11 +8,9 @@
 package deadletter
 
 import (
-	"bytes"
 	"encoding/json"
 	"errors"
 	"fmt"
-	"io"
 	"io/fs"
 	"os"
 	"path/filepath"
@@ -46,9 +44,9 @@ type Store struct {
 	sync func(*os.File) error // makes a file durable; replaced in tests
 
 	mu     sync.Mutex
-	file   *os.File // nil after Close
-	size   int64    // of the current file; holds whole lines only
-	counts [2]int   // letters in the current and the previous file
+	closed bool
+	size   int64  // of the current file: whole lines only
+	counts [2]int // letters in the current and the previous file
 }
 
 // Open opens the store in dir, and creates the directory if needed. It cuts off an
@@ -60,47 +58,56 @@ func Open(dir string, o Options) (*Store, error) {
 	if o.MaxLetters <= 0 {
 		o.MaxLetters = 10_000
 	}
-	s := &Store{dir: dir, o: o, sync: (*os.File).Sync}
-	if err := s.open(); err != nil {
+	s := &Store{dir: dir, o: o, sync: (*os.File).Sync, size: -1}
+	f, err := s.open()
+	if err != nil {
 		return nil, fmt.Errorf("open dead letters: %w", err)
 	}
-	return s, nil
+	return s, f.Close()
 }
 
-func (s *Store) open() error {
-	if err := noLink(s.dir); err != nil {
-		return err
+// open opens the current file. It looks at the files anew if the current one is not as the store left it: a person has
+// removed or emptied it, or a write failed half-way.
+func (s *Store) open() (*os.File, error) {
+	f, err := os.OpenFile(filepath.Join(s.dir, current), os.O_RDWR, 0)
+	if err == nil {
+		info, err := f.Stat()
+		if err == nil && info.Size() == s.size {
+			return f, nil
+		}
+		if err := errors.Join(err, f.Close()); err != nil {
+			return nil, err
+		}
+	}
+	for _, path := range []string{s.dir, filepath.Join(s.dir, current), filepath.Join(s.dir, previous)} {
+		if err := noLink(path); err != nil {
+			return nil, err
+		}
 	}
 	if err := os.MkdirAll(s.dir, 0o700); err != nil {
-		return err
+		return nil, err
 	}
-	for i, name := range [2]string{current, previous} {
-		path := filepath.Join(s.dir, name)
-		if err := noLink(path); err != nil {
-			return err
-		}
-		f, err := openIfThere(path)
-		if err != nil {
-			return err
-		}
-		letters, err := readFrom(f, nil)
-		if err = errors.Join(err, shut(f)); err != nil {
-			return err
-		}
-		s.counts[i] = len(letters)
-	}
-	f, err := os.OpenFile(filepath.Join(s.dir, current), os.O_RDWR|os.O_CREATE, 0o600)
+	old, err := openIfThere(filepath.Join(s.dir, previous))
 	if err != nil {
-		return err
+		return nil, err
 	}
-	if s.size, err = wholeLines(f); err == nil {
-		err = f.Truncate(s.size)
+	letters, _, err := scan(old)
+	s.counts[1] = len(letters)
+	if err := errors.Join(err, shut(old)); err != nil {
+		return nil, err
+	}
+	if f, err = os.OpenFile(filepath.Join(s.dir, current), os.O_RDWR|os.O_CREATE, 0o600); err != nil {
+		return nil, err
+	}
+	letters, s.size, err = scan(f)
+	s.counts[0] = len(letters)
+	if err == nil {
+		err = errors.Join(f.Truncate(s.size), syncDir(s.dir))
 	}
 	if err != nil {
-		return errors.Join(err, f.Close())
+		return nil, errors.Join(err, f.Close())
 	}
-	s.file = f
-	return syncDir(s.dir)
+	return f, nil
 }
 
 // noLink refuses a path that is a symbolic link, which would lead out of the storage directory. Only the agent's user
@@ -111,27 +118,6 @@ func noLink(path string) error {
 		return fmt.Errorf("%s is a symbolic link: remove it, and the agent creates the directory", path)
 	}
 	return ifThere(err)
-}
-
-// wholeLines returns the offset after the last newline.
-func wholeLines(f *os.File) (int64, error) {
-	info, err := f.Stat()
-	if err != nil {
-		return 0, err
-	}
-	end := info.Size()
-	for buf := make([]byte, 4096); end > 0; {
-		from := max(end-int64(len(buf)), 0)
-		b := buf[:end-from]
-		if _, err := f.ReadAt(b, from); err != nil && !errors.Is(err, io.EOF) {
-			return 0, err
-		}
-		if i := bytes.LastIndexByte(b, '\n'); i >= 0 {
-			return from + int64(i) + 1, nil
-		}
-		end = from
-	}
-	return 0, nil
 }
 
 // Put appends letters and returns when they are durable. After an error the store contains
@@ -171,60 +157,31 @@ func shorten(s string, n int) string {
 }
 
 func (s *Store) put(lines []byte, n int) error {
-	if s.file == nil {
+	if s.closed {
 		return fs.ErrClosed
 	}
-	if err := s.reopen(); err != nil {
+	f, err := s.open()
+	if err != nil {
 		return err
 	}
 	if s.size > 0 && (s.size+int64(len(lines)) > s.o.MaxBytes/2 || s.counts[0]+n > s.o.MaxLetters/2) {
-		if err := s.rotate(); err != nil {
+		// The current file becomes the previous one.
+		if err := errors.Join(f.Close(), os.Rename(filepath.Join(s.dir, current), filepath.Join(s.dir, previous))); err != nil {
+			return err
+		}
+		if f, err = s.open(); err != nil {
 			return err
 		}
 	}
-	_, err := s.file.WriteAt(lines, s.size)
-	if err == nil {
-		err = s.sync(s.file)
+	if _, err = f.WriteAt(lines, s.size); err == nil {
+		err = s.sync(f)
 	}
 	if err != nil {
-		return errors.Join(err, s.file.Truncate(s.size))
+		return errors.Join(err, f.Truncate(s.size), f.Close())
 	}
 	s.size += int64(len(lines))
 	s.counts[0] += n
-	return nil
-}
-
-// reopen opens the current file again if it was replaced or removed: a person has read the
-// letters and removed the file, or rotate failed half-way.
-func (s *Store) reopen() error {
-	mine, err := s.file.Stat()
-	if err != nil {
-		return err
-	}
-	there, err := os.Stat(filepath.Join(s.dir, current))
-	if err == nil && os.SameFile(mine, there) && there.Size() >= s.size { // else it was emptied
-		return nil
-	}
-	old := s.file
-	if err := s.open(); err != nil {
-		return err
-	}
-	return old.Close()
-}
-
-// rotate makes the current file the previous one.
-func (s *Store) rotate() error {
-	at := filepath.Join(s.dir, current)
-	if err := os.Rename(at, filepath.Join(s.dir, previous)); err != nil {
-		return err
-	}
-	f, err := os.OpenFile(at, os.O_RDWR|os.O_CREATE|os.O_TRUNC, 0o600)
-	if err != nil {
-		return err
-	}
-	old := s.file
-	s.file, s.size, s.counts = f, 0, [2]int{0, s.counts[0]}
-	return errors.Join(old.Close(), syncDir(s.dir))
+	return f.Close()
 }
 
 func syncDir(dir string) error {
@@ -263,18 +220,15 @@ func (s *Store) List() ([]remotewrite.Letter, error) {
 func (s *Store) Clear() (n int, err error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	if s.file == nil {
+	if s.closed {
 		return 0, fmt.Errorf("clear dead letters: %w", fs.ErrClosed)
 	}
 	n = s.counts[0] + s.counts[1]
-	old := s.file
-	if err = removeFiles(s.dir); err == nil {
-		err = s.open()
-	}
-	if err != nil {
+	if err := removeFiles(s.dir); err != nil {
 		return 0, fmt.Errorf("clear dead letters: %w", err)
 	}
-	return n, old.Close()
+	s.size, s.counts = -1, [2]int{}
+	return n, nil
 }
 
 // Remove removes a store that is not open, with its directory.
@@ -346,14 +300,10 @@ func (s *Store) Recall() ([]byte, error) {
 	return b, err
 }
 
-// Close closes the store.
+// Close makes the store take no more letters.
 func (s *Store) Close() error {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	if s.file == nil {
-		return nil
-	}
-	err := s.file.Close()
-	s.file = nil
-	return err
+	s.closed = true
+	return nil
 }
