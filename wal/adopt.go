@@ -32,7 +32,7 @@ func (ts *targets) adopt(from, to string) error {
 	switch {
 	case from == to:
 		return errors.New("they are the same")
-	case old == nil && ts.store.IsLost(from):
+	case old == nil && ts.store.IsLost():
 		return errSavepointDamaged
 	case old == nil:
 		return fmt.Errorf("%w %q", ErrNoTarget, from)

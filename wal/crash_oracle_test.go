@@ -227,7 +227,7 @@ func (o *oracle) reopened(l *Log, after crash, t *tally) []seen {
 		}
 		t.Lost++
 		switch age := after.age(c); {
-		case !after.power && (!o.drops || !after.unsynced.After(c.at)):
+		case !after.power && (!o.drops || after.unsynced.Before(c.began)):
 			t.Unforgiven++
 			o.fail("commit %d was acknowledged and is lost to a kill", id)
 		case c.safe:
@@ -314,10 +314,17 @@ func (o *oracle) dropped(there []bool, after crash) {
 	for _, s := range o.view {
 		last = max(last, s.id)
 	}
-	for id := last + 1; id < len(o.commits); id++ {
-		if c := &o.commits[id]; c.fate == acked && !c.lost && !c.safe && !there[id] && after.unsynced.After(c.at) {
-			c.lost = true
-			o.lostSamples += uint64(c.samples)
+	survived := false // a later one
+	for id := len(o.commits) - 1; id > last; id-- {
+		c := &o.commits[id]
+		survived = survived || there[id]
+		if c.fate != acked || c.lost || c.safe || there[id] || after.unsynced.Before(c.began) {
+			continue
+		}
+		c.lost = true
+		o.lostSamples += uint64(c.samples)
+		if survived {
+			o.holeSamples += uint64(c.samples)
 		}
 	}
 }

@@ -17,7 +17,7 @@ func (c *crashLife) openTargets(l *Log, n int, last bool) {
 		switch {
 		case t == nil && f.known:
 			c.fail("the savepoint of %s, which was durable, is gone", f.name)
-		case f.known && l.targets.store.IsLost(f.name):
+		case f.known && l.targets.store.IsLost() && c.machine.fault.IsZero(): // after an error of the disk they may be damaged
 			c.fail("savepoints count as lost, that of %s perhaps", f.name)
 		case t != nil:
 			c.judge(f, t, l)

@@ -105,7 +105,7 @@ func (c *cursor) next(head Mark) (*Entry, error) {
 	case err != nil:
 		return nil, err
 	case !ok && c.last.Commit < head.Commit && c.tail.safe().Commit < head.Commit:
-		return nil, c.again()
+		return nil, c.reread()
 	case !ok:
 		return nil, nil
 	}
@@ -116,7 +116,7 @@ func (c *cursor) next(head Mark) (*Entry, error) {
 	e := c.decodeCommit()
 	missing := c.missing(commit, e.Count())
 	if c.mayComeBack(commit, e.Count(), missing.Dropped[queue.Damage]) {
-		return nil, c.again()
+		return nil, c.reread()
 	}
 	c.ready = false
 	e.End = c.reader.Mark()
@@ -137,8 +137,8 @@ func (c *cursor) mayComeBack(commit segment.Commit, decoded, damage uint64) bool
 	return within > 0 && commit.Number > safe.Commit || damage > within && c.last.Total+damage-within > safe.Total
 }
 
-// again makes the cursor read the commits after last from the disk again.
-func (c *cursor) again() error {
+// reread makes the cursor read the commits after last from the disk again.
+func (c *cursor) reread() error {
 	c.shut()
 	c.want = locate(c.tail, c.last)
 	return errNotDurable

@@ -84,11 +84,13 @@
 // For each target the record with the greatest sequence number counts. A target that the newest
 // complete snapshot does not name has ended. A record is one or more cells of 512 bytes:
 //
-//	 0 identity  magic "hw", version, kind, generation, sequence number, hash of the name,
-//	             checksum (32 bytes)
-//	32           part, parts, length of the payload, count, checksum of the cell (12 bytes)
-//	44           payload (up to 436 bytes)
-//	480 identity, once more
+//	 0 identity  magic "hw", version, kind, generation, sequence number, checksum (24 bytes)
+//	24           part, parts, length of the payload, count, checksum of the cell (12 bytes)
+//	36           payload (up to 452 bytes)
+//	488 identity, once more
+//
+// Damage to a file puts all targets in doubt: any of them may have lost its newest record, and so may have sent everything up to the
+// head of the log.
 //
 // A record counts as soon as it is in the file, because it survives a kill. It is synced after at
 // most a second; nothing relies on it before. The durable end of the log is written each second,

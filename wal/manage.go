@@ -165,7 +165,7 @@ func (l *Log) Forget(name string) (queue.Ledger, error) {
 func (ts *targets) known(name string) (*target, error) {
 	t := ts.get(name)
 	switch {
-	case t == nil && ts.store.IsLost(name):
+	case t == nil && ts.store.IsLost():
 		return nil, errSavepointDamaged
 	case t == nil:
 		return nil, ErrNoTarget

@@ -64,8 +64,6 @@ func (ts *targets) open(t tail, name string, o ReaderOptions) (*Reader, error) {
 		tg.leave(ts.o.Now())
 		ts.withdrawLocked(tg)
 		return nil, fmt.Errorf("open target %q: %w", name, err)
-	} else {
-		ts.store.Found(tg.name)
 	}
 	return ts.reader(t, tg), nil
 }
@@ -99,7 +97,7 @@ func (ts *targets) findLocked(t tail, name string, at StartAt) (tg *target, made
 func (ts *targets) findAtLocked(t tail, name string, start func() (Mark, error)) (tg *target, made bool, err error) {
 	tg = ts.get(name)
 	foreign := tg != nil && tg.savepoint().Start.Log != t.head().Log
-	lost := tg == nil && ts.store.IsLost(name)
+	lost := tg == nil && ts.store.IsLost()
 	if tg != nil && !foreign {
 		return tg, false, nil
 	}

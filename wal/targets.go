@@ -69,7 +69,7 @@ func openTargets(dir disk.Directory, o targetsOptions) (*targets, error) {
 	if err != nil {
 		return nil, err
 	}
-	ts.store, ts.waiting = store, saved.Log.Lost.Any()
+	ts.store, ts.waiting = store, saved.Log.Lost
 	for name, kept := range saved.Targets {
 		t := newTarget(store, name, kept.Value)
 		t.doubt = kept.Doubt
@@ -92,12 +92,12 @@ func (ts *targets) begin(head Mark) error {
 	switch {
 	case head.Commit == 0:
 		// The log has no commits: a process ended while it was creating the files.
-		ts.store.FoundAll()
+		ts.store.SetLost(false)
 		ts.waiting = false
 	case ts.store.Fresh():
 		// The files are created before the first commit, so they were removed from outside.
 		ts.o.Logger.Error("The files of savepoints are missing: each target gets everything that the log has")
-		ts.store.MissAll()
+		ts.store.SetLost(true)
 		ts.waiting = true
 	}
 	if head.Commit > 0 && slices.ContainsFunc(ts.all(), func(t *target) bool { return t.savepoint().Start.Log != head.Log }) {

@@ -57,16 +57,16 @@ func (s *Store) snapshotLocked() (b []byte, begins identity, credits []credit) {
 	}
 	var records []record
 	cells := 0
-	add := func(kind recordKind, owner uint64, payload []byte) {
+	add := func(kind recordKind, payload []byte) {
 		s.sequence++
 		cells += cellsFor(len(payload))
-		records = append(records, record{identity{kind, true, s.tried, s.sequence, owner}, payload})
+		records = append(records, record{identity{kind, true, s.tried, s.sequence}, payload})
 	}
-	add(kindLog, 0, appendLog(nil, s.log))
+	add(kindLog, appendLog(nil, s.log))
 	s.logOld, s.grown, s.single = false, false, false
 	for t := range s.all {
 		if payload, c, ok := t.Encode(appendText(nil, t.Name()), true); ok {
-			add(kindTarget, ownerOf(t.Name()), payload)
+			add(kindTarget, payload)
 			credits = append(credits, credit{t, c.Acked})
 		}
 	}

@@ -160,7 +160,7 @@ func (s *Store) putLocked(t Target) {
 	if !ok {
 		return
 	}
-	if !s.appendLocked(kindTarget, t.Name(), payload) {
+	if !s.appendLocked(kindTarget, payload) {
 		t.Unwritten()
 		return
 	}
@@ -170,12 +170,9 @@ func (s *Store) putLocked(t Target) {
 }
 
 // appendLocked appends a record to the active file. If it cannot append it, all records wait for the next snapshot.
-func (s *Store) appendLocked(kind recordKind, name string, payload []byte) bool {
+func (s *Store) appendLocked(kind recordKind, payload []byte) bool {
 	s.sequence++
 	id := identity{kind: kind, generation: s.generation, sequence: s.sequence}
-	if kind != kindLog {
-		id.owner = ownerOf(name)
-	}
 	s.cells = appendRecord(s.cells[:0], id, int(s.durable/cellSize), payload)
 	if s.used+int64(len(s.cells)) > s.sizes[s.active] {
 		s.compact = true
@@ -213,10 +210,10 @@ func (s *Store) End(name string, to Target, change func()) error {
 	if s.compact || s.closed {
 		// The next snapshot records the change.
 	} else if payload := appendText(nil, name); to == nil {
-		s.appendLocked(kindDrop, name, payload)
+		s.appendLocked(kindDrop, payload)
 	} else {
 		payload, c, _ := to.Encode(appendText(payload, to.Name()), true)
-		if s.appendLocked(kindRename, to.Name(), payload) {
+		if s.appendLocked(kindRename, payload) {
 			s.unsynced = append(s.unsynced, credit{to, c.Acked})
 		} else {
 			to.Unwritten()
@@ -263,36 +260,18 @@ func (s *Store) Durable() segment.Mark {
 }
 
 // IsLost reports whether a target without a record may have had one that is unreadable now.
-func (s *Store) IsLost(name string) bool {
+func (s *Store) IsLost() bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	return s.log.Lost.Has(name)
+	return s.log.Lost
 }
 
-// MissAll records that any target may be lost.
-func (s *Store) MissAll() {
+// SetLost sets what IsLost reports.
+func (s *Store) SetLost(lost bool) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	s.log.Lost.All, s.logOld = true, true
-}
-
-// Found records that a target has a record again.
-func (s *Store) Found(name string) {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	if s.log.Lost.Any() {
-		s.logOld = true
-		delete(s.log.Lost.Owners, ownerOf(name))
-	}
-}
-
-// FoundAll records that only the targets in Lost.Owners are lost.
-func (s *Store) FoundAll() {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	if s.log.Lost.Any() {
-		s.logOld = true
-		s.log.Lost.All = false
+	if s.log.Lost != lost {
+		s.log.Lost, s.logOld = lost, true
 	}
 }
 
@@ -314,7 +293,7 @@ func (s *Store) putAllLocked(patient bool) {
 		s.putLocked(t)
 	}
 	must := s.logOld || !patient
-	if (s.logOld || s.grown) && !s.compact && !s.closed && s.appendLocked(kindLog, "", appendLog(nil, s.log)) {
+	if (s.logOld || s.grown) && !s.compact && !s.closed && s.appendLocked(kindLog, appendLog(nil, s.log)) {
 		s.logOld, s.grown = false, false
 	}
 	if must {
