@@ -17,12 +17,14 @@ func newHardwareDisks(e *environment) reader {
 	}
 	array := func(name string) bool { return strings.HasPrefix(name, "md") }
 	tape := func(name string) bool { _, ok := unit(name, "st"); return ok }
-	return e.hardware(
+	h := e.hardware(
 		hardwareClass{e.sys("class/nvme"), nvme, p.nvmeDisk},
 		hardwareClass{e.sys("block"), disk, p.blockDisk},
 		hardwareClass{e.sys("block"), array, func(dir string) []hw.Report { return raidArray(dir, e.UdevPath) }},
 		hardwareClass{e.sys("class/scsi_tape"), tape, p.tapeDrive},
 	)
+	h.join = joinPaths
+	return h
 }
 
 // nvmeDisk reads a controller, which people call the disk. Controllers over a network are another machine's hardware.
@@ -95,6 +97,9 @@ func (p places) blockDisk(dir string) []hw.Report {
 	}
 	if sectors, ok := number(dir + "/size"); ok && sectors > 0 {
 		disk.Add(hw.DiskSize, sectors*512)
+	}
+	if strings.HasPrefix(name, "sd") {
+		disk, _ = lun(disk, dir)
 	}
 	return []hw.Report{disk}
 }

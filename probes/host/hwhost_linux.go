@@ -1,11 +1,13 @@
 package host
 
 import (
+	"cmp"
 	"context"
 	"math"
 	"os"
 	"path/filepath"
 	"strings"
+	"sync"
 	"time"
 
 	"hwsagent/probes"
@@ -16,20 +18,29 @@ import (
 // Documentation/ABI/testing/sysfs-bus-pci-devices-aer).
 func newHardwarePCI(e *environment) reader {
 	dir := e.sys("bus/pci/devices")
+	var names sync.Map
 	return e.hardware(hardwareClass{
 		dir: dir,
 		wanted: func(name string) bool {
 			_, err := os.Lstat(dir + "/" + name + "/aer_dev_fatal")
 			return err == nil
 		},
-		query: pciDevice,
+		query: func(dir string) []hw.Report { return pciDevice(dir, e.UdevPath, &names) },
 	})
 }
 
-func pciDevice(dir string) []hw.Report {
+// pciDevice reads one device. udev's database has names for its vendor and model, which are read once; without udev they are numbers.
+func pciDevice(dir, udev string, names *sync.Map) []hw.Report {
 	address := filepath.Base(dir)
+	known, ok := names.Load(address)
+	if !ok {
+		u := udevProperties(udev + "/+pci:" + address)
+		known = [2]string{u["ID_VENDOR_FROM_DATABASE"], u["ID_MODEL_FROM_DATABASE"]}
+		names.Store(address, known)
+	}
+	called, _ := known.([2]string)
 	device := hw.Report{Component: hw.Component{Kind: hw.PCIDevice, ID: "pci:" + address, Name: address, Parent: enclosureID, Facts: []string{
-		hw.Vendor, text(dir + "/vendor"), hw.Model, text(dir + "/device"), hw.DriverName, linkName(dir + "/driver")}}}
+		hw.Vendor, cmp.Or(called[0], text(dir+"/vendor")), hw.Model, cmp.Or(called[1], text(dir+"/device")), hw.DriverName, linkName(dir + "/driver")}}}
 	for _, severity := range [...]string{"correctable", "nonfatal", "fatal"} {
 		if v, ok := aerTotal(text(dir + "/aer_dev_" + severity)); ok {
 			device.Add(hw.Errors, v, "error_type", severity)

@@ -5,6 +5,8 @@ import (
 	"path/filepath"
 	"strings"
 
+	"golang.org/x/sys/unix"
+
 	"hwsagent/probes/hw"
 )
 
@@ -33,10 +35,14 @@ func (p places) netID(dir string) string {
 	return id
 }
 
-// networkPort reads one port; virtual devices (bridges, VLANs, tunnels) have no device behind them.
+// networkPort reads one port; virtual devices (bridges, VLANs, tunnels) have no device behind them, and a virtual function of SR-IOV is a share of
+// a port.
 func (p places) networkPort(dir string) []hw.Report {
 	name := filepath.Base(dir)
 	if _, err := os.Stat(dir + "/device"); err != nil {
+		return nil
+	}
+	if unix.Access(dir+"/device/physfn", unix.F_OK) == nil {
 		return nil
 	}
 	address := text(dir + "/bonding_slave/perm_hwaddr")

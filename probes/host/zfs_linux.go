@@ -7,6 +7,7 @@ import (
 	"io/fs"
 	"path/filepath"
 	"strings"
+	"sync"
 
 	"hwsagent/probes"
 )
@@ -27,11 +28,30 @@ type zfs struct {
 	pools  *devices
 }
 
+// zfsFamilies are the families of the fields that this version of ZFS has. It is safe for concurrent use, because pools are read at the same time.
+type zfsFamilies struct {
+	mu  sync.Mutex
+	all map[string]*probes.Family
+}
+
+// of returns the family of a name: a field of a file.
+func (c *zfsFamilies) of(name, field, of string) *probes.Family {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	f := c.all[name]
+	if f == nil {
+		f = untyped(name, "The field "+field+" of kstat zfs/"+of+".")
+		c.all[name] = f
+	}
+	return f
+}
+
 func newZFS(e *environment) reader {
 	dir := e.proc("spl/kstat/zfs")
-	z := &zfs{dir: dir, module: newOnce(e, func() (samples, error) { return zfsModule(dir) })}
+	families := &zfsFamilies{all: make(map[string]*probes.Family)}
+	z := &zfs{dir: dir, module: newOnce(e, func() (samples, error) { return zfsModule(dir, families) })}
 	z.pools = &devices{dir: dir, guard: guard[samples]{limit: e.limit, panics: e.panics}}
-	z.pools.query = func(name string) samples { return zfsPool(dir, name) }
+	z.pools.query = func(name string) samples { return zfsPool(dir, name, families) }
 	return z
 }
 
@@ -48,7 +68,7 @@ func (z *zfs) read(ctx context.Context, r *probes.Round) error {
 }
 
 // zfsModule reads the statistics that do not belong to a pool.
-func zfsModule(dir string) (samples, error) {
+func zfsModule(dir string, families *zfsFamilies) (samples, error) {
 	var s samples
 	var errs []error
 	found := false
@@ -68,7 +88,7 @@ func zfsModule(dir string) (samples, error) {
 		}
 		for _, v := range values {
 			name := "node_zfs_" + kind.name + "_" + strings.ReplaceAll(v.name, "-", "_")
-			s.add(untyped(name, "The field "+v.name+" of kstat zfs/"+kind.file+"."), v.value)
+			s.add(families.of(name, v.name, kind.file), v.value)
 		}
 	}
 	if !found && len(errs) == 0 {
@@ -78,10 +98,10 @@ func zfsModule(dir string) (samples, error) {
 }
 
 // zfsPool reads the files of a pool, which may be exported meanwhile.
-func zfsPool(dir, pool string) samples {
+func zfsPool(dir, pool string, families *zfsFamilies) samples {
 	var s samples
 	if b, err := (&file{path: dir + "/" + pool + "/io"}).read(); err == nil {
-		s.addZFSIO(b, pool)
+		s.addZFSIO(b, pool, families)
 	}
 	sets, _ := filepath.Glob(dir + "/" + pool + "/objset-*") // the pattern is valid
 	for _, set := range sets {
@@ -91,7 +111,7 @@ func zfsPool(dir, pool string) samples {
 		}
 		values, dataset := kstats(b)
 		for _, v := range values {
-			s.add(untyped("node_zfs_zpool_dataset_"+v.name, "The field "+v.name+" of kstat zfs/POOL/objset-*."), v.value, "zpool", pool, "dataset", dataset)
+			s.add(families.of("node_zfs_zpool_dataset_"+v.name, v.name, "POOL/objset-*"), v.value, "zpool", pool, "dataset", dataset)
 		}
 	}
 	if state := strings.ToLower(text(dir + "/" + pool + "/state")); state != "" {
@@ -104,7 +124,7 @@ func zfsPool(dir, pool string) samples {
 }
 
 // addZFSIO adds the table of a pool's io: after a line of its own kind a line of names, and a line of values.
-func (s *samples) addZFSIO(b []byte, pool string) {
+func (s *samples) addZFSIO(b []byte, pool string, families *zfsFamilies) {
 	var names []string
 	for line := range lines(b) {
 		fields := strings.Fields(string(line))
@@ -116,7 +136,7 @@ func (s *samples) addZFSIO(b []byte, pool string) {
 		}
 		for i := range min(len(names), len(fields)) {
 			if v, ok := float([]byte(fields[i])); ok {
-				s.add(untyped("node_zfs_zpool_"+names[i], "The field "+names[i]+" of kstat zfs/POOL/io."), v, "zpool", pool)
+				s.add(families.of("node_zfs_zpool_"+names[i], names[i], "POOL/io"), v, "zpool", pool)
 			}
 		}
 	}

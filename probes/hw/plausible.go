@@ -14,6 +14,7 @@ var bounds = [len(table)]bound{
 	BatteryCharge:          {0, 1.1},
 	BatteryChargeLimit:     {0, 1.1},
 	BatteryTimeLeft:        {0, 90 * 86400},
+	BatteryTimeLimit:       {0, 90 * 86400},
 	CurrentNow:             {-1e4, 1e4},
 	CurrentLimit:           {-1e4, 1e4},
 	FanSpeed:               {0, 60_000},

@@ -83,6 +83,7 @@ const (
 	BatteryCharge
 	BatteryChargeLimit
 	BatteryTimeLeft
+	BatteryTimeLimit
 	BatteryCycles
 	BatteryHealth
 	CoolingRatio
@@ -121,6 +122,7 @@ const (
 	DiskEndurance
 	DiskSize
 	DiskSMART
+	OnBattery
 	PowerSupplyLimit
 	PowerSupplyUtilization
 	PowerSupplyUsage
@@ -226,6 +228,7 @@ var table = [...]row{
 	BatteryCharge:               {"hw.battery.charge", false, gauge, "1", false, "", []Kind{Battery}, "Remaining charge of the battery, from 0 to 1."},
 	BatteryChargeLimit:          {"hw.battery.charge.limit", false, gauge, "1", false, "hw_limit_type", []Kind{Battery}, "Limit of the battery's charge."},
 	BatteryTimeLeft:             {"hw.battery.time_left", false, gauge, "s", false, "hw_state hw_battery_state", []Kind{Battery}, "Time until the battery is empty (while discharging) or full (while charging)."},
+	BatteryTimeLimit:            {"hw.battery.time_left.limit", true, gauge, "s", false, "hw_limit_type", []Kind{Battery}, "Limit of the time until the battery is empty."},
 	BatteryCycles:               {"hw.battery.cycles", true, counter, "{cycle}", false, "", []Kind{Battery}, "Charge and discharge cycles of the battery."},
 	BatteryHealth:               {"hw.battery.health", true, gauge, "1", false, "", []Kind{Battery}, "Full capacity of the battery divided by its design capacity."},
 	CoolingRatio:                {"hw.cooling_device.level", true, gauge, "1", false, "", []Kind{CoolingDevice}, "Present cooling level divided by the highest level."},
@@ -264,6 +267,7 @@ var table = [...]row{
 	DiskEndurance:               {"hw.physical_disk.endurance_utilization", false, gauge, "1", false, "hw_physical_disk_state", []Kind{PhysicalDisk}, "Share of the disk's endurance that remains, from 0 to 1."},
 	DiskSize:                    {"hw.physical_disk.size", false, upDown, "By", false, "", []Kind{PhysicalDisk}, "Size of the disk."},
 	DiskSMART:                   {"hw.physical_disk.smart", false, gauge, "1", false, "hw_physical_disk_smart_attribute", []Kind{PhysicalDisk}, "Raw value of the SMART attribute."},
+	OnBattery:                   {"hw.power_supply.on_battery", true, upDown, "1", false, "", []Kind{PowerSupply}, "1 while the supply takes its power from a battery, 0 if not."},
 	PowerSupplyLimit:            {"hw.power_supply.limit", false, upDown, "W", false, "hw_limit_type", []Kind{PowerSupply}, "Power that the power supply can deliver."},
 	PowerSupplyUtilization:      {"hw.power_supply.utilization", false, gauge, "1", false, "", []Kind{PowerSupply}, "Share of the power supply's capacity that is in use, from 0 to 1."},
 	PowerSupplyUsage:            {"hw.power_supply.usage", false, upDown, "W", false, "", []Kind{PowerSupply}, "Power that the power supply delivers."},

@@ -182,3 +182,16 @@ func TestInventoryThatIsCutOff(t *testing.T) {
 		t.Errorf("the beginning of a serial number stays: %q", b)
 	}
 }
+
+// TestRateUnits: rotations per minute with the minute as a rate once more are rotations per minute; any other rate or modifier is another unit.
+func TestRateUnits(t *testing.T) {
+	const perSecond, perMinute, divided = 3 << 3, 4 << 3, 1 << 1
+	for _, c := range []struct {
+		units, base byte
+		want        bool
+	}{{0, unitRPM, false}, {perMinute, unitRPM, false}, {perMinute | 1, unitRPM, false}, {perSecond, unitRPM, true}, {perMinute, unitVolts, true}, {divided, unitRPM, true}, {divided | perMinute, unitRPM, true}} {
+		if got := combined(c.units, c.base); got != c.want {
+			t.Errorf("%#x of %d: %t", c.units, c.base, got)
+		}
+	}
+}

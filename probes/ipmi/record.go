@@ -62,12 +62,20 @@ func parseRecord(r []byte) ([]sensor, error) {
 	return nil, nil
 }
 
+// combined reports whether a sensor's unit has a rate or a modifier that its metric does not express (IPMI 2.0, table 43-1, Sensor Units 1: rate
+// in bits 5:3, modifier in bits 2:1). Some controllers write the minute of rotations per minute once more as the rate.
+func combined(units, base byte) bool {
+	const perMinute = 4
+	rate, modifier := units>>3&7, units>>1&3
+	return modifier != 0 || rate != 0 && !(base == unitRPM && rate == perMinute)
+}
+
 // parseCommon parses the common beginning of full and compact records.
 func parseCommon(r []byte) sensor {
 	return sensor{
 		record: binary.LittleEndian.Uint16(r), owner: r[5], lun: r[6] & 3, number: r[7], entity: r[8], instance: r[9],
 		limitAccess: r[11] >> 2 & 3, kind: r[12], reading: r[13] & 0x7f, percent: r[20]&1 != 0, unit: r[21],
-		combined: r[20]&0x3e != 0,
+		combined: combined(r[20], r[21]),
 	}
 }
 

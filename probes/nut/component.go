@@ -93,6 +93,13 @@ func components(name string, vars []variable) []hw.Report {
 	for _, v := range vars {
 		addVariable(v, text, component)
 	}
+	if upsState != hw.Unknown {
+		onBattery := 0.0
+		if strings.Contains(" "+text["ups.status"]+" ", " OB ") {
+			onBattery = 1
+		}
+		all[0].Add(hw.OnBattery, onBattery)
+	}
 	return all
 }
 
@@ -116,7 +123,13 @@ func addVariable(v variable, text map[string]string, component func(place string
 	if v.name == "output.realpower" { // another name for ups.realpower
 		place, q = "", quantity{hw.PowerSupply, hw.PowerSupplyUsage, 1, nil}
 	}
-	if c := component(place, q.kind); !has(c, &q) {
+	c := component(place, q.kind)
+	onLine := strings.Contains(" "+text["ups.status"]+" ", " OL ")
+	switch {
+	case has(c, &q):
+	case q.metric.Sentinel(value), q.metric == hw.BatteryTimeLeft && value == 0 && onLine: // the device does not know it
+		c.Refused = append(c.Refused, hw.Reading{Metric: q.metric, Value: value})
+	default:
 		c.Add(q.metric, scaled(value, q.scale), q.attributes...)
 	}
 }

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"flag"
+	"fmt"
 	"math"
 	"os"
 	"path/filepath"
@@ -231,7 +232,7 @@ func TestMeanings(t *testing.T) {
 			t.Errorf("%s: a %s may not have it", name, s.kind)
 		}
 	}
-	for _, name := range []string{"input.frequency", "driver.voltage", "ups.power", "outlet.x.voltage", "voltage", "", "."} {
+	for _, name := range []string{"input.frequency.nominal", "driver.voltage", "ups.power", "outlet.x.voltage", "voltage", "", "."} {
 		if place, q, ok := meaning(name); ok {
 			t.Errorf("%s means %v at %q", name, q, place)
 		}
@@ -384,4 +385,35 @@ func FuzzVariable(f *testing.F) {
 			t.Errorf("%q is a line, and its quotes do not end", value)
 		}
 	})
+}
+
+// TestReadings: frequencies, the limit of the runtime and whether it runs on its battery are read; numbers that mean no reading are refused.
+func TestReadings(t *testing.T) {
+	for _, c := range []struct{ vars, want string }{
+		{"ups.status=OL|input.frequency=49.9|output.frequency=50|battery.runtime=3600|battery.runtime.low=300",
+			"hw_battery_time_left_limit_seconds 300, hw_battery_time_left_seconds 3600, hw_frequency_hertz 49.9, hw_frequency_hertz 50, hw_power_supply_on_battery 0"},
+		{"ups.status=OB DISCHRG|battery.runtime=0", "hw_battery_time_left_seconds 0, hw_power_supply_on_battery 1"},
+		{"ups.status=OL|battery.runtime=0", "hw_power_supply_on_battery 0, refused hw_battery_time_left_seconds 0"},
+		{"ups.status=OL|battery.runtime=65535", "hw_power_supply_on_battery 0, refused hw_battery_time_left_seconds 65535"},
+		{"ups.status=OL NOCOMM|battery.runtime=60", "hw_battery_time_left_seconds 60"},
+	} {
+		var vars []variable
+		for v := range strings.SplitSeq(c.vars, "|") {
+			name, value, _ := strings.Cut(v, "=")
+			vars = append(vars, variable{name: name, value: value})
+		}
+		var got []string
+		for _, p := range components("u", vars) {
+			for _, r := range p.Readings {
+				got = append(got, fmt.Sprintf("%s %v", r.Metric.Family().Name, r.Value))
+			}
+			for _, r := range p.Refused {
+				got = append(got, fmt.Sprintf("refused %s %v", r.Metric.Family().Name, r.Value))
+			}
+		}
+		slices.Sort(got)
+		if strings.Join(got, ", ") != c.want {
+			t.Errorf("%s: %v, want %s", c.vars, got, c.want)
+		}
+	}
 }

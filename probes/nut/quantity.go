@@ -43,6 +43,7 @@ var quantities = map[string]quantity{
 	"current.high.critical": {hw.Current, hw.CurrentLimit, 1, highCritical},
 
 	"realpower": {hw.PowerMeter, hw.Power, 1, nil},
+	"frequency": {hw.Frequency, hw.FrequencyNow, 1, nil},
 
 	"temperature":               {hw.Temperature, hw.TemperatureNow, 1, nil},
 	"temperature.low":           {hw.Temperature, hw.TemperatureLimit, 1, lowDegraded},
@@ -70,6 +71,7 @@ var special = map[string]struct {
 	"battery.charge.low":     {"battery", quantity{hw.Battery, hw.BatteryChargeLimit, 0.01, lowCritical}},
 	"battery.charge.warning": {"battery", quantity{hw.Battery, hw.BatteryChargeLimit, 0.01, lowDegraded}},
 	"battery.runtime":        {"battery", quantity{hw.Battery, hw.BatteryTimeLeft, 1, discharging}},
+	"battery.runtime.low":    {"battery", quantity{hw.Battery, hw.BatteryTimeLimit, 1, lowCritical}},
 	"ups.load":               {"", quantity{hw.PowerSupply, hw.PowerSupplyUtilization, 0.01, nil}},
 	"ups.realpower":          {"", quantity{hw.PowerSupply, hw.PowerSupplyUsage, 1, nil}},
 	"ups.realpower.nominal":  {"", quantity{hw.PowerSupply, hw.PowerSupplyLimit, 1, highest}},

@@ -34,6 +34,10 @@ func (m *mapper) excerpts(n *node, p *hw.Report) {
 			return
 		case n.inline && n.name != "leakGroup": // parts of the older schemas
 			return
+		case strings.HasSuffix(e.before, "Limit"): // a limit in force, and not what is measured
+			return
+		case disabled(n.object):
+			return
 		}
 		u := e.unit
 		s := m.sensors[key]

@@ -13,6 +13,8 @@ import (
 type mapper struct {
 	tree    *tree
 	has     map[*node]map[quantity]bool // quantities that a chassis reports by the newer schemas
+	newer   map[*node][]*node           // resources of the newer schemas that have a reading, by chassis
+	older   map[*node][]*node           // rows of the older schemas that have a reading, by chassis
 	sensors map[string]*node            // sensors read, by sensorKey
 	claimed map[string]bool             // sensors whose readings are in a report, by sensorKey
 	of      map[*node]*hw.Report        // of components
@@ -26,7 +28,7 @@ type mapper struct {
 // reports returns the reports of a tree, with each reading and each health once. If one chassis is the whole machine,
 // the last report is that of the machine. It does not change the tree.
 func reports(t *tree) []hw.Report {
-	m := &mapper{tree: t, has: make(map[*node]map[quantity]bool), sensors: make(map[string]*node), claimed: make(map[string]bool),
+	m := &mapper{tree: t, has: make(map[*node]map[quantity]bool), newer: make(map[*node][]*node), older: make(map[*node][]*node), sensors: make(map[string]*node), claimed: make(map[string]bool),
 		of: make(map[*node]*hw.Report), ids: make(map[string]bool), disks: make(map[string]*node), host: wholeMachine(t)}
 	m.machine.Kind = hw.Host
 	for _, n := range t.nodes {
@@ -35,6 +37,7 @@ func reports(t *tree) []hw.Report {
 				m.has[c] = make(map[quantity]bool)
 			}
 			tells(n, m.has[c])
+			m.sort(n, c)
 		}
 		if n.name == "sensor" {
 			m.sensors[n.path] = n
@@ -76,26 +79,6 @@ func (m *mapper) identity() []string {
 	return out
 }
 
-// hidden reports whether the newer schemas also contain n.
-func (m *mapper) hidden(n *node) bool {
-	has := m.has[n.chassis()]
-	switch n.name {
-	case "oldTemperature":
-		return has[temperature]
-	case "oldFan":
-		return has[fanSpeed]
-	case "oldVoltage":
-		return has[voltage]
-	case "oldSupply":
-		return has[supply]
-	case "oldPower":
-		return has[power]
-	case "redundancy":
-		return statusOf(n.object) == 0 || n.parent.name == "thermal" && has[fanSpeed] || n.parent.name == "power" && has[supply]
-	}
-	return false
-}
-
 // wholeMachine returns the only chassis that is not inside another, or of several the one that contains a computer.
 func wholeMachine(t *tree) *node {
 	var roots, computers []*node
@@ -125,7 +108,9 @@ func (m *mapper) component(n *node) {
 	o := n.object
 	p := &hw.Report{Status: statusOf(o), Component: hw.Component{Kind: kindOf(n), Name: nameOf(n), Parent: m.parent(n), Facts: facts(n)}}
 	if p.ID = m.diskID(n); p.ID == "" {
-		if m.disks[n.path] != nil { // the same disk, found in another collection
+		if first := m.disks[n.path]; first != nil { // the same disk, found in another collection: the worse health counts
+			m.of[first].Status = m.of[first].Status.Join(predicted(o, p.Status))
+			m.values(first, o, m.of[first])
 			return
 		}
 		p.ID = n.id()
@@ -202,7 +187,7 @@ func (m *mapper) diskID(n *node) string {
 		m.disks[id] = n
 		return id
 	}
-	if first.object.text("Id") == n.object.text("Id") && collection(first.path) != collection(n.path) && !n.inline {
+	if collection(first.path) != collection(n.path) && !n.inline && m.of[first] != nil {
 		m.disks[n.path] = first
 	}
 	return ""
@@ -225,6 +210,9 @@ func kindOf(n *node) hw.Kind {
 
 func nameOf(n *node) string {
 	name := n.object.first("Name", "FanName", "DeviceName", "DeviceLocator", "Id")
+	if n.name == "processorPort" && name != "" { // each processor has ports of the same names
+		return nameOf(n.parent) + " " + name
+	}
 	if s := n.object.text("Id"); n.name == "processor" && strings.EqualFold(name, "Processor") && s != "" {
 		return s
 	}

@@ -83,9 +83,9 @@ var roles = map[string]*role{
 
 	"system": {part: true, kind: hw.System, follow: []follow{many("Processors", "processor"), many("Memory", "memory"), many("Storage", "storage"),
 		{property: "SimpleStorage", role: "simpleStorage", many: true, fallback: noNewDrives},
-		{property: "Oem.Hpe.Links.SmartStorage", role: "smartStorage", fallback: noNewDrives}, {property: "Oem.Hp.Links.SmartStorage", role: "smartStorage", fallback: noNewDrives},
+		one("Oem.Hpe.Links.SmartStorage", "smartStorage"), one("Oem.Hp.Links.SmartStorage", "smartStorage"),
 		{property: "EthernetInterfaces", role: "ethernet", many: true, fallback: noAdapters}, many("LogServices", "log")}},
-	"processor": {part: true, kind: hw.CPU, seldom: true, follow: []follow{one("Metrics", "metrics"), one("EnvironmentMetrics", "metrics")}},
+	"processor": {part: true, kind: hw.CPU, seldom: true, follow: []follow{one("Metrics", "metrics"), one("EnvironmentMetrics", "metrics"), many("Ports", "processorPort")}},
 	"memory":    {part: true, kind: hw.Memory, seldom: true, follow: []follow{one("Metrics", "metrics"), one("EnvironmentMetrics", "metrics")}},
 	"storage": {part: true, kind: hw.DiskController, follow: []follow{one("Drives", "drive"), many("Volumes", "volume"), many("Controllers", "controller"),
 		inline("StorageControllers", "controller", "Controllers"), one("EnvironmentMetrics", "metrics")}},
@@ -97,9 +97,11 @@ var roles = map[string]*role{
 	"smartController": {part: true, kind: hw.DiskController, seldom: true, follow: []follow{many("Links.PhysicalDrives", "drive"), many("links.PhysicalDrives", "drive"),
 		many("Links.LogicalDrives", "volume"), many("links.LogicalDrives", "volume")}},
 
-	"adapter":  {part: true, kind: hw.Network, seldom: true, follow: []follow{many("Ports", "port"), {property: "NetworkPorts", role: "port", many: true, unless: "Ports"}, one("EnvironmentMetrics", "metrics")}},
-	"port":     {part: true, kind: hw.Network, follow: []follow{one("Metrics", "metrics"), one("EnvironmentMetrics", "metrics")}},
-	"ethernet": {part: true, kind: hw.Network, seldom: true},
+	"adapter": {part: true, kind: hw.Network, seldom: true, follow: []follow{many("Ports", "port"), {property: "NetworkPorts", role: "port", many: true, unless: "Ports"}, one("EnvironmentMetrics", "metrics")}},
+	"port":    {part: true, kind: hw.Network, follow: []follow{one("Metrics", "metrics"), one("EnvironmentMetrics", "metrics")}},
+	// A processor's ports (NVLink, PCIe) are many, and their faults show in the health of the system.
+	"processorPort": {part: true, kind: hw.Network, seldom: true},
+	"ethernet":      {part: true, kind: hw.Network, seldom: true},
 
 	"manager":  {part: true, kind: hw.Manager, seldom: true, follow: []follow{many("LogServices", "log"), many("DedicatedNetworkPorts", "port")}},
 	"log":      {part: true, kind: hw.EventLog, seldom: true, follow: []follow{one("Entries", "entries")}},

@@ -40,7 +40,7 @@ func (m *mapper) readings() {
 		m.excerpts(n, m.reportOf(n))
 	}
 	for _, n := range m.tree.nodes {
-		if n.name == "sensor" && !n.gone() && !absent(n.object) && !m.claimed[n.path] {
+		if n.name == "sensor" && !n.gone() && !absent(n.object) && !m.claimed[n.path] && !m.replaced(n) {
 			m.sensor(n)
 		}
 	}
@@ -111,7 +111,7 @@ func (m *mapper) sensor(n *node) {
 			break
 		}
 	}
-	if v, ok := n.object.number("Reading"); ok {
+	if v, ok := n.object.number("Reading"); ok && !disabled(n.object) {
 		m.measure(p, n.object, u, v)
 	} else {
 		m.limits(p, n.object, u, alone[u.of].limit, nil)
@@ -191,7 +191,7 @@ func (m *mapper) oldSensor(n *node, p *hw.Report) {
 		if path == "ReadingRPM" {
 			u = byUnits["rpm"]
 		}
-		if v, ok := o.number(path); ok {
+		if v, ok := o.number(path); ok && !disabled(o) {
 			m.measure(p, o, u, v)
 			return
 		}

@@ -47,6 +47,7 @@ type service struct {
 // kept is a resource that seldom changes, in the service's own form.
 type kept struct {
 	body  []byte
+	gone  bool // the service has no such resource
 	etag  string
 	at    time.Time
 	read  int // round in which it was read
@@ -99,7 +100,13 @@ func (s *service) stale() {
 func (s *service) read(ctx context.Context, w want) (object, error) {
 	old := s.remembered(w.path)
 	if old != nil && s.young(old) {
+		if old.gone {
+			return nil, nil
+		}
 		return parse(old.body)
+	}
+	if old != nil && old.gone {
+		old = nil
 	}
 	if query := s.expansion(w); query != "" {
 		o, err := s.get(ctx, w, w.path+query, old)
@@ -198,6 +205,9 @@ func (s *service) get(ctx context.Context, w want, path string, old *kept) (obje
 		s.keep(w.path, &kept{body: old.body, etag: old.etag})
 		return parse(old.body)
 	case r.status == http.StatusNotFound, r.status == http.StatusGone, r.status == http.StatusMethodNotAllowed:
+		if path == w.path && path != rootPath { // and not a query that the service lacks
+			s.keep(w.path, &kept{gone: true})
+		}
 		return nil, nil
 	case r.status != http.StatusOK:
 		return nil, &statusError{r.status, strings.TrimSpace(said(r.body) + redirected(r))}

@@ -9,6 +9,9 @@ import (
 // absent reports whether the resource is an empty slot.
 func absent(o object) bool { return strings.EqualFold(o.text("Status.State"), "Absent") }
 
+// disabled reports whether the resource is switched off: what it gives as a reading is none.
+func disabled(o object) bool { return strings.EqualFold(o.text("Status.State"), "Disabled") }
+
 // statusOf returns the state of a resource from its property Status, of the schema Resource.
 func statusOf(o object) hw.Status {
 	st, ok := o.at("Status").(map[string]any)
@@ -49,6 +52,14 @@ func healthOf(word string) hw.Status {
 
 // predicted adds the predictions of drives and their controllers to a status.
 func predicted(o object, st hw.Status) hw.Status {
+	for _, reason := range [...]string{"DiskDriveStatusReasons", "Oem.Hpe.DriveStatusReasons"} {
+		words, _ := o.at(reason).([]any)
+		for _, w := range words {
+			if text, _ := w.(string); strings.EqualFold(text, "PredictiveFail") {
+				st = st.Join(hw.PredictedFailure)
+			}
+		}
+	}
 	switch yes, known := o.at("FailurePredicted").(bool); {
 	case yes, strings.EqualFold(o.text("StatusIndicator"), "PredictiveFailureAnalysis"),
 		strings.EqualFold(o.text("Oem.Dell.DellPhysicalDisk.PredictiveFailureState"), "SmartAlertPresent"):

@@ -181,7 +181,7 @@ func partKey(o object, place int, all []object) string {
 // fallbacks returns the fallbacks that are needed, once everything else has been read.
 func (t *tree) fallbacks() []want {
 	var next []want
-	has := make(map[*node]map[quantity]bool)
+	has, mute := make(map[*node]map[quantity]bool), make(map[*node]map[quantity]bool)
 	adapters, drives := false, false
 	for _, n := range t.nodes {
 		adapters = adapters || n.name == "port"
@@ -191,6 +191,12 @@ func (t *tree) fallbacks() []want {
 				has[c] = make(map[quantity]bool)
 			}
 			tells(n, has[c])
+			if q, _, ok := quantityOf(n); ok && n.name == "sensor" && !disabled(n.object) && !absent(n.object) && !reads(n.object, "Reading") {
+				if mute[c] == nil {
+					mute[c] = make(map[quantity]bool)
+				}
+				mute[c][q] = true // the older schemas may have its reading
+			}
 		}
 	}
 	for _, w := range t.deferred {
@@ -198,9 +204,9 @@ func (t *tree) fallbacks() []want {
 		due := false
 		switch w.when {
 		case noThermal:
-			due = !known[temperature] || !known[fanSpeed]
+			due = !known[temperature] || !known[fanSpeed] || mute[w.parent][temperature] || mute[w.parent][fanSpeed]
 		case noPower:
-			due = !known[power] || !known[voltage] || !known[supply]
+			due = !known[power] || !known[voltage] || !known[supply] || mute[w.parent][voltage]
 		case noAdapters:
 			due = !adapters
 		case noNewDrives:

@@ -85,7 +85,7 @@ var values = map[string][]value{
 }
 
 // likeRole maps roles to others with the same numbers.
-var likeRole = map[string]string{"oldSupply": "supply", "ethernet": "port"}
+var likeRole = map[string]string{"oldSupply": "supply", "ethernet": "port", "processorPort": "port"}
 
 // positive reports whether a value of 0 means unknown: a size or a limit.
 func positive(m hw.Metric) bool {

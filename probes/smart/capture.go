@@ -64,8 +64,12 @@ type capture struct {
 	SelfTestLog map[string]logCount `json:"ata_smart_self_test_log"`
 	NVMe        *nvmeHealth         `json:"nvme_smart_health_information_log"`
 	NVMeSize    *float64            `json:"nvme_total_capacity"`
-	Defects     *float64            `json:"scsi_grown_defect_list"`
-	SCSIErrors  map[string]struct {
+	Endurance   struct {            // since smartctl 7.5, of all protocols
+		Percent *float64 `json:"current_percent"`
+	} `json:"endurance_used"`
+	SCSIUsed   *float64 `json:"scsi_percentage_used_endurance_indicator"`
+	Defects    *float64 `json:"scsi_grown_defect_list"`
+	SCSIErrors map[string]struct {
 		Corrected   *float64 `json:"errors_corrected_by_rereads_rewrites"`
 		Uncorrected *float64 `json:"total_uncorrected_errors"`
 	} `json:"scsi_error_counter_log"`

@@ -101,7 +101,7 @@ func (c *capture) readings(p *hw.Report) {
 	if size != nil {
 		p.Add(hw.DiskSize, *size)
 	}
-	if v, ok := c.Temperature["current"].(float64); ok {
+	if v, ok := c.Temperature["current"].(float64); ok && !(v == 0 && strings.EqualFold(c.Device.Protocol, "SCSI")) { // 0 of a SAS disk: it has no sensor
 		p.Add(hw.TemperatureNow, v)
 	}
 	if v, ok := c.limit("op_limit_max"); ok {
@@ -116,10 +116,10 @@ func (c *capture) readings(p *hw.Report) {
 			p.Add(hw.DiskSMART, a.Raw.Value, "hw_physical_disk_smart_attribute", name)
 		}
 	}
+	if left, ok := c.left(); ok {
+		p.Add(hw.DiskEndurance, max(0, left), "hw_physical_disk_state", "remaining")
+	}
 	if n := c.NVMe; n != nil {
-		if n.Used != nil {
-			p.Add(hw.DiskEndurance, max(0, 1-*n.Used/100), "hw_physical_disk_state", "remaining")
-		}
 		if n.MediaErrors != nil {
 			p.Add(hw.Errors, *n.MediaErrors, "error_type", "media")
 		}
@@ -129,6 +129,35 @@ func (c *capture) readings(p *hw.Report) {
 			p.Add(hw.Errors, *v, "error_type", way)
 		}
 	}
+}
+
+// lifeLeft are the ATA attributes of SSDs whose normalised value is the share of the rated life that is left, in percent, by the names
+// in smartctl's database of drives.
+var lifeLeft = map[string]bool{
+	"Media_Wearout_Indicator": true, "SSD_Life_Left": true, "Percent_Lifetime_Remain": true, "Wear_Leveling_Count": true, "Remaining_Lifetime_Perc": true,
+	"Drive_Life_Remaining%": true, "Perc_Rated_Life_Remain": true, "SSD_LifeLeft(0.01%)": true,
+}
+
+// left returns the share of the disk's endurance that remains: from what the standards say is used, or from an attribute of an SSD.
+func (c *capture) left() (float64, bool) {
+	used := []*float64{c.Endurance.Percent, c.SCSIUsed}
+	if c.NVMe != nil {
+		used = append([]*float64{c.NVMe.Used}, used...)
+	}
+	for _, v := range used {
+		if v != nil {
+			return 1 - *v/100, true
+		}
+	}
+	if c.Rotation != nil && *c.Rotation > 0 {
+		return 0, false
+	}
+	for i := range c.Attributes.Table {
+		if a := &c.Attributes.Table[i]; lifeLeft[a.Name] && a.Value <= 100 {
+			return a.Value / 100, true
+		}
+	}
+	return 0, false
 }
 
 // limit returns the first of these temperatures that is set.

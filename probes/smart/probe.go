@@ -119,15 +119,23 @@ func (p *Probe) devices(ctx context.Context) (own, others []Device, err error) {
 		found = append(found, scanned...)
 	}
 	own, others, err = p.own(found)
-	seen := make(map[string]bool)
+	seen, more := make(map[string]bool), 0
 	unwanted := func(d Device) bool {
-		drop := seen[d.key()] || p.exclude != nil && p.exclude.MatchString(d.Device) || len(seen) == maxDevices
-		if !drop {
-			seen[d.key()] = true
+		switch {
+		case seen[d.key()] || p.exclude != nil && p.exclude.MatchString(d.Device):
+			return true
+		case len(seen) == maxDevices:
+			more++
+			return true
 		}
-		return drop
+		seen[d.key()] = true
+		return false
 	}
-	return slices.DeleteFunc(own, unwanted), slices.DeleteFunc(others, unwanted), err
+	own, others = slices.DeleteFunc(own, unwanted), slices.DeleteFunc(others, unwanted)
+	if more > 0 {
+		err = errors.Join(err, fmt.Errorf("%d disks are not read: one probe reads at most %d; name the others in devices of a second probe", more, maxDevices))
+	}
+	return own, others, err
 }
 
 // scan returns the devices that smartctl finds. It returns none if smartctl is not installed and NVMe disks are read without it.

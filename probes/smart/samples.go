@@ -1,6 +1,7 @@
 package smart
 
 import (
+	"slices"
 	"strconv"
 	"strings"
 
@@ -120,7 +121,11 @@ func (w *writer) native(c *capture) {
 		w.add("device_self_test_log_error_count", log.Errors, "self_test_log_type", kind)
 	}
 	for i := range c.Attributes.Table {
-		w.attribute(&c.Attributes.Table[i])
+		a := &c.Attributes.Table[i]
+		if slices.ContainsFunc(c.Attributes.Table[:i], func(b attribute) bool { return a.ID == b.ID && a.Name == b.Name }) {
+			continue // some disks have one number for two attributes: their series would be the same
+		}
+		w.attribute(a)
 	}
 	w.nvme(c.NVMe)
 	w.scsi(c)

@@ -408,3 +408,50 @@ func TestModelOfSCSI(t *testing.T) {
 		}
 	}
 }
+
+// TestEndurance: what is left of a disk's life by the standards, or by an attribute of an SSD; a SAS disk without a sensor has no temperature.
+func TestEndurance(t *testing.T) {
+	attribute := func(name string, value int) string {
+		return fmt.Sprintf(`"ata_smart_attributes": {"table": [{"id": 9, "name": "Power_On_Hours", "value": 50}, {"id": 231, "name": %q, "value": %d}]}`, name, value)
+	}
+	for text, want := range map[string]float64{
+		`{"device": {"protocol": "ATA"}, "rotation_rate": 0, ` + attribute("SSD_Life_Left", 93) + `}`:              0.93,
+		`{"device": {"protocol": "ATA"}, "rotation_rate": 0, ` + attribute("Media_Wearout_Indicator", 7) + `}`:     0.07,
+		`{"device": {"protocol": "ATA"}, "rotation_rate": 7200, ` + attribute("SSD_Life_Left", 93) + `}`:           -1,
+		`{"device": {"protocol": "ATA"}, "rotation_rate": 0, ` + attribute("Temperature_Celsius", 93) + `}`:        -1,
+		`{"device": {"protocol": "SCSI"}, "scsi_percentage_used_endurance_indicator": 12}`:                         0.88,
+		`{"device": {"protocol": "SCSI"}, "endurance_used": {"current_percent": 3}}`:                               0.97,
+		`{"device": {"protocol": "NVMe"}, "nvme_smart_health_information_log": {"percentage_used": 120}}`:          0,
+		`{"device": {"protocol": "SCSI"}, "temperature": {"current": 0, "drive_trip": 0}, "rotation_rate": 10000}`: -1,
+	} {
+		c, err := parseCapture([]byte(text))
+		if err != nil {
+			t.Fatal(err)
+		}
+		got, p := -1.0, c.component("/dev/x")
+		for _, r := range p.Readings {
+			switch r.Metric {
+			case hw.DiskEndurance:
+				got = r.Value
+			case hw.TemperatureNow:
+				t.Errorf("%s has %v °C", text, r.Value)
+			}
+		}
+		if math.Abs(got-want) > 1e-9 {
+			t.Errorf("%s has %v left, want %v", text, got, want)
+		}
+	}
+}
+
+// TestTooManyDisks: disks above the limit are named by their number.
+func TestTooManyDisks(t *testing.T) {
+	c := Config{}
+	for i := range maxDevices + 3 {
+		c.Devices = append(c.Devices, Device{Device: fmt.Sprintf("/dev/sd%d", i)})
+	}
+	p := &Probe{config: c}
+	own, others, err := p.devices(t.Context())
+	if len(own)+len(others) != maxDevices || err == nil || !strings.Contains(err.Error(), "3 disks are not read") {
+		t.Errorf("%d disks, %v", len(own)+len(others), err)
+	}
+}

@@ -310,6 +310,12 @@ func (v *value) finding(r row, x *Variable) (f Finding, q *quantity, ok bool) {
 			return f, nil, false
 		}
 	}
+	if v.equals != nil {
+		if f.Metric = q.metric; v.equals[strings.ToLower(x.text())] {
+			f.Value = 1
+		}
+		return f, q, true
+	}
 	n, ok := x.number()
 	if !ok || n < v.least || n > v.most {
 		return f, nil, false

@@ -89,7 +89,8 @@ type value struct {
 	hasKind  bool
 	find     *regexp.Regexp // its first group is the value in a longer text; nil for the whole value
 	not      map[string]bool
-	least    float64 // raw values below least or above most are ignored
+	equals   map[string]bool // the reading is 1 for these raw values and 0 for others
+	least    float64         // raw values below least or above most are ignored
 	most     float64
 	convert  func(float64) float64 // after scale and offset
 	when     []condition

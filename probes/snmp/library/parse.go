@@ -231,6 +231,7 @@ func (r *reader) value(n *yaml.Node) *value {
 		"kind":       func(x *yaml.Node) { v.kind, v.hasKind = r.kind(x), true },
 		"find":       func(x *yaml.Node) { v.find = r.finder(x) },
 		"not":        func(x *yaml.Node) { v.not = r.set(x) },
+		"equals":     func(x *yaml.Node) { v.equals = r.set(x) },
 		"least":      func(x *yaml.Node) { v.least = r.number(x) },
 		"most":       func(x *yaml.Node) { v.most = r.number(x) },
 		"from":       func(x *yaml.Node) { v.convert = conversions[r.oneOf(x, words(conversions))] },

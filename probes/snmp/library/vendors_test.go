@@ -33,7 +33,7 @@ humidity front  hw_humidity_ratio=0.3`},
 1.3.6.1.4.1.318.1.1.1.4.2.3.0 21
 1.3.6.1.4.1.318.1.1.1.4.3.3.0 214`, `
 battery Battery ok hw_battery_charge_ratio=0.974
-power_supply Output degraded hw_power_supply_utilization_ratio=0.214`},
+power_supply Output degraded hw_power_supply_on_battery=1 hw_power_supply_utilization_ratio=0.214`},
 	{"a UPS that sends tenths of volts in UPS-MIB", "1.3.6.1.4.1.2254.2.4", `
 1.3.6.1.2.1.33.1.2.1.0 2
 1.3.6.1.2.1.33.1.3.3.1.3.1 2363

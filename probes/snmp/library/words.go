@@ -32,6 +32,7 @@ var quantities = map[string]quantity{
 	"optical":     {hw.OpticalPower, hw.OpticalPowerLimit, hw.Network},
 	"charge":      {hw.BatteryCharge, hw.BatteryChargeLimit, hw.Battery},
 	"time_left":   {hw.BatteryTimeLeft, hw.Info, hw.Battery},
+	"on_battery":  {hw.OnBattery, hw.Info, hw.PowerSupply},
 	"load":        {hw.PowerSupplyUtilization, hw.Info, hw.PowerSupply},
 	"endurance":   {hw.DiskEndurance, hw.Info, hw.PhysicalDisk},
 	"disk_size":   {hw.DiskSize, hw.Info, hw.PhysicalDisk},
