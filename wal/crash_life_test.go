@@ -171,11 +171,11 @@ func (c *crashLife) run(t testing.TB) {
 			c.live(t, l, n, last)
 		}
 		since.uncut = since.uncut || c.uncut
+		since.fault, since.unsynced, since.unread = c.machine.fault, c.machine.unsynced, c.machine.unread
 		if c.off {
 			since.power = since.power || c.fuse.power
 			c.cut = c.cut || c.fuse.power
 			since.at = c.at
-			since.fault, since.unsynced, since.unread = c.machine.fault, c.machine.unsynced, c.machine.unread
 		}
 		c.next()
 		time.Sleep(time.Duration(c.rng.IntN(50)) * time.Millisecond)
@@ -275,7 +275,7 @@ func (c *crashLife) end(t testing.TB, l *Log, last bool) {
 		c.judging = false
 	}
 	for _, f := range c.targets {
-		if t := l.targets.byName[f.name]; t != nil {
+		if t := l.targets.byName[f.name]; t != nil && c.log != nil { // else a power cut may bring back what this process did not find
 			f.saved = t.savepoint()
 		}
 		if f.r != nil {

@@ -194,6 +194,8 @@ func (o *oracle) reopened(l *Log, after crash, t *tally) []seen {
 			c.lost = false
 		case c.lost:
 			o.fail("commit %d was lost and is back", id)
+		case c.over && after.power && !o.safeAfter(id):
+			c.over = false // a power cut took all that was written after it
 		case c.over:
 			o.fail("commit %d was refused, and the log written afterwards; it is there", id)
 		case c.fate == refused && !after.power && !after.uncut:
@@ -327,6 +329,16 @@ func (o *oracle) dropped(there []bool, after crash) {
 			o.holeSamples += uint64(c.samples)
 		}
 	}
+}
+
+// safeAfter reports whether a commit that began after the answer to that one may not be lost any more.
+func (o *oracle) safeAfter(id int) bool {
+	for i := id + 1; i < len(o.commits); i++ {
+		if c := &o.commits[i]; c.safe && c.began.After(o.commits[id].at) {
+			return true
+		}
+	}
+	return false
 }
 
 // mayBeCut reports whether a power cut may have taken a commit together with all that its
