@@ -281,7 +281,7 @@ var errNoAnswer = errors.New("no answer within remote_timeout")
 // shownError turns an error of net/http, whose text may contain the whole URL, into an error for
 // people. If TLS is the cause, the certificate files are read again.
 func (c *Client) shownError(ctx context.Context, l *generation, err error) error {
-	err = through(l.proxy, withoutPort(withChain(err)))
+	err = through(l.proxy, withoutPort(err))
 	if v, ok := errors.AsType[*tls.CertificateVerificationError](err); ok && l.proxy == "" { // else it may be the proxy's certificate
 		c.noteServer(&tls.ConnectionState{PeerCertificates: v.UnverifiedCertificates})
 	}

@@ -9,14 +9,6 @@ import (
 	"net/url"
 )
 
-// withChain adds to the error of a refused certificate what certificateText says.
-func withChain(err error) error {
-	if text := certificateText(err); text != "" {
-		return fmt.Errorf("%w (%s)", err, text)
-	}
-	return err
-}
-
 // certificateText names the certificate that err refuses and its issuer; "" if err refuses none.
 func certificateText(err error) string {
 	v, ok := errors.AsType[*tls.CertificateVerificationError](err)

@@ -127,7 +127,7 @@ func (t *tokenGiver) give(ctx context.Context) (*token, error) {
 	}
 	failed.place, failed.status = cut(said.Place), said.Status
 	if said.Err != nil {
-		failed.err = withoutPort(withChain(unwrapURL(said.Err)))
+		failed.err = withoutPort(unwrapURL(said.Err))
 		if cause := context.Cause(ctx); cause != nil {
 			failed.err = cause
 		}

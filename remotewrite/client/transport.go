@@ -127,16 +127,11 @@ func blocks(err error) bool {
 // withoutPort removes our own port from an error. The port differs each time, so
 // equal errors would have different texts.
 func withoutPort(err error) error {
-	text := err.Error()
-	for e := err; e != nil; e = errors.Unwrap(e) {
-		if op, ok := e.(*net.OpError); ok && op.Source != nil { //nolint:errorlint // each one of the chain
-			text = strings.ReplaceAll(text, op.Source.String()+"->", "")
-		}
-	}
-	if text == err.Error() {
+	op, ok := errors.AsType[*net.OpError](err)
+	if !ok || op.Source == nil {
 		return err
 	}
-	return &reworded{text: text, err: err}
+	return &reworded{text: strings.ReplaceAll(err.Error(), op.Source.String()+"->", ""), err: err}
 }
 
 // reworded is an error with another text.
