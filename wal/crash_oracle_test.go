@@ -33,6 +33,7 @@ type asked struct {
 	at        time.Time // of the answer
 	safe      bool      // nothing may take it any more
 	over      bool      // refused, and the log has been written since: never to be read
+	extra     bool      // refused, and a power cut has brought it back: a target may be beyond its number
 	lost      bool      // to a power cut: never to be read again
 	mayReturn bool      // lost, or let go while the log was opened: a power cut may undo the removal of its segment
 	unsure    bool      // a start could not make it durable: the disk refused that
@@ -195,7 +196,7 @@ func (o *oracle) reopened(l *Log, after crash, t *tally) []seen {
 		case c.lost:
 			o.fail("commit %d was lost and is back", id)
 		case c.over && after.power && !o.safeAfter(id):
-			c.over = false // a power cut took all that was written after it
+			c.over, c.extra = false, true // a power cut took all that was written after it
 		case c.over:
 			o.fail("commit %d was refused, and the log written afterwards; it is there", id)
 		case c.fate == refused && !after.power && !after.uncut:

@@ -247,7 +247,7 @@ func (c *crashLife) drain(ctx context.Context, f *crashTarget) {
 	var missing uint64
 	for id, o := range c.commits {
 		came := id < len(f.received) && f.received[id] > 0 || id < len(f.since) && f.since[id]
-		if o.fate == acked && !o.lost && !came {
+		if o.fate == acked && !o.lost && !o.extra && !came {
 			missing += uint64(o.samples)
 		}
 	}

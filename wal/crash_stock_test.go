@@ -6,8 +6,8 @@ import (
 	"slices"
 	"testing/fstest"
 
+	"hwsagent/agent/inspect/stock"
 	"hwsagent/wal/internal/segment"
-	"hwsagent/wal/stock"
 )
 
 // filesOf are the files of a directory as they are now.

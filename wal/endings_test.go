@@ -15,8 +15,8 @@ import (
 	"github.com/prometheus/prometheus/model/metadata"
 	"github.com/prometheus/prometheus/storage"
 
+	"hwsagent/agent/inspect/stock"
 	"hwsagent/wal/queue"
-	"hwsagent/wal/stock"
 )
 
 // endings is a log with readers while series come, go and come back.

@@ -18,10 +18,10 @@ import (
 	"github.com/prometheus/prometheus/model/labels"
 	"github.com/prometheus/prometheus/tsdb/record"
 
+	"hwsagent/agent/inspect/stock"
 	"hwsagent/wal/internal/disk"
 	"hwsagent/wal/internal/segment"
 	"hwsagent/wal/queue"
-	"hwsagent/wal/stock"
 )
 
 // stage is where a scene takes place: one computer with the disk of one log. Write n appends samples of time and value n.

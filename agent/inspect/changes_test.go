@@ -5,8 +5,8 @@ import (
 
 	"github.com/prometheus/prometheus/model/labels"
 
+	"hwsagent/agent/inspect/stock"
 	"hwsagent/wal"
-	"hwsagent/wal/stock"
 )
 
 // stockEntry returns the first commit of a log as Prometheus' reader finds it.

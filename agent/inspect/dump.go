@@ -18,8 +18,8 @@ import (
 	"github.com/prometheus/prometheus/tsdb/chunks"
 	"github.com/prometheus/prometheus/tsdb/record"
 
+	"hwsagent/agent/inspect/stock"
 	"hwsagent/agent/selector"
-	"hwsagent/wal/stock"
 )
 
 // DumpOptions select which parts of a log to print.

@@ -13,8 +13,8 @@ import (
 	"github.com/prometheus/prometheus/model/histogram"
 	"github.com/prometheus/prometheus/model/labels"
 
+	"hwsagent/agent/inspect/stock"
 	"hwsagent/wal"
-	"hwsagent/wal/stock"
 )
 
 // ErrDiffer means that Prometheus' reader and hwsagent's find different contents in a log.
@@ -166,7 +166,7 @@ func difference(e *wal.Entry, s *stock.Entry) *Difference {
 	switch {
 	case e == nil || s == nil:
 		return &d
-	case e.End.Commit != s.Commit.Number || // the place may differ: commits logged again after an error appear twice
+	case e.End.Commit != s.Commit.Number || // the place may differ: commits that were moved after an error appear twice
 		len(e.Samples) != len(s.Samples) || len(e.Histograms) != len(s.Histograms) || len(e.Exemplars) != len(s.Exemplars):
 		return &d
 	case e.End.Total != s.Commit.Total:
