@@ -2,7 +2,11 @@ package hw
 
 import (
 	"fmt"
+	"io/fs"
 	"maps"
+	"os"
+	"path/filepath"
+	"regexp"
 	"slices"
 	"strings"
 	"testing"
@@ -144,5 +148,61 @@ func TestTranslateAllocatesNothing(t *testing.T) {
 		d.Translate(&probes.Sample{Family: StatusOf.Family(), Labels: work})
 	}); n > 0 {
 		t.Errorf("it makes %v allocations", n)
+	}
+}
+
+// TestOneVocabulary: no other package writes a metric of the vocabulary by its name, so that each goes through a Report and its dialect.
+func TestOneVocabulary(t *testing.T) {
+	names := map[string]bool{}
+	for i := range families {
+		names[families[i].Name] = true
+	}
+	literal := regexp.MustCompile("[\"`](hw_[a-z0-9_]+)[\"`{]")
+	files := 0
+	for _, dir := range []string{"../../probes", "../../agent", "../../receivers"} {
+		err := filepath.WalkDir(dir, func(path string, d fs.DirEntry, err error) error {
+			if err != nil || d.IsDir() || !strings.HasSuffix(path, ".go") || strings.HasSuffix(path, "_test.go") || strings.HasPrefix(path, "../../probes/hw/") {
+				return err
+			}
+			files++
+			text, err := os.ReadFile(path)
+			for _, m := range literal.FindAllStringSubmatch(string(text), -1) {
+				// A family that is made elsewhere has a unit, too, that the table lacks.
+				if names[m[1]] || regexp.MustCompile(`_(celsius|volts|amperes|watts|joules|hertz|rpm|ratio|seconds|bytes|total|dbm|per_minute)$`).MatchString(m[1]) {
+					t.Errorf("%s writes %s itself", path, m[1])
+				}
+			}
+			return err
+		})
+		if err != nil {
+			t.Fatal(err)
+		}
+	}
+	if files < 100 {
+		t.Errorf("only %d files were read", files)
+	}
+}
+
+// TestDialectOfEveryQuantity: MetricsHub's names are found for every metric of the table, with every label that it can have; what keeps a name
+// of its own is listed.
+func TestDialectOfEveryQuantity(t *testing.T) {
+	d := NewDialect(MetricsHub)
+	own := map[string]bool{"hw_parent_id": true, "hw_type": true, "hw_error_type": true}
+	for _, l := range strings.Fields(strings.Join([]string{UUID, DriverName, Device, Source, Chemistry, EnclosureType, MemoryType, DiskType,
+		"hw_member_state hw_throttle_scope hw_severity hw_sensor_unit"}, " ")) {
+		own[l] = true // of this project alone, or of the conventions and not of MetricsHub
+	}
+	for i := range table {
+		labels := []string{"hw_id", "i", "hw_name", "n", "hw_parent", "p", "hw_type", "fan"}
+		for _, a := range strings.Fields(table[i].attributes) {
+			labels = append(labels, a, "x")
+		}
+		s := probes.Sample{Family: &families[i], Labels: labels}
+		d.Translate(&s)
+		for j := 0; j < len(s.Labels); j += 2 {
+			if name := s.Labels[j]; strings.HasPrefix(name, "hw_") && !own[name] {
+				t.Errorf("%s keeps the label %s", s.Family.Name, name)
+			}
+		}
 	}
 }

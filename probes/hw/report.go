@@ -47,6 +47,9 @@ const (
 	Source = "hw_source"
 )
 
+// SensorUnit is the label with the unit of a [SensorValue].
+const SensorUnit = "hw_sensor_unit"
+
 // Reading is one value of a component, in the metric's unit.
 type Reading struct {
 	Metric Metric

@@ -75,7 +75,7 @@ func (e *emitter) sample(h *harvest, m *compiledMetric, rest oid, v *variable) {
 			e.round.AddSample(probes.Sample{Family: family, Value: m.scaled(n), Labels: pairs})
 		}
 	case typeDateAndTime, typeParseDateAndTime, typeNTPTimeStamp:
-		if n, ok := v.time(m.typ, m.timePattern); ok {
+		if n, ok := v.time(m.typ, m.timePattern, e.module.exact); ok {
 			e.round.AddSample(probes.Sample{Family: family, Value: m.scaled(n), Labels: pairs})
 		}
 	case typeEnumAsInfo:

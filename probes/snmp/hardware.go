@@ -3,27 +3,27 @@ package snmp
 import (
 	"math"
 	"strings"
+
+	"hwsagent/probes/hw"
 )
 
-// Series of the OpenTelemetry hardware conventions (status: development, as of their
-// version 1.44), and a few similar ones that the conventions lack.
-
-// quantity is the kind of value that a sensor measures: the series of its values, and the
-// hw_type of its state.
+// quantity is the kind of value that a sensor measures.
 type quantity struct {
-	series, hwType, help string
-	factor               float64 // to the series' unit; 0 means 1
+	kind   hw.Kind
+	metric hw.Metric
+	factor float64 // to the metric's unit; 0 means 1
+	unit   string  // of a quantity without a metric of its own
 }
 
 var (
-	temperature = quantity{series: "hw_temperature_celsius", hwType: "temperature", help: "Temperature in degrees Celsius."}
-	fanSpeed    = quantity{series: "hw_fan_speed_rpm", hwType: "fan", help: "Fan speed in revolutions per minute."}
-	voltage     = quantity{series: "hw_voltage_volts", hwType: "voltage", help: "Voltage in volts."}
-	current     = quantity{series: "hw_current_amperes", hwType: "current", help: "Electric current in amperes."}
-	power       = quantity{series: "hw_power_watts", hwType: "power", help: "Power in watts."}
-	frequency   = quantity{series: "hw_frequency_hertz", hwType: "frequency", help: "Frequency in hertz."}
-	humidity    = quantity{series: "hw_humidity_ratio", hwType: "humidity", help: "Relative humidity from 0 to 1.", factor: 0.01}
-	airflow     = quantity{series: "hw_airflow_cubic_meters_per_minute", hwType: "airflow", help: "Air flow in cubic metres per minute."}
+	temperature = quantity{kind: hw.Temperature, metric: hw.TemperatureNow}
+	fanSpeed    = quantity{kind: hw.Fan, metric: hw.FanSpeed}
+	voltage     = quantity{kind: hw.Voltage, metric: hw.VoltageNow}
+	current     = quantity{kind: hw.Current, metric: hw.CurrentNow}
+	power       = quantity{kind: hw.PowerMeter, metric: hw.Power}
+	frequency   = quantity{kind: hw.Frequency, metric: hw.FrequencyNow}
+	humidity    = quantity{kind: hw.Humidity, metric: hw.HumidityNow, factor: 0.01}
+	airflow     = quantity{kind: hw.Sensor, metric: hw.SensorValue, unit: "m3/min"}
 )
 
 // entityQuantities maps the values of EntitySensorDataType (RFC 3433) that have a unit.
@@ -38,22 +38,14 @@ const (
 	sensorNonoperational = 3
 )
 
-// states returns the states of hw_status that the quantity can have, as in package hw: one series each, 1 for the current state.
-func (q *quantity) states() []string {
-	if q.hwType == "fan" {
-		return []string{"degraded", "failed", "ok", "predicted_failure", "unknown"}
-	}
-	return []string{"degraded", "failed", "ok", "unknown"}
-}
-
-// sensor is one reading for the hw_ series.
+// sensor is one reading for the vocabulary of package hw.
 type sensor struct {
 	quantity
 	arc      uint32 // its row
 	name     string // for people
 	value    float64
 	hasValue bool
-	state    string // one of the quantity's states, or "" if the source reports no states
+	state    hw.Status // zero if the source reports no states
 }
 
 // deriveEntitySensors converts each sensor's value to its unit: every row has its own scale
@@ -77,7 +69,7 @@ func deriveEntitySensors(h *harvest, e *emitter) {
 		}
 		switch status {
 		case sensorOK:
-			s.state = "ok"
+			s.state = hw.OK
 			scale, ok := cell(2, row)
 			if !ok {
 				scale = 9 // units
@@ -87,9 +79,9 @@ func deriveEntitySensors(h *harvest, e *emitter) {
 				s.value, s.hasValue = fixedPoint(raw, scale, precision), true
 			}
 		case sensorNonoperational:
-			s.state = "failed"
+			s.state = hw.Failed
 		default: // sensorUnavailable, or a number not in RFC 3433
-			s.state = "unknown"
+			s.state = hw.Unknown
 		}
 		sensors = append(sensors, s)
 	}
@@ -139,33 +131,31 @@ func deriveLMSensors(h *harvest, e *emitter) {
 // renumber rows, so it is made of the name; only sensors that share a name also get their row's
 // number.
 func (e *emitter) hardware(source string, sensors []sensor) {
-	named := make(map[string]int)
+	type key struct {
+		kind hw.Kind
+		name string
+	}
+	named := make(map[key]int)
 	for _, s := range sensors {
-		named[s.series+"\xff"+s.name]++
+		named[key{s.kind, s.name}]++
 	}
 	for _, s := range sensors {
-		id, name := source+"/"+s.name, s.name
-		if name == "" || named[s.series+"\xff"+name] > 1 {
-			id = strings.TrimSuffix(id, "/") + "#" + oid{s.arc}.String()
+		p := hw.Report{Status: s.state, Component: hw.Component{Kind: s.kind, ID: source + "/" + s.name, Name: s.name}}
+		if s.name == "" || named[key{s.kind, s.name}] > 1 {
+			p.ID = strings.TrimSuffix(p.ID, "/") + "#" + oid{s.arc}.String()
 		}
 		if s.hasValue {
 			v := s.value
 			if s.factor != 0 {
 				v *= s.factor
 			}
-			e.gauge(s.series, s.help, v, "hw_id", id, "hw_name", name)
-		}
-		if s.state == "" {
-			continue
-		}
-		for _, state := range s.states() {
-			v := 0.0
-			if state == s.state {
-				v = 1
+			if s.unit == "" {
+				p.Add(s.metric, v)
+			} else {
+				p.Add(s.metric, v, hw.SensorUnit, s.unit)
 			}
-			e.gauge("hw_status", "State of the component: 1 for the state that it is in, 0 for the others.", v,
-				"hw_id", id, "hw_name", name, "hw_state", state, "hw_type", s.hwType)
 		}
+		p.AddTo(e.round)
 	}
 }
 

@@ -14,8 +14,8 @@ import (
 
 // status is the state set of one piece of hardware.
 func status(labels, state string) map[string]float64 {
-	m := make(map[string]float64)
 	id, kind, _ := strings.Cut(labels, " hw_type=")
+	m := map[string]float64{"hw_component_info{" + id + ",hw_type=" + kind + "}": 1}
 	states := []string{"degraded", "failed", "ok", "unknown"}
 	if kind == `"fan"` {
 		states = append(states, "predicted_failure")
@@ -41,26 +41,30 @@ func TestHardware(t *testing.T) {
 		got := lines(r)
 		maps.DeleteFunc(got, func(k string, _ float64) bool { return !strings.HasPrefix(k, "hw_") })
 		want := map[string]float64{
-			`hw_temperature_celsius{hw_id="entity/Inlet",hw_name="Inlet"}`:                         23.5,
-			`hw_fan_speed_rpm{hw_id="entity/Fan tray 1",hw_name="Fan tray 1"}`:                     5400,
-			`hw_voltage_volts{hw_id="entity/PSU 1 Vin",hw_name="PSU 1 Vin"}`:                       230.1,
-			`hw_current_amperes{hw_id="entity/Power supply output",hw_name="Power supply output"}`: 1.25,
-			`hw_power_watts{hw_id="entity/Power supply output",hw_name="Power supply output"}`:     450,
-			`hw_temperature_celsius{hw_id="lmsensors/coretemp",hw_name="coretemp"}`:                45.5,
-			`hw_temperature_celsius{hw_id="lmsensors/outdoor",hw_name="outdoor"}`:                  -5.5,
-			`hw_fan_speed_rpm{hw_id="lmsensors/fan-front",hw_name="fan-front"}`:                    1180,
-			`hw_fan_speed_rpm{hw_id="lmsensors/fan-rear",hw_name="fan-rear"}`:                      0,
-			`hw_voltage_volts{hw_id="lmsensors/+12V",hw_name="+12V"}`:                              12.096,
+			`hw_temperature_celsius{hw_id="entity/Inlet",hw_name="Inlet"}`:                                           23.5,
+			`hw_fan_speed_rpm{hw_id="entity/Fan tray 1",hw_name="Fan tray 1"}`:                                       5400,
+			`hw_voltage_volts{hw_id="entity/PSU 1 Vin",hw_name="PSU 1 Vin"}`:                                         230.1,
+			`hw_current_amperes{hw_id="entity/Power supply output",hw_name="Power supply output"}`:                   1.25,
+			`hw_power_watts{hw_id="entity/Power supply output",hw_name="Power supply output",hw_type="power_meter"}`: 450,
+			`hw_temperature_celsius{hw_id="lmsensors/coretemp",hw_name="coretemp"}`:                                  45.5,
+			`hw_temperature_celsius{hw_id="lmsensors/outdoor",hw_name="outdoor"}`:                                    -5.5,
+			`hw_fan_speed_rpm{hw_id="lmsensors/fan-front",hw_name="fan-front"}`:                                      1180,
+			`hw_fan_speed_rpm{hw_id="lmsensors/fan-rear",hw_name="fan-rear"}`:                                        0,
+			`hw_voltage_volts{hw_id="lmsensors/+12V",hw_name="+12V"}`:                                                12.096,
 		}
 		for labels, state := range map[string]string{
-			`hw_id="entity/Inlet",hw_name="Inlet" hw_type="temperature"`:                         "ok",
-			`hw_id="entity/Fan tray 1",hw_name="Fan tray 1" hw_type="fan"`:                       "ok",
-			`hw_id="entity/PSU 1 Vin",hw_name="PSU 1 Vin" hw_type="voltage"`:                     "ok",
-			`hw_id="entity/Slot 3",hw_name="Slot 3" hw_type="temperature"`:                       "failed",
-			`hw_id="entity/Power supply output",hw_name="Power supply output" hw_type="current"`: "ok",
-			`hw_id="entity/Power supply output",hw_name="Power supply output" hw_type="power"`:   "ok",
+			`hw_id="entity/Inlet",hw_name="Inlet" hw_type="temperature"`:                             "ok",
+			`hw_id="entity/Fan tray 1",hw_name="Fan tray 1" hw_type="fan"`:                           "ok",
+			`hw_id="entity/PSU 1 Vin",hw_name="PSU 1 Vin" hw_type="voltage"`:                         "ok",
+			`hw_id="entity/Slot 3",hw_name="Slot 3" hw_type="temperature"`:                           "failed",
+			`hw_id="entity/Power supply output",hw_name="Power supply output" hw_type="current"`:     "ok",
+			`hw_id="entity/Power supply output",hw_name="Power supply output" hw_type="power_meter"`: "ok",
 		} {
 			maps.Copy(want, status(labels, state))
+		}
+		for _, sensor := range []string{`"lmsensors/coretemp",hw_name="coretemp",hw_type="temperature"`, `"lmsensors/outdoor",hw_name="outdoor",hw_type="temperature"`,
+			`"lmsensors/fan-front",hw_name="fan-front",hw_type="fan"`, `"lmsensors/fan-rear",hw_name="fan-rear",hw_type="fan"`, `"lmsensors/+12V",hw_name="+12V",hw_type="voltage"`} {
+			want["hw_component_info{hw_id="+sensor+"}"] = 1
 		}
 		if diff := cmp.Diff(want, got); diff != "" {
 			t.Errorf("v%d: (-want +got)\n%s", auth.version(), diff)

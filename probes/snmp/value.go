@@ -134,8 +134,9 @@ func (v *variable) hinted(t metricType, hint string) string {
 	return v.text(t)
 }
 
-// time returns a time value of type t in Unix seconds; pattern is of a ParseDateAndTime; ok is false if it is not one.
-func (v *variable) time(t metricType, pattern string) (float64, bool) {
+// time returns a time value of type t in Unix seconds; pattern is of a ParseDateAndTime; ok is false if it is not one. exact means that it is
+// snmp_exporter's value, which takes a month or a day of 0 for the one before the first.
+func (v *variable) time(t metricType, pattern string, exact bool) (float64, bool) {
 	b, ok := v.bytes()
 	if t == typeParseDateAndTime {
 		at, err := timefmt.Parse(v.text(typeDisplayString), pattern)
@@ -147,7 +148,7 @@ func (v *variable) time(t metricType, pattern string) (float64, bool) {
 	if t == typeNTPTimeStamp {
 		return ntpTimeStamp(b)
 	}
-	return dateAndTime(b)
+	return dateAndTime(b, exact)
 }
 
 // ntpEpoch is the number of seconds from 1900 to 1970: RFC 5905 section 6.
@@ -165,8 +166,8 @@ func ntpTimeStamp(b []byte) (float64, bool) {
 const maxZoneHours = 14
 
 // dateAndTime parses the textual convention DateAndTime of RFC 2579 to Unix seconds. ok is
-// false for anything else, including the all-zero value for "never".
-func dateAndTime(b []byte) (float64, bool) {
+// false for anything else, including the all-zero value for "never", unless exact.
+func dateAndTime(b []byte, exact bool) (float64, bool) {
 	if len(b) != 8 && len(b) != 11 {
 		return 0, false
 	}
@@ -185,7 +186,7 @@ func dateAndTime(b []byte) (float64, bool) {
 		zone = time.FixedZone("", offset)
 	}
 	month, day := time.Month(b[2]), int(b[3])
-	if month < 1 || month > 12 || day < 1 || day > 31 {
+	if !exact && (month < 1 || month > 12 || day < 1 || day > 31) {
 		return 0, false
 	}
 	t := time.Date(int(b[0])<<8|int(b[1]), month, day, int(b[4]), int(b[5]), int(b[6]), 0, zone)
