@@ -57,6 +57,8 @@ type Reading struct {
 	// Attributes are further labels, named by the metric's row: name, value, name, value, …. They are only read, so
 	// many readings may share them.
 	Attributes []string
+	// At is when the value was read, in milliseconds since 1970, of one that is older than the round; else 0.
+	At int64
 }
 
 // Report holds the readings of one component in one round.
@@ -119,7 +121,7 @@ func (p *Report) AddTo(r *probes.Round) {
 		if table[reading.Metric].typed {
 			labels = append(labels, "hw_type", p.Kind.String())
 		}
-		r.Add(&families[reading.Metric], reading.Value, append(labels, reading.Attributes...)...)
+		r.AddSample(probes.Sample{Family: &families[reading.Metric], Value: reading.Value, Labels: r.Keep(append(labels, reading.Attributes...)...), T: reading.At})
 	}
 	for _, reading := range p.Refused {
 		p.refuse(r, reading)

@@ -24,6 +24,8 @@ type memory map[string]object
 
 func (m memory) stale() {}
 
+func (m memory) at(string) int64 { return 0 }
+
 func (m memory) read(_ context.Context, w want) (object, error) {
 	path, _, _ := strings.Cut(w.path, "?")
 	return m[path], nil

@@ -128,6 +128,11 @@ func (m *mapper) component(n *node) {
 	m.add(n, p)
 	m.values(n, o, p)
 	m.special(n, p)
+	for i := range p.Readings {
+		if r := &p.Readings[i]; moving(r.Metric) {
+			r.At = n.at
+		}
+	}
 }
 
 // add adds a report; n is nil if the report has no resource of its own.

@@ -74,6 +74,8 @@ func (m *marked) object(file, inside string, v any) {
 
 func (m *marked) stale() {}
 
+func (m *marked) at(string) int64 { return 0 }
+
 // read answers as [folder] does.
 func (m *marked) read(_ context.Context, w want) (object, error) {
 	name, _, _ := strings.Cut(w.path, "?")

@@ -21,6 +21,8 @@ type folder struct{ dir string }
 
 func (f *folder) stale() {}
 
+func (f *folder) at(string) int64 { return 0 }
+
 func (f *folder) read(_ context.Context, w want) (object, error) {
 	path, _, _ := strings.Cut(w.path, "?")
 	body, err := os.ReadFile(filepath.Join(f.dir, filepath.FromSlash(strings.TrimPrefix(path, rootPath)), "index.json"))

@@ -18,6 +18,9 @@ const (
 	maxCached    = 4 << 20  // bytes of resources kept between rounds
 	maxRoundSize = 64 << 20 // bytes of answers of a round
 	maxSlow      = 3        // late answers after which a round ends
+	// maxAge is how old a remembered reading may become: less than the five minutes for which Prometheus looks back.
+	maxAge = 3 * time.Minute
+
 	// expansion requests a collection with its members (DSP0266, "Query parameters for expand"): subordinate resources,
 	// one level.
 	expansion    = "?$expand=.($levels=1)"
@@ -48,6 +51,7 @@ type service struct {
 type kept struct {
 	body  []byte
 	gone  bool // the service has no such resource
+	moves bool // it has readings that change
 	etag  string
 	at    time.Time
 	read  int // round in which it was read
@@ -167,7 +171,21 @@ func (s *service) remembered(path string) *kept {
 func (s *service) young(k *kept) bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	return s.now().Sub(k.at) < s.config.inventoryInterval() && k.read >= s.oldest
+	limit := s.config.inventoryInterval()
+	if k.moves {
+		limit = min(limit, maxAge)
+	}
+	return s.now().Sub(k.at) < limit && k.read >= s.oldest
+}
+
+// at implements source.
+func (s *service) at(path string) int64 {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if k := s.cache[path]; k != nil && k.read < s.round {
+		return k.at.UnixMilli()
+	}
+	return 0
 }
 
 // statusError is an answer other than the resource or "not found".
@@ -202,7 +220,7 @@ func (s *service) get(ctx context.Context, w want, path string, old *kept) (obje
 	case over:
 		return nil, &fatalError{fmt.Errorf("the answers of this round are larger than %d MiB", maxRoundSize>>20), devices.Protocol}
 	case r.status == http.StatusNotModified && old != nil:
-		s.keep(w.path, &kept{body: old.body, etag: old.etag})
+		s.keep(w.path, &kept{body: old.body, etag: old.etag, moves: old.moves})
 		return parse(old.body)
 	case r.status == http.StatusNotFound, r.status == http.StatusGone, r.status == http.StatusMethodNotAllowed:
 		if path == w.path && path != rootPath { // and not a query that the service lacks
@@ -219,7 +237,7 @@ func (s *service) get(ctx context.Context, w want, path string, old *kept) (obje
 	if roles[w.role].seldom || bare(o) {
 		var compact bytes.Buffer
 		if err := json.Compact(&compact, r.body); err == nil {
-			s.keep(w.path, &kept{body: bytes.Clone(compact.Bytes()), etag: r.header.Get("ETag")})
+			s.keep(w.path, &kept{body: bytes.Clone(compact.Bytes()), etag: r.header.Get("ETag"), moves: moves(w.role, o)})
 		}
 	}
 	return o, nil

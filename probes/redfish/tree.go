@@ -29,6 +29,7 @@ type node struct {
 	object object
 	parent *node // the node that links to this one; nil for the root
 	inline bool
+	at     int64 // when it was read, in milliseconds since 1970; 0 if in this round
 }
 
 // want is a resource to read.
@@ -39,6 +40,7 @@ type want struct {
 	many   bool
 	page   int
 	when   fallback
+	at     int64 // when it was read, as in node
 }
 
 func newTree() *tree {
@@ -55,9 +57,9 @@ func (t *tree) place(w want, o object) []want {
 	r := roles[w.role]
 	members, isCollection := o["Members"].([]any)
 	if !isCollection || r.leaf && r.attached {
-		return t.add(&node{path: w.path, role: r, name: w.role, object: o, parent: w.parent})
+		return t.add(&node{path: w.path, role: r, name: w.role, object: o, parent: w.parent, at: w.at})
 	}
-	next := t.targets(members, want{role: w.role, parent: w.parent})
+	next := t.targets(members, want{role: w.role, parent: w.parent, at: w.at})
 	more, ok := o["Members@odata.nextLink"].(string)
 	if !ok {
 		more, ok = o["@odata.nextLink"].(string)
@@ -127,7 +129,7 @@ func (t *tree) add(n *node) []want {
 		if !ok {
 			links = []any{n.object.at(f.property)}
 		}
-		w := want{role: f.role, parent: n, many: f.many, when: f.fallback}
+		w := want{role: f.role, parent: n, many: f.many, when: f.fallback, at: n.at}
 		if f.fallback == always {
 			next = append(next, t.targets(links, w)...)
 			continue
@@ -149,7 +151,7 @@ func (t *tree) parts(n *node, f *follow) {
 	all := n.object.list(f.property)
 	for i, o := range all {
 		key := f.property + "/" + partKey(o, i, all)
-		t.add(&node{path: n.path + "/" + key, role: roles[f.role], name: f.role, object: o, parent: n, inline: true})
+		t.add(&node{path: n.path + "/" + key, role: roles[f.role], name: f.role, object: o, parent: n, inline: true, at: n.at})
 	}
 }
 

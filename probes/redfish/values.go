@@ -96,6 +96,35 @@ func positive(m hw.Metric) bool {
 	return false
 }
 
+// moving reports whether readings of the metric change all the time, so that an old one must not look like one of now.
+func moving(m hw.Metric) bool {
+	switch m {
+	case hw.TemperatureNow, hw.Power, hw.Errors, hw.NetworkUp, hw.NetworkIO, hw.NetworkPackets, hw.CPUSpeed, hw.GPUIO, hw.GPUUtilization:
+		return true
+	}
+	return false
+}
+
+// moves reports whether a resource of that role, or one within a collection of it, has such a reading.
+func moves(role string, o object) bool {
+	for _, member := range o.list("Members") {
+		if moves(role, member) {
+			return true
+		}
+	}
+	if like := likeRole[role]; like != "" {
+		role = like
+	}
+	for i := range values[role] {
+		if v := &values[role][i]; moving(v.metric) {
+			if _, ok := o.number(v.path); ok {
+				return true
+			}
+		}
+	}
+	return o.text("LinkStatus") != ""
+}
+
 // values adds the numbers of o, which is n or attached to it, to n's report.
 func (m *mapper) values(n *node, o object, p *hw.Report) {
 	name := n.name

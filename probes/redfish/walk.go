@@ -22,6 +22,8 @@ type source interface {
 	read(ctx context.Context, w want) (object, error)
 	// stale requests that remembered resources be read again.
 	stale()
+	// at returns when the resource of that path was read, in milliseconds since 1970; 0 if in this round.
+	at(path string) int64
 }
 
 // fatalError is an error after which further requests in the round are pointless.
@@ -70,6 +72,7 @@ func (w *walker) walk(ctx context.Context) (*tree, error) {
 			case a.err != nil:
 				failed.add(fmt.Errorf("%s: %w", next[i].path, a.err))
 			case a.object != nil:
+				next[i].at = w.source.at(next[i].path)
 				found = append(found, t.place(next[i], a.object)...)
 			}
 		}
