@@ -54,6 +54,45 @@ power_supply Output 1  hw_voltage_volts=230`},
 1.3.6.1.3.94.1.8.1.8.1.2 2`, `
 temperature Ctlr A ok hw_temperature_celsius=34
 power_supply PSU 1 failed`},
+	{"Rittal's CMC-III: the unit and the factor stand beside each variable", "1.3.6.1.4.1.2606.7", `
+1.3.6.1.4.1.2606.7.4.2.2.1.3.1.2 "Temperature.Value"
+1.3.6.1.4.1.2606.7.4.2.2.1.4.1.2 2
+1.3.6.1.4.1.2606.7.4.2.2.1.5.1.2 "degree C"
+1.3.6.1.4.1.2606.7.4.2.2.1.7.1.2 -100
+1.3.6.1.4.1.2606.7.4.2.2.1.11.1.2 2350
+1.3.6.1.4.1.2606.7.4.2.2.1.3.1.3 "CAN1.Current"
+1.3.6.1.4.1.2606.7.4.2.2.1.4.1.3 2
+1.3.6.1.4.1.2606.7.4.2.2.1.5.1.3 "mA"
+1.3.6.1.4.1.2606.7.4.2.2.1.7.1.3 0
+1.3.6.1.4.1.2606.7.4.2.2.1.11.1.3 140
+1.3.6.1.4.1.2606.7.4.2.2.1.3.1.4 "Temperature.Status"
+1.3.6.1.4.1.2606.7.4.2.2.1.4.1.4 7
+1.3.6.1.4.1.2606.7.4.2.2.1.11.1.4 6`, `
+temperature Temperature.Value  hw_temperature_celsius=23.5
+current CAN1.Current  hw_current_amperes=0.14
+module Temperature.Status degraded`},
+	{"a small business switch of Cisco without a redundant supply", "1.3.6.1.4.1.9.6.1.1", `
+1.3.6.1.4.1.9.6.1.101.53.15.1.2.1 1
+1.3.6.1.4.1.9.6.1.101.53.15.1.3.1 5
+1.3.6.1.4.1.9.6.1.101.53.15.1.4.1 3
+1.3.6.1.4.1.9.6.1.101.53.15.1.10.1 47
+1.3.6.1.4.1.9.6.1.101.53.15.1.18.1 4200`, `
+power_supply Unit 1 main power supply ok
+fan Unit 1 fan 1 failed hw_fan_speed_rpm=4200
+temperature Unit 1 board  hw_temperature_celsius=47`},
+	{"a BMC of Supermicro, whose sensors have no unit", "1.3.6.1.4.1.21317", `
+1.3.6.1.4.1.21317.1.3.1.2.1 "32.000"
+1.3.6.1.4.1.21317.1.3.1.9.1 "100.000"
+1.3.6.1.4.1.21317.1.3.1.13.1 "CPU Temp"
+1.3.6.1.4.1.21317.1.3.1.2.2 "1100.000"
+1.3.6.1.4.1.21317.1.3.1.13.2 "FAN1"
+1.3.6.1.4.1.21317.1.3.1.2.3 "12.063"
+1.3.6.1.4.1.21317.1.3.1.13.3 "12V"
+1.3.6.1.4.1.21317.1.3.1.2.4 "4.000"
+1.3.6.1.4.1.21317.1.3.1.13.4 "Chassis Intru"`, `
+temperature CPU Temp  hw_temperature_celsius=32 hw_temperature_limit_celsius[high.critical]=100
+fan FAN1  hw_fan_speed_rpm=1100
+voltage 12V  hw_voltage_volts=12.063`},
 }
 
 // TestVendors evaluates the made-up devices.
