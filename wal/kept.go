@@ -2,8 +2,8 @@ package wal
 
 import "hwsagent/wal/internal/disk"
 
-// keptBytes are the bytes of a segment that an fsync has not confirmed, from the beginning of the block that holds the durable end on. After a
-// failed fsync they are written again, because the kernel may have dropped them or may treat them as written.
+// keptBytes are the bytes of a segment that an fsync has not confirmed, from the beginning of the block that holds the durable end
+// on. After a failed fsync they are written again, because the kernel may have dropped them or may treat them as written.
 type keptBytes struct {
 	from int64 // offset in the segment
 	b    []byte
@@ -11,7 +11,7 @@ type keptBytes struct {
 
 const (
 	keptBlock = 4096    // bytes that a disk may write as a whole
-	keptIdle  = 1 << 20 // capacity, in bytes, up to which the buffer is kept for later
+	keptIdle  = 1 << 20 // capacity, in bytes, up to which the buffer is kept in any case
 )
 
 // end is the offset behind the bytes.
@@ -32,9 +32,9 @@ func (k *keptBytes) settle(durable int64) {
 	if from <= k.from {
 		return
 	}
-	rest := k.b[from-k.from:]
-	if cap(k.b) > max(keptIdle, 8*len(rest)) {
-		k.b = make([]byte, 0, len(rest))
+	used, rest := len(k.b), k.b[from-k.from:]
+	if cap(k.b) > max(keptIdle, 8*used) { // a burst is over
+		k.b = make([]byte, 0, used)
 	}
 	k.b, k.from = append(k.b[:0], rest...), from
 }
