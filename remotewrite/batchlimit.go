@@ -3,10 +3,11 @@ package remotewrite
 import (
 	"context"
 	"log/slog"
+	"time"
 )
 
 // batchLimit returns how many samples a request may have.
-func (q *Queue) batchLimit() int { return q.limit.Now() }
+func (q *Queue) batchLimit() int { return q.facts.Limit(q.limit.Now(), time.Now()) }
 
 // shrinkBatch records that n samples were too many for a request.
 func (q *Queue) shrinkBatch(n int) {

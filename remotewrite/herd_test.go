@@ -42,7 +42,7 @@ type fleet struct {
 	capacity  float64       // requests/s that the receiver can serve
 	queue     time.Duration // the work that may wait; requests beyond it are answered with 503
 	refusing  float64       // cost of a 503, in requests
-	asking    float64       // cost of an empty write, in requests
+	asking    float64       // cost of a single sample, in requests
 	roundTrip time.Duration
 
 	well, outage time.Duration // it is there, then away
@@ -220,8 +220,7 @@ func (h *herdling) run(ctx context.Context) error {
 				continue
 			}
 			if work < 1 {
-				g.SawEmptyPass()
-				g.Release(p)
+				g.Delivered(p)
 				continue
 			}
 			g.Delivered(p)

@@ -4,7 +4,7 @@
 //
 //	unproven ── Delivered ──> open ── Failed ──> paused ── the pause is over ──> one request at a time
 //	    ^                      └──── Refused ──> held ── the schedule or Poke ──> one test at a time
-//	    └──────────────────────────── Passed, Resume ─────────────────────────────────┘
+//	    └──────────────────────────── Resume ─────────────────────────────────────────┘
 package gate
 
 import (
@@ -52,8 +52,7 @@ type Gate struct {
 	backoff pace.Backoff
 	holds   pace.Holds
 
-	// byData: the target is held because it refuses samples. An empty write that it accepts proves
-	// nothing about samples, so tests of the hold are samples.
+	// byData: the target is held because it refuses samples.
 	byData bool
 
 	troubles uint64 // failed or refused requests since the gate was made
@@ -65,14 +64,6 @@ type Gate struct {
 	// was delivered or has failed. The backoff set at a start applies to the pauses after that one.
 	restart time.Duration
 
-	// emptyPasses: the target accepted an empty write at least once, so its refusal of one
-	// means something.
-	emptyPasses bool
-	// emptyPassedSince: the target accepted an empty write since data last went through.
-	emptyPassedSince bool
-	// emptyAnswered: the target answered an empty write, in any way, since then, or since a batch was
-	// bisected in vain. So if a request gets no answer, its contents may be the cause.
-	emptyAnswered bool
 	// answered: the last failure since data last went through was an answer.
 	answered bool
 }
@@ -162,7 +153,7 @@ func (g *Gate) Delivered(p Pass) {
 	}
 	g.holds.Reset()
 	g.since, g.why = time.Time{}, ""
-	g.emptyPassedSince, g.emptyAnswered, g.answered = false, false, false
+	g.answered = false
 	g.set(Open)
 }
 
@@ -202,7 +193,7 @@ func (g *Gate) Failed(p Pass, why string, after time.Duration, answered bool) {
 // Refused returns p after an answer that refuses all requests.
 func (g *Gate) Refused(p Pass, why string) { g.hold(p, why, false) }
 
-// RefusedData is Refused for a target that refuses samples and possibly accepts other requests.
+// RefusedData is Refused for a target that refuses samples.
 func (g *Gate) RefusedData(p Pass, why string) { g.hold(p, why, true) }
 
 func (g *Gate) hold(p Pass, why string, byData bool) {
@@ -234,18 +225,6 @@ func (g *Gate) Wait(after time.Duration) {
 	}
 }
 
-// Passed returns the test pass p after the target accepted an empty write: data may
-// be tried, one request at a time. The schedule keeps its place until data goes through.
-func (g *Gate) Passed(p Pass) {
-	g.mu.Lock()
-	defer g.mu.Unlock()
-	g.takeBack(p)
-	g.emptyPasses, g.emptyPassedSince, g.emptyAnswered = true, true, true
-	if p.turn == g.turn {
-		g.set(Unproven)
-	}
-}
-
 // Resume returns the test pass p after the target answered as it does in its normal state.
 func (g *Gate) Resume(p Pass) {
 	g.mu.Lock()
@@ -260,7 +239,6 @@ func (g *Gate) Resume(p Pass) {
 func (g *Gate) trouble(now time.Time, why string, answered bool) {
 	if g.since.IsZero() {
 		g.since = now
-		g.emptyPassedSince, g.emptyAnswered = false, false // an empty write before the trouble proves nothing about it
 	}
 	g.troubles++
 	g.limit = 1 // for when the gate opens again
@@ -335,34 +313,6 @@ func (g *Gate) Widen() {
 	}
 }
 
-// SawEmptyPass notes that an empty write was accepted.
-func (g *Gate) SawEmptyPass() {
-	g.mu.Lock()
-	defer g.mu.Unlock()
-	g.emptyPasses, g.emptyPassedSince, g.emptyAnswered = true, true, true
-}
-
-// SawEmptyAnswer notes that an empty write was answered, if not accepted.
-func (g *Gate) SawEmptyAnswer() {
-	g.mu.Lock()
-	defer g.mu.Unlock()
-	g.emptyAnswered = true
-}
-
-// DoubtEmpty forgets that an empty write was answered, because the answer is old.
-func (g *Gate) DoubtEmpty() {
-	g.mu.Lock()
-	defer g.mu.Unlock()
-	g.emptyAnswered = false
-}
-
-// ForgetEmpty forgets that empty writes were accepted, because they proved nothing.
-func (g *Gate) ForgetEmpty() {
-	g.mu.Lock()
-	defer g.mu.Unlock()
-	g.emptyPasses, g.emptyPassedSince = false, false
-}
-
 // Pause returns the length of the last pause, reduced by each success since; 0 once it has decayed.
 func (g *Gate) Pause() time.Duration {
 	g.mu.Lock()
@@ -377,32 +327,22 @@ func (g *Gate) Random() float64 {
 	return g.rand()
 }
 
-// TakesEmpty reports whether the target has accepted an empty write.
-func (g *Gate) TakesEmpty() bool {
-	g.mu.Lock()
-	defer g.mu.Unlock()
-	return g.emptyPasses
-}
-
 // View is a snapshot of the gate.
 type View struct {
-	State            State
-	Why              string    // what the target waits for, to show to people
-	Since            time.Time // when trouble began, zero if there is none
-	Until            time.Time // the next try, zero if now
-	EmptyPasses      bool      // the target accepted an empty write at least once
-	EmptyPassedSince bool      // it accepted one since data last went through
-	EmptyAnswered    bool      // it answered one, in any way, since then
-	Answered         bool      // the last failure since then was an answer
-	Troubles         uint64    // failed or refused requests since the gate was made
-	ByData           bool      // held, and tested with samples
+	State    State
+	Why      string    // what the target waits for, to show to people
+	Since    time.Time // when trouble began, zero if there is none
+	Until    time.Time // the next try, zero if now
+	Answered bool      // the last failure since then was an answer
+	Troubles uint64    // failed or refused requests since the gate was made
+	ByData   bool      // held because it refuses samples
 }
 
 // View returns a snapshot.
 func (g *Gate) View() View {
 	g.mu.Lock()
 	defer g.mu.Unlock()
-	return View{g.state, g.why, g.since, g.until, g.emptyPasses, g.emptyPassedSince, g.emptyAnswered, g.answered, g.troubles, g.state == Held && g.byData}
+	return View{g.state, g.why, g.since, g.until, g.answered, g.troubles, g.state == Held && g.byData}
 }
 
 const (
@@ -416,7 +356,7 @@ const (
 // LongDown reports whether the target has been down for so long that its window is discarded.
 func (v View) LongDown(now time.Time) bool {
 	switch {
-	case v.Since.IsZero(), v.EmptyPassedSince, v.EmptyAnswered && v.State == Paused:
+	case v.Since.IsZero():
 		return false
 	case v.State == Paused && v.Answered:
 		return now.Sub(v.Since) >= longFailing
