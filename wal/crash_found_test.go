@@ -49,6 +49,47 @@ func TestUnsyncedSavepointFreesNothing(t *testing.T) {
 	}
 }
 
+// A start on a disk that refuses the fsync of savepoints goes on, and no segment goes because of those that it found: a power cut may
+// take them back, and the target needs the segments then.
+func TestStartThatCannotSyncSavepointsFreesNothing(t *testing.T) {
+	p := newPlan(3, 4, 5)
+	l, dir := p.log(), newMemDir()
+	ts := memTargets(t, dir, targetsOptions{})
+	deliver(t, openTestReader(t, ts, l, "a", ReaderOptions{StartAt: StartOldest}), 6) // in the file, and not synced
+	left := dir.kill()
+	refused := 0
+	left.fault = func(op string) (int, error) {
+		if op == "sync" {
+			refused++
+			return 0, errDisk
+		}
+		return 0, nil
+	}
+	ts, err := openTargets(left, targetsOptions{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := errors.Join(ts.begin(l.head()), ts.enroll(l, []Enrolment{{Name: "a"}})); err != nil || refused == 0 {
+		t.Fatalf("the start failed after %d refusals: %v", refused, err)
+	}
+	if acked := ts.get("a").position(); acked != p.commits[5].mark {
+		t.Fatalf("it found %v", acked)
+	}
+	if at, _ := ts.lowest(); at != 0 {
+		t.Errorf("the segments before %d may go", at)
+	}
+	if at := memTargets(t, left.crash(), targetsOptions{}).get("a").position(); at.Segment != 0 {
+		t.Errorf("after a power cut the target is at %v: the test shows nothing", at)
+	}
+	left.fault = nil
+	if err := ts.save(); err != nil {
+		t.Fatal(err)
+	}
+	if at, _ := ts.lowest(); at != 1 {
+		t.Errorf("the segments before %d may go, 1 is saved", at)
+	}
+}
+
 // A file that cannot be opened cannot be cut off; that is reported, and no more happens.
 func TestCutOffRefused(t *testing.T) {
 	l := openLog(t, memOptions(t, newMemDir(), newMemDir()))
