@@ -8,7 +8,6 @@ import (
 	"time"
 
 	"hwsagent/remotewrite/gate"
-	"hwsagent/remotewrite/pace"
 	"hwsagent/wal"
 	"hwsagent/wal/queue"
 )
@@ -22,7 +21,7 @@ func (w *window) read(ctx context.Context) error {
 		}
 		if wait := time.Until(w.q.mayRead); wait > 0 {
 			w.flush()
-			if err := pace.Sleep(ctx, wait); err != nil {
+			if err := gate.Sleep(ctx, wait); err != nil {
 				return err
 			}
 		}

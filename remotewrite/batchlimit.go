@@ -17,7 +17,7 @@ func (q *Queue) shrinkBatch(n int) {
 	}
 	q.metrics.SetMaxSamples(q.batchLimit())
 	level := slog.LevelDebug
-	if was == q.limit.Most() && q.toldLimit.Due(q.sinceBorn()) {
+	if was == q.limit.Most() && q.toldLimit.due(q.sinceBorn()) {
 		level = slog.LevelInfo
 	}
 	q.log.LogAttrs(context.Background(), level, "The receiver finds a request too large; sending smaller ones for a while", slog.Int("max_samples_per_send", q.batchLimit()))

@@ -9,7 +9,6 @@ import (
 	"hwsagent/remotewrite/client"
 	"hwsagent/remotewrite/config"
 	"hwsagent/remotewrite/gate"
-	"hwsagent/remotewrite/pace"
 	"hwsagent/wal"
 )
 
@@ -85,7 +84,7 @@ func (l *lane) runBehind(ctx context.Context) {
 		default:
 			l.note(err.Error())
 			l.log.Error("Reading the backlog failed; trying again", slog.Any("err", err))
-			_ = pace.Sleep(ctx, time.Second) // the loop checks ctx
+			_ = gate.Sleep(ctx, time.Second) // the loop checks ctx
 		}
 	}
 }
@@ -115,5 +114,5 @@ func (l *lane) failed(p gate.Pass, a client.Answer) {
 		return
 	}
 	l.gate.Release(p)
-	l.rested = time.Now().Add(max(l.pauses.Next(l.gate.Random(), false), pace.RetryLate(a.RetryAfter, l.gate.Random())))
+	l.rested = time.Now().Add(max(l.pauses.Next(l.gate.Random(), false), gate.RetryLate(a.RetryAfter, l.gate.Random())))
 }

@@ -8,7 +8,6 @@ import (
 	"hwsagent/remotewrite/client"
 	"hwsagent/remotewrite/config"
 	"hwsagent/remotewrite/gate"
-	"hwsagent/remotewrite/pace"
 	"hwsagent/remotewrite/wire"
 	"hwsagent/wal"
 )
@@ -70,7 +69,7 @@ func (w *window) watch(ctx context.Context, end context.CancelCauseFunc, before 
 			w.drain()
 			continue
 		}
-		seen := pace.Seen{Behind: st.State == StateBehind && st.Backlog >= uint64(q.cfg.Queue.MaxSamplesPerSend), Open: v.State == gate.Open, Slow: slow, Samples: st.Sent, Requests: q.batches.Load()}
+		seen := gate.Seen{Behind: st.State == StateBehind && st.Backlog >= uint64(q.cfg.Queue.MaxSamplesPerSend), Open: v.State == gate.Open, Slow: slow, Samples: st.Sent, Requests: q.batches.Load()}
 		if n := q.growth.Next(seen); n != len(w.shards) {
 			q.shards.Store(int32(n))
 			w.drain()

@@ -12,7 +12,6 @@ import (
 	"hwsagent/remotewrite/config"
 	"hwsagent/remotewrite/gate"
 	"hwsagent/remotewrite/metrics"
-	"hwsagent/remotewrite/pace"
 	"hwsagent/remotewrite/split"
 	"hwsagent/remotewrite/wire"
 	"hwsagent/wal/queue"
@@ -71,7 +70,7 @@ func (d *division) run(ctx context.Context, l *parcel) error {
 		case split.Control:
 			told, err = d.control(ctx)
 		case split.Wait:
-			err = pace.Sleep(ctx, time.Until(step.Until))
+			err = gate.Sleep(ctx, time.Until(step.Until))
 		default:
 			d.leave(l)
 			if step.Do == split.Hold {

@@ -24,8 +24,8 @@ import (
 
 	"hwsagent/remotewrite/client"
 	"hwsagent/remotewrite/config"
+	"hwsagent/remotewrite/gate"
 	"hwsagent/remotewrite/metrics"
-	"hwsagent/remotewrite/pace"
 	"hwsagent/remotewrite/tenant"
 	"hwsagent/remotewrite/wire"
 	"hwsagent/wal"
@@ -130,7 +130,7 @@ func (m *memLog) Next(ctx context.Context) (*wal.Entry, error) {
 			}
 			m.mu.Unlock()
 			if wait > 0 {
-				if err := pace.Sleep(ctx, wait); err != nil {
+				if err := gate.Sleep(ctx, wait); err != nil {
 					m.mu.Lock()
 					m.next--
 					m.mu.Unlock()
@@ -381,7 +381,7 @@ func (r *fakeReceiver) Send(ctx context.Context, req client.Request) client.Answ
 	}
 	r.mu.Unlock()
 	if latency > 0 {
-		if err := pace.Sleep(ctx, latency); err != nil {
+		if err := gate.Sleep(ctx, latency); err != nil {
 			r.mu.Lock()
 			r.flying--
 			r.mu.Unlock()

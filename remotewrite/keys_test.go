@@ -16,7 +16,7 @@ import (
 	writev2 "github.com/prometheus/prometheus/prompb/io/prometheus/write/v2"
 
 	"hwsagent/remotewrite/client"
-	"hwsagent/remotewrite/pace"
+	"hwsagent/remotewrite/gate"
 	"hwsagent/remotewrite/wire"
 	"hwsagent/wal"
 	"hwsagent/wal/queue"
@@ -72,7 +72,7 @@ func throughQueue(t *testing.T, keys string, fill func(*memLog), answer func(n i
 			o.flying--
 			o.mu.Unlock()
 		}()
-		if pace.Sleep(ctx, takes) != nil {
+		if gate.Sleep(ctx, takes) != nil {
 			return client.Answer{Err: ctx.Err()}
 		}
 		if n == 0 {

@@ -9,7 +9,6 @@ import (
 
 	"hwsagent/remotewrite/config"
 	"hwsagent/remotewrite/gate"
-	"hwsagent/remotewrite/pace"
 	"hwsagent/remotewrite/tenant"
 	"hwsagent/remotewrite/wire"
 	"hwsagent/wal"
@@ -38,7 +37,7 @@ type lane struct {
 	// Written only by the lane's goroutine, between windows.
 	stored wal.Mark // samples up to here are in doubt: they may be stored already
 
-	growth pace.Growth // used by the goroutine that watches the present window
+	growth gate.Growth // used by the goroutine that watches the present window
 
 	// Used by the reader's goroutine.
 	mayRead time.Time  // the rate limit allows no reading before
@@ -56,7 +55,7 @@ type lane struct {
 
 	// Used by the backlog's shard.
 	rested time.Time    // no request before
-	pauses pace.Backoff // between failed requests, see failed
+	pauses gate.Backoff // between failed requests, see failed
 }
 
 // readTo is the end of the last entry read, and the newest timestamp up to there.
@@ -70,7 +69,7 @@ func newLane(q *Queue, source Source, o *Options) *lane {
 	l := &lane{
 		Queue: q, source: source, startedAt: source.Head(),
 		wake:   make(chan struct{}, 1),
-		pauses: pace.Backoff{Min: time.Duration(q.cfg.Queue.MinBackoff), Max: time.Duration(q.cfg.Queue.MaxBackoff)},
+		pauses: gate.Backoff{Min: time.Duration(q.cfg.Queue.MinBackoff), Max: time.Duration(q.cfg.Queue.MaxBackoff)},
 	}
 	l.empty = func() *seriesCache {
 		c := newSeriesCache(o.ExternalLabels, q.cfg.WriteRelabelConfigs)
@@ -84,7 +83,7 @@ func newLane(q *Queue, source Source, o *Options) *lane {
 	}
 	l.cache = l.empty()
 	l.shards.Store(1) // a backlog has one shard
-	l.growth = pace.Growth{Shards: q.minShards(), Min: q.minShards(), Max: q.maxShards()}
+	l.growth = gate.Growth{Shards: q.minShards(), Min: q.minShards(), Max: q.maxShards()}
 	reach, _ := source.Reach()
 	l.read.Store(&readTo{mark: reach.Acked})
 	return l
@@ -135,7 +134,7 @@ func (l *lane) run(ctx context.Context) {
 		default:
 			l.note(err.Error())
 			l.log.Error("Reading the log failed; trying again", slog.Any("err", err))
-			if pace.Sleep(ctx, time.Second) != nil {
+			if gate.Sleep(ctx, time.Second) != nil {
 				return
 			}
 		}
@@ -224,7 +223,7 @@ func (l *lane) enter(ctx context.Context) (gate.Pass, error) {
 		if wait <= 0 {
 			return l.gate.EnterBehind(ctx)
 		}
-		if err := pace.Sleep(ctx, wait); err != nil {
+		if err := gate.Sleep(ctx, wait); err != nil {
 			return gate.Pass{}, err
 		}
 	}

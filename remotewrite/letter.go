@@ -52,7 +52,7 @@ func valueOf(p point) string {
 func (q *Queue) keep(letters ...Letter) {
 	q.metrics.Letters(len(letters))
 	for _, l := range letters {
-		if !q.refusals.Due(fmt.Sprint(l.Status, l.Reason), l.Text, time.Now()) {
+		if !q.refusals.due(fmt.Sprint(l.Status, l.Reason), l.Text, time.Now()) {
 			continue
 		}
 		q.log.Warn("The receiver refuses a sample", slog.String("series", l.Series), slog.Int("status", l.Status),

@@ -16,10 +16,8 @@ import (
 
 	"hwsagent/remotewrite/client"
 	"hwsagent/remotewrite/config"
-	"hwsagent/remotewrite/families"
 	"hwsagent/remotewrite/gate"
 	"hwsagent/remotewrite/metrics"
-	"hwsagent/remotewrite/pace"
 	"hwsagent/remotewrite/protocol"
 	"hwsagent/remotewrite/split"
 	"hwsagent/remotewrite/tenant"
@@ -64,14 +62,14 @@ type Queue struct {
 	log         *slog.Logger
 	encoders    *EncoderPool
 	gate        *gate.Gate
-	meta        *families.Sender
+	meta        *metadataSender
 	proto       *protocol.Versions
 	compression *protocol.Compression
 	toldOlder   protocol.Told // remembers that the target gets 1.0
 	every       func(d time.Duration) (ticks <-chan time.Time, stop func())
 	born        time.Time // has a monotonic reading: steps of the wall clock do not affect durations measured from it
 
-	limit    *pace.BatchLimit
+	limit    *gate.BatchLimit
 	facts    split.Facts
 	mutes    split.Mutes
 	clock    receiverClock
@@ -82,8 +80,8 @@ type Queue struct {
 	batches  atomic.Uint64 // requests that delivered samples
 	tests    atomic.Int64  // number of held samples sent as tests
 
-	toldLimit pace.Hourly      // limits how often too large requests are logged
-	refusals  pace.OnceAMinute // the same for refusals
+	toldLimit hourly      // limits how often too large requests are logged
+	refusals  onceAMinute // the same for refusals
 
 	down atomic.Int64 // start of the outage logged last, in Unix ns
 
@@ -153,8 +151,8 @@ func New(o Options) (*Queue, error) {
 		compression: protocol.NewCompression(o.Config.Target.Compression == config.CompressionZstd),
 		born:        time.Now(), every: o.Every, observer: o.Observer, name: o.Name,
 	}
-	q.meta = families.New(o.Config.Metadata, q.send, q.gate, o.Metrics)
-	q.limit = pace.NewBatchLimit(c.MaxSamplesPerSend)
+	q.meta = newMetadataSender(o.Config.Metadata, q.send, q.gate, o.Metrics)
+	q.limit = gate.NewBatchLimit(c.MaxSamplesPerSend)
 	q.live = newLane(q, o.Source, &o)
 	q.live.shards.Store(int32(q.minShards()))
 	q.live.doubt()

@@ -7,7 +7,6 @@ import (
 
 	"hwsagent/internal/refs"
 	"hwsagent/remotewrite/config"
-	"hwsagent/remotewrite/families"
 	"hwsagent/remotewrite/tenant"
 	"hwsagent/remotewrite/wire"
 	"hwsagent/wal"
@@ -174,7 +173,7 @@ func (c *seriesCache) derive(s *wal.Series, whole bool) (to *series, owner *tena
 
 // families returns the metadata of all families that have a series which is sent.
 func (c *seriesCache) families() []prompb.MetricMetadata {
-	return families.Of(func(yield func(*wal.Series) bool) {
+	return familiesOf(func(yield func(*wal.Series) bool) {
 		for _, s := range c.forSlot.All() {
 			if !s.dropped() && !yield(s.from) {
 				return

@@ -1,4 +1,5 @@
 // Package gate admits the requests of one target: one at a time until the target accepts data, none while it is paused or held.
+// It also decides how fast they go: the pauses after failures, the size of requests, and the number of sending shards. It has no I/O.
 //
 // A [Gate] has no goroutine and sends no requests. A sender gets a [Pass] for each request and returns it with the meaning of the answer:
 //
@@ -10,8 +11,6 @@ package gate
 import (
 	"sync"
 	"time"
-
-	"hwsagent/remotewrite/pace"
 )
 
 // State is how a target accepts requests at present.
@@ -49,8 +48,8 @@ type Gate struct {
 	why     string        // what the target waits for, to show to people
 	since   time.Time     // when data last stopped going through; zero while it goes through
 	changed chan struct{} // closed and replaced at each change
-	backoff pace.Backoff
-	holds   pace.Holds
+	backoff Backoff
+	holds   Holds
 
 	// byData: the target is held because it refuses samples.
 	byData bool
@@ -87,7 +86,7 @@ func New(minBackoff, maxBackoff, splay time.Duration, rand func() float64) *Gate
 		limit:   1,
 		most:    1,
 		changed: make(chan struct{}),
-		backoff: pace.Backoff{Min: minBackoff, Max: maxBackoff},
+		backoff: Backoff{Min: minBackoff, Max: maxBackoff},
 	}
 	if splay > 0 {
 		g.until = time.Now().Add(time.Duration(rand() * float64(splay)))
@@ -136,7 +135,7 @@ func (g *Gate) takeBack(p Pass) {
 
 // Delivered returns p after data went through. That ends any trouble,
 // unless the trouble began after this request was sent. The gate opens for one request at a time,
-// with a delay between requests at first; see [pace.Backoff.Ease] and Widen.
+// with a delay between requests at first; see [Backoff.Ease] and Widen.
 func (g *Gate) Delivered(p Pass) {
 	g.mu.Lock()
 	defer g.mu.Unlock()
@@ -171,7 +170,7 @@ func (g *Gate) Failed(p Pass, why string, after time.Duration, answered bool) {
 	if p.turn != g.turn {
 		// Another request of the same turn failed first. Only a longer wait counts.
 		if g.state == Paused && now.Add(after).After(g.until) {
-			g.until = now.Add(pace.RetryLate(after, g.rand()))
+			g.until = now.Add(RetryLate(after, g.rand()))
 			g.peace = g.until
 			g.wake()
 		}
@@ -179,7 +178,7 @@ func (g *Gate) Failed(p Pass, why string, after time.Duration, answered bool) {
 	}
 	g.trouble(now, why, answered)
 	brief := !answered && now.Sub(g.since) < longAway
-	wait := pace.RetryLate(after, g.rand())
+	wait := RetryLate(after, g.rand())
 	g.peace = now.Add(wait)
 	pause := g.backoff.Min + time.Duration(g.rand()*float64(g.restart))
 	if g.restart == 0 {
@@ -219,7 +218,7 @@ func (g *Gate) hold(p Pass, why string, byData bool) {
 func (g *Gate) Wait(after time.Duration) {
 	g.mu.Lock()
 	defer g.mu.Unlock()
-	if peace := time.Now().Add(pace.RetryLate(after, g.rand())); after > 0 && g.until.Before(peace) {
+	if peace := time.Now().Add(RetryLate(after, g.rand())); after > 0 && g.until.Before(peace) {
 		g.until, g.peace = peace, peace
 		g.wake()
 	}

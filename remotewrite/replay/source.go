@@ -11,7 +11,7 @@ import (
 	"github.com/prometheus/prometheus/model/labels"
 
 	"hwsagent/remotewrite/config"
-	"hwsagent/remotewrite/pace"
+	"hwsagent/remotewrite/gate"
 	"hwsagent/remotewrite/tenant"
 	"hwsagent/wal"
 	"hwsagent/wal/queue"
@@ -61,7 +61,7 @@ func newSource(o *Options) *source {
 // Next implements remotewrite.Source. After the last entry it ends the window once, so that the queue sends what it holds.
 func (s *source) Next(ctx context.Context) (*wal.Entry, error) {
 	if wait := time.Until(s.mayRead); wait > 0 {
-		if err := pace.Sleep(ctx, wait); err != nil {
+		if err := gate.Sleep(ctx, wait); err != nil {
 			return nil, err
 		}
 	}

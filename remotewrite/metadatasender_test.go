@@ -1,4 +1,4 @@
-package families
+package remotewrite
 
 import (
 	"context"
@@ -15,7 +15,6 @@ import (
 	"github.com/prometheus/prometheus/model/labels"
 	"github.com/prometheus/prometheus/model/metadata"
 	"github.com/prometheus/prometheus/prompb"
-	"go.uber.org/goleak"
 
 	"hwsagent/remotewrite/client"
 	"hwsagent/remotewrite/config"
@@ -24,19 +23,17 @@ import (
 	"hwsagent/wal"
 )
 
-func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
-
-// gauges returns what lists n families, from series one of which has no metadata.
-func gauges(n int) func() []prompb.MetricMetadata {
+// metadataOf returns what lists n families, from series one of which has no metadata.
+func metadataOf(n int) func() []prompb.MetricMetadata {
 	series := []*wal.Series{{Labels: labels.FromStrings("__name__", "none"), About: &wal.About{}}}
 	for i := range n {
 		about := &wal.About{Meta: metadata.Metadata{Type: model.MetricTypeGauge, Help: fmt.Sprint("help ", i)}}
 		series = append(series, &wal.Series{Slot: i, Labels: labels.FromStrings("__name__", fmt.Sprintf("m%04d", i)), About: about})
 	}
-	return func() []prompb.MetricMetadata { return Of(slices.Values(series)) }
+	return func() []prompb.MetricMetadata { return familiesOf(slices.Values(series)) }
 }
 
-func decode(t *testing.T, body []byte) (w prompb.WriteRequest) {
+func decodeMetadata(t *testing.T, body []byte) (w prompb.WriteRequest) {
 	t.Helper()
 	raw, err := snappy.Decode(nil, body)
 	if err == nil {
@@ -48,7 +45,7 @@ func decode(t *testing.T, body []byte) (w prompb.WriteRequest) {
 	return w
 }
 
-func TestTypes(t *testing.T) {
+func TestMetadataTypes(t *testing.T) {
 	for typ, want := range map[model.MetricType]prompb.MetricMetadata_MetricType{
 		model.MetricTypeCounter: prompb.MetricMetadata_COUNTER, model.MetricTypeGauge: prompb.MetricMetadata_GAUGE,
 		model.MetricTypeHistogram: prompb.MetricMetadata_HISTOGRAM, model.MetricTypeGaugeHistogram: prompb.MetricMetadata_GAUGEHISTOGRAM,
@@ -56,20 +53,20 @@ func TestTypes(t *testing.T) {
 		model.MetricTypeStateset: prompb.MetricMetadata_STATESET, model.MetricTypeUnknown: prompb.MetricMetadata_UNKNOWN,
 	} {
 		s := &wal.Series{Labels: labels.FromStrings("__name__", "m"), About: &wal.About{Meta: metadata.Metadata{Type: typ, Help: "h"}}}
-		if got := Of(slices.Values([]*wal.Series{s})); len(got) != 1 || got[0].Type != want {
+		if got := familiesOf(slices.Values([]*wal.Series{s})); len(got) != 1 || got[0].Type != want {
 			t.Errorf("%s: %v", typ, got)
 		}
 	}
 }
 
-func TestBounded(t *testing.T) {
-	if n := len(gauges(most + 100)()); n != most {
+func TestMetadataBounded(t *testing.T) {
+	if n := len(metadataOf(mostFamilies + 100)()); n != mostFamilies {
 		t.Errorf("%d families", n)
 	}
 }
 
 // Each key of metadata_config changes what is sent.
-func TestConfig(t *testing.T) {
+func TestMetadataConfig(t *testing.T) {
 	for _, tc := range []struct {
 		config   config.MetadataConfig
 		requests int // in 150 s
@@ -84,17 +81,17 @@ func TestConfig(t *testing.T) {
 			requests, families := 0, 0
 			sender := func(_ context.Context, r client.Request) client.Answer {
 				requests++
-				got := decode(t, r.Body)
+				got := decodeMetadata(t, r.Body)
 				families += len(got.Metadata)
 				if len(got.Timeseries) > 0 {
 					t.Error("a metadata request has series")
 				}
 				return client.Answer{Status: 200}
 			}
-			m := New(tc.config, sender, openGate(), metrics.Unregistered("a", "u"))
-			stop := start(m)
+			m := newMetadataSender(tc.config, sender, gateOfMetadata(), metrics.Unregistered("a", "u"))
+			stop := startMetadata(m)
 			defer stop()
-			empty, c := gauges(0), gauges(100)
+			empty, c := metadataOf(0), metadataOf(100)
 			m.Offer(time.Now(), empty) // nothing known yet: the next offer is soon
 			time.Sleep(5 * time.Second)
 			for range 150 {
@@ -112,14 +109,14 @@ func TestConfig(t *testing.T) {
 
 // A round ends at the first refusal; the next round begins anew. A sender that hangs
 // piles nothing up.
-func TestRefused(t *testing.T) {
+func TestMetadataRefused(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		requests := 0
-		m := New(config.MetadataConfig{Send: true, SendInterval: model.Duration(time.Minute), MaxSamplesPerSend: 10},
-			func(context.Context, client.Request) client.Answer { requests++; return client.Answer{Status: 400} }, openGate(), metrics.Unregistered("a", "u"))
-		stop := start(m)
+		m := newMetadataSender(config.MetadataConfig{Send: true, SendInterval: model.Duration(time.Minute), MaxSamplesPerSend: 10},
+			func(context.Context, client.Request) client.Answer { requests++; return client.Answer{Status: 400} }, gateOfMetadata(), metrics.Unregistered("a", "u"))
+		stop := startMetadata(m)
 		defer stop()
-		c := gauges(100)
+		c := metadataOf(100)
 		for range 3 {
 			m.Offer(time.Now(), c)
 			time.Sleep(time.Minute)
@@ -131,14 +128,14 @@ func TestRefused(t *testing.T) {
 	})
 	synctest.Test(t, func(t *testing.T) {
 		requests := 0
-		m := New(config.MetadataConfig{Send: true, SendInterval: model.Duration(time.Minute), MaxSamplesPerSend: 1000},
+		m := newMetadataSender(config.MetadataConfig{Send: true, SendInterval: model.Duration(time.Minute), MaxSamplesPerSend: 1000},
 			func(ctx context.Context, _ client.Request) client.Answer {
 				requests++
 				<-ctx.Done()
 				return client.Answer{Err: ctx.Err()}
-			}, openGate(), metrics.Unregistered("a", "u"))
-		stop := start(m)
-		c := gauges(100)
+			}, gateOfMetadata(), metrics.Unregistered("a", "u"))
+		stop := startMetadata(m)
+		c := metadataOf(100)
 		for range 10 {
 			m.Offer(time.Now(), c)
 			time.Sleep(time.Minute)
@@ -151,16 +148,16 @@ func TestRefused(t *testing.T) {
 	})
 }
 
-func start(m *Sender) (stop func()) {
+func startMetadata(m *metadataSender) (stop func()) {
 	ctx, cancel := context.WithCancel(context.Background())
 	var wg sync.WaitGroup
 	wg.Go(func() { m.Run(ctx) })
 	return func() { cancel(); wg.Wait() }
 }
 
-func BenchmarkOffer(b *testing.B) {
-	c := gauges(500)
-	m := New(config.MetadataConfig{Send: true, SendInterval: model.Duration(time.Hour), MaxSamplesPerSend: 1}, nil, nil, metrics.Unregistered("a", "u"))
+func BenchmarkMetadataOffer(b *testing.B) {
+	c := metadataOf(500)
+	m := newMetadataSender(config.MetadataConfig{Send: true, SendInterval: model.Duration(time.Hour), MaxSamplesPerSend: 1}, nil, nil, metrics.Unregistered("a", "u"))
 	now := time.Now()
 	m.Offer(now, c)
 	b.ReportAllocs()
@@ -170,25 +167,81 @@ func BenchmarkOffer(b *testing.B) {
 }
 
 // A help text is sent as it is: long, with line breaks.
-func TestHelp(t *testing.T) {
+func TestMetadataHelp(t *testing.T) {
 	help := strings.Repeat("line\n", 5000)
 	s := &wal.Series{Labels: labels.FromStrings("__name__", "m"), About: &wal.About{Meta: metadata.Metadata{Help: help}}}
-	m := New(config.DefaultConfig().Metadata, func(_ context.Context, r client.Request) client.Answer {
-		if got := decode(t, r.Body).Metadata; len(got) != 1 || got[0].Help != help || got[0].MetricFamilyName != "m" {
+	m := newMetadataSender(config.DefaultConfig().Metadata, func(_ context.Context, r client.Request) client.Answer {
+		if got := decodeMetadata(t, r.Body).Metadata; len(got) != 1 || got[0].Help != help || got[0].MetricFamilyName != "m" {
 			t.Errorf("%v", got)
 		}
 		return client.Answer{Status: 204}
-	}, openGate(), metrics.Unregistered("a", "u"))
-	if !m.send(t.Context(), Of(slices.Values([]*wal.Series{s}))) {
+	}, gateOfMetadata(), metrics.Unregistered("a", "u"))
+	if !m.send(t.Context(), familiesOf(slices.Values([]*wal.Series{s}))) {
 		t.Error("not sent")
 	}
 }
 
-// openGate is the gate of a target that takes data.
-func openGate() *gate.Gate {
+// gateOfMetadata is the gate of a target that takes data.
+func gateOfMetadata() *gate.Gate {
 	g := gate.New(time.Millisecond, time.Second, 0, func() float64 { return 0.5 })
 	if p, ok := g.Try(); ok {
 		g.Delivered(p)
 	}
 	return g
+}
+
+// BenchmarkOf lists the families of 100,000 series of 100 targets: family by family of each, as a scrape brings them.
+func BenchmarkFamiliesOf(b *testing.B) {
+	const targets, all, each = 100, 40, 25
+	var abouts []*wal.About
+	for i := range all {
+		abouts = append(abouts, &wal.About{Meta: metadata.Metadata{Type: model.MetricTypeGauge, Help: fmt.Sprint("help ", i)}})
+	}
+	var series []*wal.Series
+	for target := range targets {
+		for i, about := range abouts {
+			for n := range each {
+				ls := labels.FromStrings("__name__", fmt.Sprintf("hw_metric_number_%d", i), "instance", fmt.Sprint(target), "n", fmt.Sprint(n))
+				series = append(series, &wal.Series{Slot: len(series), Labels: ls, About: about})
+			}
+		}
+	}
+	b.ReportAllocs()
+	for b.Loop() {
+		if n := len(familiesOf(slices.Values(series))); n != all {
+			b.Fatalf("%d families", n)
+		}
+	}
+}
+
+// TestOneRefusedFamilyKeepsNoOtherBack: a receiver that refuses the metadata of one family gets those of all others outside its request.
+func TestOneRefusedFamilyKeepsNoOtherBack(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		has := map[string]bool{}
+		m := newMetadataSender(config.MetadataConfig{Send: true, SendInterval: model.Duration(time.Minute), MaxSamplesPerSend: 10},
+			func(_ context.Context, r client.Request) client.Answer {
+				var names []string
+				for _, x := range decodeMetadata(t, r.Body).Metadata {
+					names = append(names, x.MetricFamilyName)
+				}
+				if slices.Contains(names, "m0003") {
+					return client.Answer{Status: 400, Text: "help too long: m0003"}
+				}
+				for _, n := range names {
+					has[n] = true
+				}
+				return client.Answer{Status: 204}
+			}, gateOfMetadata(), metrics.Unregistered("a", "u"))
+		stop := startMetadata(m)
+		defer stop()
+		c := metadataOf(100)
+		for range 60 {
+			m.Offer(time.Now(), c)
+			time.Sleep(time.Minute)
+		}
+		synctest.Wait()
+		if len(has) < 90 {
+			t.Errorf("after an hour the receiver has the metadata of %d families of 100; it refuses one", len(has))
+		}
+	})
 }

@@ -1,4 +1,4 @@
-package pace
+package gate
 
 import (
 	"math/rand/v2"

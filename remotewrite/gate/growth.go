@@ -1,4 +1,4 @@
-package pace
+package gate
 
 const (
 	// A doubling is judged by the deliveries of at least ticksToJudge ticks and at least

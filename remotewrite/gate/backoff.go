@@ -1,6 +1,4 @@
-// Package pace decides how fast requests go to a target: the pauses after failures, and the number of sending shards. It has
-// no I/O, and its callers give it the time.
-package pace
+package gate
 
 import "time"
 
