@@ -193,10 +193,6 @@ func (s *shard) post(p gate.Pass, l *parcel, m mode, c protocol.Choice) (_ clien
 	if v != client.Hold && v != client.Split && a.Status != client.StatusUnsupported {
 		s.w.mayHave(newest)
 	}
-	if v == client.Delivered && a.Version == wire.V2 {
-		_, x := a.Written.Unwritten(a.Samples, exemplars)
-		s.q.metrics.Unwritten(0, x) // many receivers keep none
-	}
 	if v == client.Delivered {
 		s.q.lostExemplars(leftOut)
 	}
