@@ -228,15 +228,11 @@ func (s *source) Advance(to wal.Mark, o queue.Outcome) {
 	s.finish()
 }
 
-// Reach implements remotewrite.Source. What a continuation sends may be stored already.
+// Reach implements remotewrite.Source. Any sample may be stored already: the target's queue or another replay sent it.
 func (s *source) Reach() (queue.Reach, bool) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	r := queue.Reach{Acked: s.acked, High: s.acked}
-	if s.o.After > 0 {
-		r.High = s.headMark()
-	}
-	return r, true
+	return queue.Reach{Acked: s.acked, High: s.headMark()}, true
 }
 
 // Head implements remotewrite.Source. Samples of other series count until they are read.
