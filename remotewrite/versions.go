@@ -86,7 +86,8 @@ func (l *parcel) readAsOlder(a client.Answer) bool {
 	case client.Delivered:
 		return true
 	case client.Suspect, client.Split, client.Discard:
-		return a.FromDatabase() || l.notAsNewer.Verdict == client.Older && a.Status != client.StatusUnsupported
+		// It fails at 2.0, and answers 1.0: then it gets 1.0, which loses nothing if the failure had another reason.
+		return a.FromDatabase() || a.Status != client.StatusUnsupported && (l.notAsNewer.Verdict == client.Older || l.notAsNewer.Status >= 500)
 	}
 	return false
 }
