@@ -446,10 +446,22 @@ func (f *features) explain() {
 func (f *features) check() {
 	f.t.Helper()
 	o := f.log.outcome()
-	missing, bad := 0, uint64(0)
+	missing, bad, twins := 0, uint64(0), uint64(0)
+	type at struct {
+		series string
+		t      int64
+	}
+	values := map[at]bool{}
+	for x := range f.to.has {
+		values[at{x.series, x.t}] = true
+	}
 	lacks := func(x smp) {
-		if f.refused.bad(x.series) {
+		switch {
+		case f.refused.bad(x.series):
 			bad++
+			return
+		case values[at{x.series, x.t}]: // another value at its time went in the same window
+			twins++
 			return
 		}
 		if missing++; missing < 4 && f.refused.percent == 0 && !f.balanced && !f.drops() {
@@ -476,6 +488,7 @@ func (f *features) check() {
 		}
 	case f.balanced && missing == 1 && o.Lost() == 1 && o.Dropped[queue.Rejected] == 1: // less than one proof in 8,000 is wrong (split.FullTurns)
 		f.count(wrongProof, 1)
+	case twins > 0 && o.Lost() == twins && o.Dropped[queue.Rejected] == twins && missing == 0:
 	case f.several && o.Lost() == o.Dropped[queue.Unconfirmed] && missing == 0 && bad == 0:
 		// An earlier sample of a series in one commit is late when a window is read again, and may be stored: it is.
 	case f.refused.percent == 0 && o.Lost() > 0, o.Dropped[queue.Rejected] > bad, o.Dropped[queue.Future] > 0, o.Dropped[queue.TooOld] > 0:
