@@ -13,7 +13,7 @@
 //
 //	the database's words, about time     s s             late, duplicate, too old
 //	the database's words, other          s s c           labels, type, limit; after eight proven of one reason: s
-//	unknown words                        s c c s s c
+//	unknown words                        s c c s s c c s s c
 //
 // If all turns end as expected, the sample is rejected. Refusals in a row that prove nothing are limited to 64. Then each
 // remaining part that was not sent by itself is sent once, and what is refused is unconfirmed.

@@ -11,7 +11,7 @@ type proof struct {
 	i        int
 	answer   Answer // the last refusal
 	turns    string // left; see turnsOf
-	failures int
+	failures int    // in a row
 }
 
 // turnsOf returns the turns after the first refusal: s is the sample, c the control.
@@ -22,7 +22,7 @@ func turnsOf(a Answer) string {
 	case a.Kind == Bad:
 		return "sc"
 	}
-	return "ccssc"
+	return "ccssccssc"
 }
 
 func newProof(i int, a Answer) *proof { return &proof{i: i, answer: a, turns: turnsOf(a)} }
@@ -56,9 +56,9 @@ func (t *proof) tell(m *Machine, a Answer, now time.Time) {
 			m.failedPart([]int{t.i}, a, now, false)
 		}
 	case a.Kind == t.answer.Kind:
-		t.answer, t.turns = a, t.turns[1:]
+		t.answer, t.turns, t.failures = a, t.turns[1:], 0
 	default: // other words: the turns begin again
-		t.answer, t.turns = a, turnsOf(a)
+		t.answer, t.turns, t.failures = a, turnsOf(a), 0
 	}
 }
 
