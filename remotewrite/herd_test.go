@@ -14,6 +14,7 @@ import (
 	"hwsagent/remotewrite/client"
 	"hwsagent/remotewrite/config"
 	"hwsagent/remotewrite/gate"
+	"hwsagent/remotewrite/pace"
 )
 
 // A simulation of many agents that lose their only receiver for a while, in virtual time. The gate, its backoff and its
@@ -41,7 +42,7 @@ type fleet struct {
 	capacity  float64       // requests/s that the receiver can serve
 	queue     time.Duration // the work that may wait; requests beyond it are answered with 503
 	refusing  float64       // cost of a 503, in requests
-	asking    float64       // cost of a single sample, in requests
+	asking    float64       // cost of an empty write, in requests
 	roundTrip time.Duration
 
 	well, outage time.Duration // it is there, then away
@@ -169,7 +170,7 @@ func (h *herdling) next(ctx context.Context) (int, error) {
 		if n >= h.s.batch || n > 0 && due <= 0 {
 			return min(n, h.s.batch), nil
 		}
-		if err := gate.Sleep(ctx, max(due, time.Millisecond)); err != nil {
+		if err := pace.Sleep(ctx, max(due, time.Millisecond)); err != nil {
 			return 0, err
 		}
 	}
@@ -219,7 +220,8 @@ func (h *herdling) run(ctx context.Context) error {
 				continue
 			}
 			if work < 1 {
-				g.Delivered(p)
+				g.SawEmptyPass()
+				g.Release(p)
 				continue
 			}
 			g.Delivered(p)
@@ -238,7 +240,7 @@ func (h *herdling) runPrometheus(ctx context.Context) error {
 			return err
 		}
 		for backoff := 30 * time.Millisecond; h.s.send(1).Status/100 != 2; backoff = min(2*backoff, 5*time.Second) {
-			if err := gate.Sleep(ctx, backoff); err != nil {
+			if err := pace.Sleep(ctx, backoff); err != nil {
 				return err
 			}
 		}

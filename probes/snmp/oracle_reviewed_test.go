@@ -88,7 +88,7 @@ var reviewedStates = []stateReview{
 	{"pandacom_3", "nmPSU3Status", "255", "unknown", "notAvailable"},
 	{"pandacom_4", "nmPSU3Status", "255", "unknown", "notAvailable"},
 	{"pandacom_5", "nmPSU3Status", "0", "unknown", "notInstalled"},
-	{"routeros_rb5009upr+s+", "mtxrPOEStatus", "5", "critical", "shortCircuit"},
+	{"routeros_rb5009upr+s+", "mtxrPOEStatus", "5", "critical", "shortCircuit"}, //nolint:misspell // the name of an operating system
 	{"swos", "mtxrPOEStatus", "1", "ok", "disabled"},
 	{"swos_css106-1g-4p-1s", "mtxrPOEStatus", "5", "critical", "shortCircuit"},
 	{"swos_css610-8p-2s+", "mtxrPOEStatus", "5", "critical", "shortCircuit"},
