@@ -96,6 +96,7 @@ func (s *Store) replace(to int, size int64, snapshot []byte) (int64, error) {
 		if _, err = f.WriteAt(snapshot, 0); err == nil {
 			err = f.Sync()
 		}
+		uncache(f)
 	}
 	if err == nil && s.blank[to] {
 		err = s.dir.Sync()
