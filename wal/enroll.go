@@ -81,7 +81,10 @@ func (ts *targets) enroll(t tail, list []Enrolment) error {
 	ts.stateMu.Lock()
 	ts.waiting = false
 	ts.stateMu.Unlock()
-	ts.store.SetLost(false)
+	ts.store.FoundAll()
+	for _, tg := range made {
+		ts.store.Found(tg.name)
+	}
 	return nil
 }
 

@@ -139,6 +139,91 @@ func TestPageUnreadableForSeveralReadsAtOpen(t *testing.T) {
 	}
 }
 
+// A segment that was begun after an error of the disk begins with commits that the one
+// before it has, too. A start may remove it only if it read all of it and found no more
+// than that: here one page of it is refused, for a moment or for good, and it holds
+// thousands of commits behind the page.
+func TestOpenKeepsASegmentThatItCouldNotRead(t *testing.T) {
+	const before, again, rounds, each = 10, 5000, 300, 200
+	for _, forGood := range []bool{false, true} {
+		for page := range int64(3) {
+			synctest.Test(t, func(t *testing.T) {
+				segments, saves := newMemDir(), newMemDir()
+				l := openLog(t, memOptions(t, segments, saves))
+				r := openReader(t, l, "a", ReaderOptions{})
+				commit := func(n int, at int64) {
+					t.Helper()
+					if err := commitFloats(l, n, at, float64(at)); err != nil {
+						t.Fatal(err)
+					}
+				}
+				commit(before, 1)
+				time.Sleep(1500 * time.Millisecond) // it is durable
+				commit(again, 2)
+				failed := false
+				segments.mu.Lock()
+				segments.fault = func(op string) (int, error) {
+					if op != "sync" || failed {
+						return 0, nil
+					}
+					failed = true
+					return 0, errDisk
+				}
+				segments.mu.Unlock()
+				time.Sleep(1500 * time.Millisecond) // the fsync fails, and the next segment begins with the commit again
+				for i := range rounds {
+					commit(each, int64(10+i))
+				}
+				time.Sleep(2 * time.Second)
+				total := l.head().Total
+				if err := errors.Join(r.Close(), l.Close()); err != nil || !failed || segments.files() != 2 {
+					t.Fatalf("%v; the fsync failed: %v; %d files", err, failed, segments.files())
+				}
+
+				refused := 0
+				segments.unreadable = func(name string, off int64) error {
+					if name != segment.Name(1) || off/segment.PageSize != page || refused == 10 && !forGood {
+						return nil
+					}
+					refused++
+					return errDisk
+				}
+				l = openLog(t, memOptions(t, segments, saves))
+				if refused == 0 {
+					t.Error("no read was refused")
+				}
+				r = openReader(t, l, "a", ReaderOptions{})
+				commit(1, 100_000)
+				for head := l.head(); ; {
+					ctx, cancel := context.WithTimeout(t.Context(), time.Hour)
+					e, err := r.Next(ctx)
+					cancel()
+					if err != nil {
+						t.Fatalf("%v, %+v, pending %d", err, r.Ledger(), r.Pending())
+					}
+					o := e.Missing
+					o.Delivered = e.Count()
+					if r.Advance(e.End, o); e.End.Commit >= head.Commit {
+						break
+					}
+				}
+				g := r.Ledger()
+				switch lost := g.Lost(); {
+				case !g.Balanced() || g.Pending != 0 || g.Delivered+lost != total+1:
+					t.Errorf("for good %v, page %d: %d of %d samples delivered, ledger %+v", forGood, page, g.Delivered, total+1, g)
+				case !forGood && lost > 0:
+					t.Errorf("page %d was refused for a moment: %d of %d samples are lost", page, lost, total)
+				case forGood && (lost == 0 || lost == total):
+					t.Errorf("page %d is refused for good: %d of %d samples are lost", page, lost, total)
+				}
+				if err := errors.Join(r.Close(), l.Close()); err != nil {
+					t.Error(err)
+				}
+			})
+		}
+	}
+}
+
 // TestUnreadableWhileTheDiskFails: a disk that refuses all reads for ten minutes costs nothing if it refuses writes as well, since no
 // page is at fault then. If the log is written meanwhile, or refused for want of space, pages that cannot be read are given up.
 func TestUnreadableWhileTheDiskFails(t *testing.T) {

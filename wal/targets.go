@@ -35,11 +35,14 @@ type targetsOptions struct {
 }
 
 // targets is the registry of all targets of the log. A target that is neither enrolled nor open is an orphan: its entry was
-// removed from the configuration, or not read yet. It keeps its queue for OrphanTTL. All methods are safe for concurrent use.
+// removed from the configuration, or not read yet. It keeps its queue until the log has been open for OrphanTTL without it. All
+// methods are safe for concurrent use.
 type targets struct {
 	o      targetsOptions
 	store  *savefile.Store
-	opened time.Time // with a monotonic reading
+	opened time.Time // with a monotonic reading, as is looked
+
+	reading reading // of the lanes at the head of the log
 
 	// mu is held while targets are added, removed or renamed, until that is durable. It is taken before store.mu.
 	mu sync.Mutex
@@ -47,8 +50,9 @@ type targets struct {
 	stateMu   sync.Mutex // guards the following fields; taken after mu and store.mu, never held during I/O
 	byName    map[string]*target
 	ttl       time.Duration
-	waiting   bool // keep all segments until Enroll, because a target with a lost savepoint may need them
-	undurable bool // the savepoints that Open found are not durable yet: keep all segments, because a power cut may take savepoints back
+	looked    time.Time // orphan clocks include the time up to this
+	waiting   bool      // keep all segments until Enroll, because a target with a lost savepoint may need them
+	undurable bool      // the savepoints that Open found are not durable yet: keep all segments, because a power cut may take savepoints back
 }
 
 // openTargets reads all savepoints in dir, which the caller must close. It does not change files.
@@ -64,12 +68,13 @@ func openTargets(dir disk.Directory, o targetsOptions) (*targets, error) {
 	if o.Durable == nil {
 		o.Durable = func() Mark { return Mark{} }
 	}
-	ts := &targets{o: o, opened: time.Now(), ttl: o.OrphanTTL, byName: map[string]*target{}}
+	now := time.Now()
+	ts := &targets{o: o, opened: now, looked: now, ttl: o.OrphanTTL, byName: map[string]*target{}}
 	store, saved, err := savefile.Open(dir, o.Logger, ts.records, queue.DecodeSavepoint)
 	if err != nil {
 		return nil, err
 	}
-	ts.store, ts.waiting = store, saved.Log.Lost
+	ts.store, ts.waiting = store, saved.Log.Lost.Any()
 	for name, kept := range saved.Targets {
 		t := newTarget(store, name, kept.Value)
 		t.doubt = kept.Doubt
@@ -92,12 +97,12 @@ func (ts *targets) begin(head Mark) error {
 	switch {
 	case head.Commit == 0:
 		// The log has no commits: a process ended while it was creating the files.
-		ts.store.SetLost(false)
+		ts.store.FoundAll()
 		ts.waiting = false
 	case ts.store.Fresh():
 		// The files are created before the first commit, so they were removed from outside.
 		ts.o.Logger.Error("The files of savepoints are missing: each target gets everything that the log has")
-		ts.store.SetLost(true)
+		ts.store.MissAll()
 		ts.waiting = true
 	}
 	if head.Commit > 0 && slices.ContainsFunc(ts.all(), func(t *target) bool { return t.savepoint().Start.Log != head.Log }) {
@@ -234,8 +239,8 @@ func (ts *targets) enforceBacklog(t tail) {
 // configuration. The log keeps its queue for Settings.OrphanTTL.
 type Orphan struct {
 	Name         string
-	Since        time.Time     // when it was last enrolled or open, to the hour
-	Left         time.Duration // remaining time until the queue is removed; 0: never removed
+	Since        time.Time     // when it was last enrolled or open, by the wall clock at that time
+	Left         time.Duration // remaining time, with the log open, until the queue is removed; 0: never removed
 	Ledger       queue.Ledger
 	PendingBytes int64
 }
@@ -246,14 +251,14 @@ func (l *Log) Orphans() []Orphan {
 	ttl := l.targets.orphanTTL()
 	var orphans []Orphan
 	for _, t := range l.targets.all() {
-		since, orphan := t.orphaned()
+		since, seen, orphan := t.orphaned()
 		if !orphan {
 			continue
 		}
 		if ledger := t.ledger(head); ledger.Pending > 0 {
 			o := Orphan{Name: t.name, Since: since, Ledger: ledger, PendingBytes: t.pendingBytes(segments, head)}
 			if ttl > 0 {
-				o.Left = max(ttl-l.targets.o.Now().Sub(since), time.Second)
+				o.Left = max(ttl-seen, time.Second)
 			}
 			orphans = append(orphans, o)
 		}
@@ -291,15 +296,20 @@ func (ts *targets) set(name string, t *target) {
 // save makes all changed savepoints durable, and removes overdue orphans. The log calls it
 // each second.
 func (ts *targets) save() error {
-	ts.touch()
+	ts.touch(false)
 	return errors.Join(ts.store.Check(), ts.store.Flush(true), ts.expire())
 }
 
-// touch records that targets are in use, and passes the durable end of the log to the store.
-func (ts *targets) touch() {
+// touch updates the orphan clocks of all targets, and passes the durable end of the log to the store.
+func (ts *targets) touch(ending bool) {
+	ts.stateMu.Lock()
+	now := time.Now()
+	passed := now.Sub(ts.looked)
+	ts.looked = now
+	ts.stateMu.Unlock()
 	all := ts.all()
 	for _, t := range all {
-		t.touch(ts.o.Now())
+		t.touch(ts.o.Now(), passed, ending)
 	}
 	if len(all) > 0 {
 		ts.store.Learn(ts.o.Durable())
@@ -307,9 +317,9 @@ func (ts *targets) touch() {
 }
 
 // overdue reports whether the target is an orphan that has been one for ttl, and since when it is one.
-func (ts *targets) overdue(t *target, ttl time.Duration) (since time.Time, is bool) {
-	since, orphan := t.orphaned()
-	return since, orphan && ts.o.Now().Sub(since) >= ttl
+func (t *target) overdue(ttl time.Duration) (since time.Time, is bool) {
+	since, seen, orphan := t.orphaned()
+	return since, orphan && seen >= ttl
 }
 
 // expire removes overdue orphans. If the disk refuses to remove one, that one still needs its segments.
@@ -318,7 +328,7 @@ func (ts *targets) expire() error {
 	if ttl <= 0 || time.Since(ts.opened) < min(orphanGrace, ttl) {
 		return nil
 	}
-	due := func(t *target) bool { _, is := ts.overdue(t, ttl); return is }
+	due := func(t *target) bool { _, is := t.overdue(ttl); return is }
 	if !slices.ContainsFunc(ts.all(), due) {
 		return nil // commits that need room do not wait
 	}
@@ -330,7 +340,7 @@ func (ts *targets) expire() error {
 	defer ts.mu.Unlock()
 	var errs []error
 	for _, t := range ts.all() {
-		since, is := ts.overdue(t, ttl)
+		since, is := t.overdue(ttl)
 		if !is {
 			continue
 		}
@@ -375,6 +385,6 @@ func (ts *targets) orphanTTL() time.Duration {
 // close makes all savepoints durable and closes the files. Readers should be closed
 // before.
 func (ts *targets) close() error {
-	ts.touch()
+	ts.touch(true)
 	return ts.store.Close()
 }

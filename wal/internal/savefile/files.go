@@ -6,6 +6,7 @@ import (
 	"io"
 	"io/fs"
 	"log/slog"
+	"math"
 	"os"
 	"slices"
 	"time"
@@ -138,7 +139,7 @@ func readFile(dir Directory, index int, size int64, logger *slog.Logger) (conten
 	}
 	s := scanCells(index, cells)
 	if s.generation > 0 && !wholeLength(size) {
-		s.bad++ // there may have been more records
+		s.bad = append(s.bad, badCell{at: math.MaxInt}) // the truncated records may have been of any target
 	}
 	return s, nil
 }
