@@ -10,8 +10,6 @@ import (
 	"sync"
 	"time"
 
-	"golang.org/x/sync/singleflight"
-
 	"hwsagent/internal/redact"
 	"hwsagent/remotewrite/client/cloud"
 )
@@ -64,63 +62,82 @@ func (k *token) due(now time.Time) bool {
 // tokens gets the access tokens of one set of credentials and keeps each until it ends.
 // Safe for concurrent use.
 type tokens struct {
-	from   *tokenGiver
-	got    func(end time.Time) // called with the end of each new token
-	asking singleflight.Group  // one question at a time; callers that wait meanwhile share its answer
+	from *tokenGiver
+	got  func(end time.Time) // called with the end of each new token
+
+	turn chan struct{} // held by the caller that asks the endpoint
 
 	mu       sync.Mutex
-	token    *token      // nil: none
-	accepted bool        // the receiver accepted it at least once
-	failed   time.Time   // when the endpoint last gave none; zero if it did since
+	token    *token // nil: none
+	accepted bool   // the receiver accepted it at least once
+	asked    int    // number of attempts at the endpoint
+	askedAt  time.Time
+	err      error       // of the last attempt
 	shown    [2][]string // the last two tokens, since a receiver's text may repeat them
 }
 
 // newTokens makes the source for credentials with oauth2 or a cloud.
 func newTokens(c *credentials, agent string, dial DialFunc, got func(end time.Time)) (*tokens, error) {
 	from, err := newTokenGiver(c, agent, dial)
-	return &tokens{from: from, got: got}, err
+	return &tokens{from: from, got: got, turn: make(chan struct{}, 1)}, err
 }
 
-// get returns a token that can be used now.
+// get returns a token that can be used now. One caller at a time asks the endpoint; callers that
+// waited meanwhile share its answer.
 func (t *tokens) get(ctx context.Context) (*token, error) {
 	t.mu.Lock()
-	k := t.token
+	k, asked := t.token, t.asked
 	t.mu.Unlock()
 	if k.usable(time.Now()) {
 		return k, nil
 	}
-	return t.ask(ctx, k)
+	return t.ask(ctx, asked)
 }
 
 // renew replaces the present token while it is still valid, if a renewal is due.
 func (t *tokens) renew(ctx context.Context) {
 	t.mu.Lock()
-	k, now := t.token, time.Now()
-	due := k.due(now) && now.Sub(t.failed) >= tokenRetry
+	now, asked := time.Now(), t.asked
+	due := t.token.due(now) && (t.err == nil || now.Sub(t.askedAt) >= tokenRetry)
 	t.mu.Unlock()
 	if due {
-		_, _ = t.ask(ctx, k) // the old token stays in use until its end; then get returns the error
+		_, _ = t.ask(ctx, asked) // the old token stays in use until its end; then get returns the error
 	}
 }
 
-// ask gets another token than old.
-func (t *tokens) ask(ctx context.Context, old *token) (*token, error) {
-	answer := t.asking.DoChan("", func() (any, error) {
-		t.mu.Lock()
-		k := t.token
-		t.mu.Unlock()
-		if k != old && k.usable(time.Now()) {
-			return k, nil // of a question that ended just now
-		}
-		return t.fetch(context.WithoutCancel(ctx))
-	})
+// ask gets a new token, unless the endpoint was asked since the caller read count.
+func (t *tokens) ask(ctx context.Context, count int) (*token, error) {
 	select {
-	case r := <-answer:
-		k, _ := r.Val.(*token)
-		return k, r.Err
+	case t.turn <- struct{}{}:
+		defer func() { <-t.turn }()
 	case <-ctx.Done():
 		return nil, context.Cause(ctx)
 	}
+	t.mu.Lock()
+	k, err, asked := t.token, t.err, t.asked
+	t.mu.Unlock()
+	switch {
+	case asked == count:
+	case err != nil:
+		return nil, err
+	case k.usable(time.Now()):
+		return k, nil
+	}
+	k, err = t.fetch(ctx)
+	if err != nil && ctx.Err() != nil {
+		return nil, err // the end of ctx proves nothing about the endpoint
+	}
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	t.asked++
+	t.askedAt, t.err = time.Now(), err
+	if err != nil {
+		return nil, err
+	}
+	t.token, t.accepted = k, false
+	t.shown = [2][]string{t.shown[1], k.secrets}
+	t.got(k.end)
+	return k, nil
 }
 
 // fetch asks the endpoint for a token.
@@ -128,19 +145,10 @@ func (t *tokens) fetch(ctx context.Context) (*token, error) {
 	ctx, cancel := context.WithTimeoutCause(ctx, tokenTimeout, errNoToken)
 	defer cancel()
 	k, err := t.from.give(ctx)
-	t.mu.Lock()
-	defer t.mu.Unlock()
-	if err != nil {
-		t.failed = time.Now()
-		return nil, err
-	}
-	if !k.end.After(k.born) {
+	if err == nil && !k.end.After(k.born) {
 		k.end = time.Time{} // implausible or unknown; a refusal will show the end
 	}
-	t.token, t.accepted, t.failed = k, false, time.Time{}
-	t.shown = [2][]string{t.shown[1], k.secrets}
-	t.got(k.end)
-	return k, nil
+	return k, err
 }
 
 // note records whether the receiver accepted the token. It returns whether to resend the request
