@@ -157,7 +157,7 @@ func (a *asker) compare(what string, status int, text string, want reply.Reason)
 	}
 }
 
-// TestRealReplies: the answers of real receivers to late, reply.OutsideWindow, invalid and other samples are read rightly, whatever
+// TestRealReplies: the answers of real receivers to late, old, invalid and other samples are read rightly, whatever
 // words the labels have.
 func TestRealReplies(t *testing.T) {
 	for _, b := range realReceivers() {

@@ -76,7 +76,7 @@ func newSystemd(e *environment) reader {
 	f := newSystemdFamilies()
 	include, exclude := e.pattern(&e.SystemdInclude), e.pattern(&e.SystemdExclude)
 	return newOnce(e, func() (samples, error) {
-		b, err := dialBus(e.DBusSocket, time.Now().Add(e.limit*9/10)) // before the guard gives up, so that what was read counts
+		b, err := dialBus(e.DBusSocket, time.Now().Add(e.limit*9/10)) // a bus that hangs ends before the guard's limit, so the units read so far count
 		if err != nil {
 			return nil, fmt.Errorf("reach systemd over D-Bus: %w (the collector needs a system with systemd and dbus, and dbus_socket to name the bus' socket)", err)
 		}

@@ -37,15 +37,14 @@ var bounds = [len(table)]bound{
 	VoltageNominal:         {-1000, 1000},
 }
 
-// slowestFan is the least speed of a fan that turns, in rotations per minute. Numbers below it are percents.
+// slowestFan is the least speed, in rotations per minute, at which a number of a device that may mean a percentage by it is taken for a
+// speed. A sensor that says that it counts rotations has no such bound: a slow fan may be a dying one.
 const slowestFan = 100
 
 // Plausible reports whether hardware can have the value, in the metric's unit.
 func (m Metric) Plausible(v float64) bool {
-	if b := bounds[m]; b != (bound{}) && !(v >= b.least && v <= b.most) {
-		return false
-	}
-	return m != FanSpeed || v == 0 || v >= slowestFan
+	b := bounds[m]
+	return b == (bound{}) || v >= b.least && v <= b.most
 }
 
 // sentinels are the ends of the ranges of integers, by which devices say that they have no reading.
@@ -60,10 +59,10 @@ var sentinels = map[float64]bool{
 func (m Metric) Sentinel(raw float64) bool { return bounds[m] != (bound{}) && sentinels[raw] }
 
 // Scaled converts a number of a device by scale to the metric's unit; ok is false if the number is a [Metric.Sentinel] or if the result is not
-// [Metric.Plausible]. A number that is only plausible as a signed one, of 16, 32 or 64 bits, is taken as that: agents send -5 as 4294967291.
+// [Metric.Plausible], or a fan's speed of less than slowestFan. A number that is only plausible as a signed one, of 16, 32 or 64 bits, is taken as that: agents send -5 as 4294967291.
 func (m Metric) Scaled(raw float64, scale func(float64) float64) (v float64, ok bool) {
 	v = scale(raw)
-	if m.Sentinel(raw) {
+	if m.Sentinel(raw) || m == FanSpeed && v > 0 && v < slowestFan {
 		return v, false
 	}
 	if m.Plausible(v) {

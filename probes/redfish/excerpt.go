@@ -34,7 +34,7 @@ func (m *mapper) excerpts(n *node, p *hw.Report) {
 			return
 		case n.inline && n.name != "leakGroup": // parts of the older schemas
 			return
-		case strings.HasSuffix(e.before, "Limit"): // a limit in force, and not what is measured
+		case strings.HasSuffix(e.before, "Limit"): // the number is a limit that somebody set, no measurement
 			return
 		case disabled(n.object):
 			return

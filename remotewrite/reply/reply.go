@@ -19,7 +19,7 @@ type Kind uint8
 // The kinds. The zero value allows no conclusion.
 const (
 	Opaque     Kind = iota // no words of a receiver's database: a proxy may have written them
-	Fault                  // the sample is bad for what it is, and not for its time
+	Fault                  // the series or the value is refused, at any time
 	Late                   // the receiver has a newer sample of the series, and takes none out of order
 	Duplicate              // the receiver has another value of the series at this time
 	TooOld                 // the sample is older than the receiver's window; that does not mean that it is stored
