@@ -78,7 +78,7 @@ func (k Kind) row() row {
 			"correct the host in url:, or add the name to DNS; /etc/resolv.conf names the servers that are asked"},
 		NameServer: {"name_server", passing, "DNS gives no answer for {host}: {detail}", "look at the DNS servers in /etc/resolv.conf, and at the network to them"},
 		ConnectionRefused: {"connection_refused", passing, "connection refused by {addr}",
-			"start the receiver, or correct the host and port in url:; a firewall may also refuse port {port}"},
+			"start the receiver, or correct the host and port in its url; a firewall may also refuse port {port}"},
 		NoRoute: {"no_route", passing, "no route to {addr}", "look at this host's network (ip route get {host}), and at the routers and firewalls on the way"},
 		ConnectTimeout: {"connect_timeout", passing, "{addr} does not answer the connection",
 			"look whether {host} is up, and whether a firewall drops packets to port {port}"},
