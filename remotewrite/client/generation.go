@@ -3,6 +3,7 @@ package client
 import (
 	"context"
 	"errors"
+	"io"
 	"maps"
 	"net/http"
 	"strconv"
@@ -90,6 +91,12 @@ func (l *generation) post(ctx context.Context, to string, header http.Header, k 
 		req.Header.Set("Retry-Attempt", strconv.Itoa(attempt))
 	}
 	resp, err := l.http.Do(req)
+	if err == nil && l.proxy != "" && req.URL.Scheme == "http" && resp.StatusCode == http.StatusProxyAuthRequired { // RFC 9110, 15.5.8: the proxy's own
+		defer resp.Body.Close()
+		text := make([]byte, keptText)
+		n, _ := io.ReadFull(resp.Body, text) // as much as arrives in time
+		return nil, &proxyError{status: resp.StatusCode, text: bodyText(resp.StatusCode, text[:n])}
+	}
 	if err == nil {
 		return resp, nil
 	}

@@ -224,6 +224,12 @@ func TestProxyRefuses(t *testing.T) {
 		want   Verdict
 	}{
 		{"407", "https", raw("HTTP/1.1 407 Proxy Authentication Required\nContent-Length: 0\n\n"), "the proxy {P} answers 407 Proxy Authentication Required", Hold},
+		{"407 plain", "http", raw("HTTP/1.1 407 Proxy Authentication Required\nContent-Length: 3\n\nwho"), "the proxy {P} answers 407 Proxy Authentication Required: who", Hold},
+		{"407 without end", "http", func(c net.Conn) bool {
+			_, _ = io.WriteString(c, "HTTP/1.1 407 No\r\nContent-Length: 9999\r\n\r\nwait")
+			_, _ = c.Read(make([]byte, 1))
+			return true
+		}, "the proxy {P} answers 407 Proxy Authentication Required: wait", Hold},
 		{"403", "https", raw("HTTP/1.1 403 Port not allowed\n\n"), "the proxy {P} answers 403 Forbidden: Port not allowed", Hold},
 		{"400", "https", raw("HTTP/1.1 400 Bad Request\n\n"), "the proxy {P} answers 400 Bad Request", Hold},
 		{"409", "https", raw("HTTP/1.1 409 Conflict\n\n"), "the proxy {P} answers 409 Conflict", Hold},

@@ -50,7 +50,7 @@ func (v Verdict) String() string {
 //	other 4xx                             Hold             Discard
 //	1xx 3xx                               Hold             Hold
 //	5xx, no response                      Retry            Retry
-//	refused on the way (Blocked), 407     Hold             Hold
+//	refused on the way (Blocked)          Hold             Hold
 //	anything else                         Hold             Hold
 //	in the words of a receiver's database, whatever the status but 401, 403, 407 and 413:
 //	why it refuses samples                as 400           as 400
@@ -95,7 +95,7 @@ func verdict(a Answer, p config.Policy) Verdict {
 // plainVerdict is verdict for a snappy body.
 func plainVerdict(a Answer, p config.Policy) Verdict {
 	switch s := a.Status; {
-	case a.Blocked, a.Page, s == http.StatusProxyAuthRequired: // only a proxy answers 407 (RFC 9110, 15.5.8)
+	case a.Blocked, a.Page:
 		return Hold
 	case s == 0:
 		return Retry

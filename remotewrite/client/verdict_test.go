@@ -18,7 +18,6 @@ func TestVerdict(t *testing.T) {
 	special := map[int][2]Verdict{ // status: hold, drop
 		400: {Suspect, Discard}, 409: {Suspect, Discard}, 422: {Suspect, Discard},
 		408: {Retry, Discard}, 425: {Retry, Discard},
-		407: {Hold, Hold}, // of a proxy
 		413: {Split, Discard},
 		429: {Retry, Retry},
 	}
@@ -121,7 +120,6 @@ func TestVerdictOfWords(t *testing.T) {
 		{Answer{Status: 400, Text: "too big data size exceeding -maxInsertRequestSize=33554432 bytes"}, Split, Discard, ReasonTooLarge},
 		{Answer{Status: 413, Text: "out of order sample"}, Split, Discard, ReasonLate},
 		{Answer{Status: 403, Text: "out of order sample"}, Hold, Discard, ReasonUnknown},
-		{Answer{Status: 407, Text: "out of order sample"}, Hold, Hold, ReasonUnknown}, // a proxy refused, which says nothing about the samples
 		{Answer{Status: 400, Text: "out of order sample", HTML: true}, Suspect, Discard, ReasonUnknown},
 		{Answer{Status: 500, Text: "panic"}, Retry, Retry, ReasonUnknown},
 		{Answer{Status: 204, Text: "out of order sample"}, Delivered, Delivered, ReasonUnknown},
