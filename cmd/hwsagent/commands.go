@@ -30,7 +30,8 @@ func (c *cli) root() *cobra.Command {
 		Short: "Read hardware metrics and push them through a log on disk",
 		Long: "hwsagent reads hardware and host metrics, writes every sample to a log on disk, and pushes from it to any number of\n" +
 			"Prometheus remote-write targets. Collected samples arrive, even after a network outage or a crash of the agent.\n\n" + status.ExitCodes(),
-		Example: "  hwsagent check --config.file agent.yaml     # does everything work?\n" +
+		Example: "  hwsagent init --url http://prometheus.example:9090/api/v1/write   # writes agent.yaml\n" +
+			"  hwsagent check --config.file agent.yaml     # does everything work?\n" +
 			"  hwsagent run --config.file agent.yaml       # page: http://127.0.0.1:9464\n" +
 			"  hwsagent status                             # does my data arrive?",
 		SilenceErrors: true, SilenceUsage: true,
@@ -50,7 +51,7 @@ func (c *cli) root() *cobra.Command {
 	f.StringVar(&c.logLevel, "log.level", "info", "debug, info, warn or error")
 	f.StringVar(&c.logFormat, "log.format", "logfmt", "logfmt or json")
 	f.BoolVar(&c.json, "json", false, "print one JSON value on stdout")
-	root.AddCommand(c.run(), c.demo(), c.check(), c.configuration(), c.probe(), c.inventory(), c.record(), c.status(), c.healthy(), c.events(), c.top(), c.tap(), c.targets(), c.reload(), c.snmp(), c.wal(), c.bugreport(), c.man(), c.version())
+	root.AddCommand(c.run(), c.demo(), c.initialize(), c.check(), c.configuration(), c.probe(), c.inventory(), c.record(), c.status(), c.healthy(), c.events(), c.top(), c.tap(), c.targets(), c.reload(), c.snmp(), c.wal(), c.bugreport(), c.man(), c.version())
 	c.completeFlags(root)
 	return root
 }
