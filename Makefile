@@ -171,8 +171,8 @@ release-of: PROGRAM = hwsagent$(if $(filter windows,$(GOOS)),.exe)
 release-of:
 	rm -rf $(STAGE)/$(NAME) && mkdir $(STAGE)/$(NAME)
 	GOOS=$(GOOS) GOARCH=$(ARCH) $(GO) build -trimpath -ldflags '$(LDFLAGS)' -o $(STAGE)/$(NAME)/$(PROGRAM) ./cmd/hwsagent
-	cp -R LICENSE NOTICE README.md CHANGELOG.md agent.yaml $(STAGE)/agent.schema.json $(STAGE)/docs $(STAGE)/$(NAME)
-	mkdir $(STAGE)/$(NAME)/deploy && cp -R deploy/mixin $(STAGE)/$(NAME)/deploy
+	cp -R LICENSE NOTICE README.md CHANGELOG.md SECURITY.md agent.yaml $(STAGE)/agent.schema.json $(STAGE)/docs $(STAGE)/$(NAME)
+	mkdir $(STAGE)/$(NAME)/deploy && cp -R deploy/mixin deploy/examples $(STAGE)/$(NAME)/deploy
 	[ $(GOOS) = windows ] || cp -R $(STAGE)/man $(STAGE)/completion.* $(STAGE)/$(NAME)
 	[ $(GOOS) != linux ] || cp deploy/package/hwsagent.service $(STAGE)/$(NAME)
 	tar -C $(STAGE) --sort=name --mtime=@$(SOURCE_DATE_EPOCH) --owner=0 --group=0 --numeric-owner -cf - $(NAME) | gzip -9n >$(DIST)/$(NAME).tar.gz

@@ -164,7 +164,7 @@ func jsonKind(v any) string {
 func exampleConfigs(t *testing.T) map[string]string {
 	t.Helper()
 	found := map[string]string{}
-	for _, pattern := range []string{"../../agent.yaml", "../../deploy/*/agent.yaml", "testdata/*/*.good.yaml", "testdata/*.yaml", "../convert/testdata/*.want"} {
+	for _, pattern := range []string{"../../agent.yaml", "../../deploy/*/agent.yaml", "../../deploy/examples/*.yaml", "testdata/*/*.good.yaml", "testdata/*.yaml", "../convert/testdata/*.want"} {
 		files, err := filepath.Glob(pattern)
 		if err != nil || len(files) == 0 {
 			t.Fatalf("no file is called %s: %v", pattern, err)

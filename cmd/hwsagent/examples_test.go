@@ -102,6 +102,29 @@ func TestCommandsOfPagesParse(t *testing.T) {
 	}
 }
 
+// TestExampleConfigurations: each configuration in deploy/examples is taken with no warning but those of its missing
+// device lists and, in the container's, of its missing target, and docs/configuration.md names it.
+func TestExampleConfigurations(t *testing.T) {
+	files, err := filepath.Glob("../../deploy/examples/*.yaml")
+	if err != nil || len(files) < 4 {
+		t.Fatalf("examples: %v, %v", files, err)
+	}
+	index, err := os.ReadFile("../../docs/configuration.md")
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, file := range append(files, "../../deploy/container/agent.yaml") {
+		code, stdout, stderr := hwsagent(t, "check", "--syntax-only", "--config.file", file)
+		expected := strings.Count(stdout, ".yml: the file does not exist") + strings.Count(stdout, "no targets are configured")
+		if code != status.ExitOK || strings.Count(stdout, "    ‼ ") != expected {
+			t.Errorf("%s: exit %d\n%s%s", file, code, stdout, stderr)
+		}
+		if name := strings.TrimPrefix(file, "../../"); !strings.Contains(string(index), "../"+name) {
+			t.Errorf("docs/configuration.md does not name %s", name)
+		}
+	}
+}
+
 // TestExamplesThatAreNotTaken: the check of examples finds each kind of mistake.
 func TestExamplesThatAreNotTaken(t *testing.T) {
 	for _, c := range []struct{ path, example, want string }{
