@@ -112,6 +112,10 @@ ARCH    ?= $(shell $(GO) env GOARCH)
 export SOURCE_DATE_EPOCH ?= $(shell git show -s --format=%ct HEAD 2>/dev/null || echo 0)
 PACKAGE_VERSION ?= $(shell TZ=UTC sh deploy/package/version.sh '$(VERSION)')
 
+# Whoever publishes packages names themselves: make packages MAINTAINER='Jo Doe <jo@doe.example>' HOMEPAGE=https://…
+export MAINTAINER ?= The hwsagent authors
+export HOMEPAGE   ?=
+
 # Manual pages, completion and changelog, which the program and the source give.
 define stage
 	rm -rf $(STAGE) && mkdir -p $(STAGE)/man
