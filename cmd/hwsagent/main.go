@@ -179,16 +179,8 @@ func (c *cli) complain(cmd *cobra.Command, code int, err error) {
 		for _, s := range suggestions(cmd) {
 			fmt.Fprintf(c.stderr, "Did you mean: %s %s\n", cmd.CommandPath(), s)
 		}
-		fmt.Fprintf(c.stderr, "Try: %s --help\n", helped(cmd))
+		fmt.Fprintf(c.stderr, "Try: %s --help\n", cmd.CommandPath())
 	}
-}
-
-// helped returns the command whose help to show after wrong usage: for a moved command, its successor at the top level.
-func helped(cmd *cobra.Command) string {
-	if cmd.Hidden {
-		return cmd.Root().Name() + " " + cmd.Name()
-	}
-	return cmd.CommandPath()
 }
 
 // suggestions returns the commands with names similar to the typed one.

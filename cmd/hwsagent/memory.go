@@ -7,6 +7,7 @@ import (
 	"runtime/debug"
 	"runtime/metrics"
 	"sync"
+	"time"
 )
 
 const (
@@ -57,6 +58,16 @@ func boundMemory() {
 			lastPercent = percent
 		}
 	})
+}
+
+// startTakes is how long after the start its garbage is released: until then the agent reads its configuration and the log, and most
+// inputs have their first round. Afterwards so little garbage arises that the next collection may be minutes away.
+const startTakes = 15 * time.Second
+
+// releaseStart returns the memory of the start to the system once, unless the returned function is called before.
+func releaseStart() (stop func()) {
+	timer := time.AfterFunc(startTakes, debug.FreeOSMemory)
+	return func() { timer.Stop() }
 }
 
 // garbagePercent returns the percentage of garbage, as for gcPercent, for an agent that needs this many bytes.

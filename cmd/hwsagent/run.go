@@ -30,7 +30,7 @@ func (c *cli) run() *cobra.Command {
 		RunE: c.command(func(cmd *cobra.Command, _ []string) error {
 			c.ends.Store(int64(agentEnds))
 			boundMemory()
-			defer releaseProgram()()
+			defer releaseStart()()
 			recent := lastlines.New(recentLog)
 			logger, err := c.logger(io.MultiWriter(recent, c.stderr))
 			if err != nil {
