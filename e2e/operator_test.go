@@ -64,12 +64,14 @@ func TestDemoScripts(t *testing.T) {
 	}
 }
 
-// TestRootConfigChecks checks the example in the repository's root.
+// TestRootConfigChecks checks the configuration in the repository's root, and the example with all keys.
 func TestRootConfigChecks(t *testing.T) {
 	t.Parallel()
-	stdout, stderr, code := hwsagent(t, "check", "--config.file", "../agent.yaml", "--storage.path", t.TempDir(), "--no-network")
-	if code != exitOK {
-		t.Errorf("exit code %d\n%s\n%s", code, stdout, stderr)
+	for _, file := range []string{"../agent.yaml", "../deploy/examples/full.yaml"} {
+		stdout, stderr, code := hwsagent(t, "check", "--config.file", file, "--storage.path", t.TempDir(), "--no-network")
+		if code != exitOK {
+			t.Errorf("%s: exit code %d\n%s\n%s", file, code, stdout, stderr)
+		}
 	}
 }
 

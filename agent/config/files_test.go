@@ -147,7 +147,7 @@ func TestSecretsOfConfDAreHidden(t *testing.T) {
 // TestSplitConfigurationIsTheSame: a configuration whose keys stand in a file each, and whose lists
 // are cut in two, is the same as the whole.
 func TestSplitConfigurationIsTheSame(t *testing.T) {
-	for _, name := range []string{"../../agent.yaml", "testdata/config/everything.good.yaml", "testdata/config/minimal.good.yaml"} {
+	for _, name := range []string{"../../deploy/examples/full.yaml", "testdata/config/everything.good.yaml", "testdata/config/minimal.good.yaml"} {
 		text, err := os.ReadFile(name)
 		if err != nil {
 			t.Fatal(err)

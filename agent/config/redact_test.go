@@ -196,9 +196,9 @@ func looksSecret(key string) bool {
 		regexp.MustCompile(`password|secret|token|credential|community|(^|_)key|auth`).MatchString(key)
 }
 
-// The example at the module's root holds on a machine that has nothing set up.
+// The full example holds on a machine that has nothing set up.
 func TestExampleConfig(t *testing.T) {
-	cfg, warns, err := Load(filepath.Join("..", "..", "agent.yaml"), os.LookupEnv)
+	cfg, warns, err := Load(filepath.Join("..", "..", "deploy", "examples", "full.yaml"), os.LookupEnv)
 	if err != nil {
 		t.Fatal(err)
 	}
