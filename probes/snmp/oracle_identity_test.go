@@ -121,7 +121,7 @@ var kindWords = []struct {
 }
 
 // withinPart is a description of a sensor within a part, or of a lamp for it.
-var withinPart = regexp.MustCompile(`(?i)sensor|temp|^led |rtc`)
+var withinPart = regexp.MustCompile(`(?i)sensor|temp|^(led|voltage|current)\b|rtc`)
 
 // kind judges the kind of a component whose state others describe by one of the words.
 func (s *score) kind(device string, x sensorResult, found []library.Finding) {

@@ -80,10 +80,13 @@ func (e *evaluation) table(d *Definition, t *table) {
 }
 
 // called returns the kind and the name of a row's component.
-func (r row) called() string { return r.kind().String() + "/" + r.name() }
+func (r row) called() string {
+	name, _ := r.name()
+	return r.kind().String() + "/" + name
+}
 
 // kind returns the kind of the row's component: by what it measures, by the column that says it, or by the table; a module whose name says
-// that it is a fan or a power supply is that.
+// that it is a fan or a power supply is that, and a power supply whose name says that it is a fan.
 func (r row) kind() hw.Kind {
 	if q := r.measures(); q != nil {
 		return q.kind
@@ -93,18 +96,21 @@ func (r row) kind() hw.Kind {
 			return k
 		}
 	}
-	if r.table.kind == hw.Module {
-		return kindInName(r.name())
+	switch in := kindInName(r.table.name.render(r)); {
+	case r.table.kind == hw.Module, r.table.kind == hw.PowerSupply && in == hw.Fan: // a tray of fans among the parts that take power
+		return in
 	}
 	return r.table.kind
 }
 
-// name returns the name of the row's component, without its state.
-func (r row) name() string {
+// name returns the name of the row's component, without its state: of one to which the device gives none, kind and index. given reports
+// whether the name is the device's.
+func (r row) name() (name string, given bool) {
 	if name := withoutState(r.table.name.render(r)); name != "" {
-		return name
+		return name, true
 	}
-	return r.table.object + " " + r.index.String()
+	kind := strings.ReplaceAll(r.kind().String(), "_", " ")
+	return strings.ToUpper(kind[:1]) + kind[1:] + " " + r.index.String(), false
 }
 
 // rows returns the indexes that occur in any column of a value, in order.
@@ -144,8 +150,11 @@ func (r row) passes(all []condition) bool {
 
 // row adds the component of a row, and those of its sensors. If several rows of the table have the name, all get their index.
 func (e *evaluation) row(d *Definition, r row, shared bool) {
-	name := r.name()
+	name, given := r.name()
 	main := hw.Report{Component: hw.Component{Kind: r.kind(), Name: name}}
+	if !given { // two tables with a row 4 do not describe one component
+		name = r.table.object
+	}
 	if shared {
 		main.Name += " " + r.index.String()
 	}
@@ -192,11 +201,11 @@ func (e *evaluation) row(d *Definition, r row, shared bool) {
 		take(into, f, v.at)
 	}
 	if said || len(main.Refused) > 0 || len(main.Facts) > 0 && len(others) == 0 {
-		main.ID = e.add(d, main, r, name)
+		main.ID = e.add(d, main, r, name, given)
 	}
 	for _, s := range sensors {
 		s.Parent = main.ID
-		e.add(d, s, r, name+"/"+s.Name)
+		e.add(d, s, r, name+"/"+s.Name, given)
 	}
 }
 
@@ -223,14 +232,14 @@ func (r row) measures() *quantity {
 }
 
 // add sets the component's ID and adds it; single objects of several groups may describe one component, and so may rows of several
-// tables. name is the component's, without the index that a shared name gets.
-func (e *evaluation) add(d *Definition, p hw.Report, r row, name string) (id string) {
+// tables. name is the component's, without the index that a shared name gets; given reports whether it is the device's.
+func (e *evaluation) add(d *Definition, p hw.Report, r row, name string, given bool) (id string) {
 	seen, key := e.rows, p.Kind.String()+"/"+r.index.String()+"/"+name
 	if r.table.scalar {
 		seen, key = e.scalars, p.Kind.String()+"/"+d.Name+"/"+p.Name
 	}
 	i, ok := seen[key]
-	if other, there := e.names[p.Kind.String()+"/"+p.Name]; !ok && there && other.definition != d.Name {
+	if other, there := e.names[p.Kind.String()+"/"+p.Name]; !ok && there && given && other.definition != d.Name {
 		i, ok = other.report, true
 	}
 	if ok {
@@ -245,7 +254,9 @@ func (e *evaluation) add(d *Definition, p hw.Report, r row, name string) (id str
 	}
 	p.ID = e.id(d, &p, r.index)
 	seen[key] = len(e.result.Reports)
-	e.names[p.Kind.String()+"/"+p.Name] = place{len(e.result.Reports), d.Name}
+	if given {
+		e.names[p.Kind.String()+"/"+p.Name] = place{len(e.result.Reports), d.Name}
+	}
 	e.result.Reports = append(e.result.Reports, p)
 	return p.ID
 }

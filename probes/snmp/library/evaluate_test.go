@@ -58,43 +58,43 @@ func TestEvaluate(t *testing.T) {
 	for _, c := range []struct{ name, values, lines, want string }{
 		{"a scale that is divided by, an offset, a limit, a place", `  - {object: o, column: 3, metric: temperature, scale: 0.1, offset: 1, at: inlet}
   - {object: p, column: 4, metric: temperature, limit: high.critical}`, e + "3.1 235\n" + e + "4.1 80",
-			`module "d/t 1" "t 1"<""  hw_temperature_celsius[hw_sensor_location inlet]=24.5 hw_temperature_limit_celsius[hw_limit_type high.critical]=80`},
+			`module "d/Module 1" "Module 1"<""  hw_temperature_celsius[hw_sensor_location inlet]=24.5 hw_temperature_limit_celsius[hw_limit_type high.critical]=80`},
 		{"numbers in texts", `  - {object: o, column: 3, metric: voltage}`, e + `3.1 "+12.5 V"` + "\n" + e + `3.2 "N/A"` + "\n" + e + `3.3 "1.2.3"` + "\n" + e + `3.4 "-3"`,
-			`module "d/t 1" "t 1"<""  hw_voltage_volts[]=12.5` + "\n" + `module "d/t 4" "t 4"<""  hw_voltage_volts[]=-3`},
+			`module "d/Module 1" "Module 1"<""  hw_voltage_volts[]=12.5` + "\n" + `module "d/Module 4" "Module 4"<""  hw_voltage_volts[]=-3`},
 		{"values that say nothing", `  - {object: o, column: 3, metric: voltage, not: [-1, x(7)], least: -5, most: 100}`,
-			e + "3.1 -1\n" + e + "3.2 7\n" + e + "3.3 101\n" + e + "3.4 -6\n" + e + "3.5 5", `module "d/t 5" "t 5"<""  hw_voltage_volts[]=5`},
+			e + "3.1 -1\n" + e + "3.2 7\n" + e + "3.3 101\n" + e + "3.4 -6\n" + e + "3.5 5", `module "d/Module 5" "Module 5"<""  hw_voltage_volts[]=5`},
 		{"states: the worse counts, texts without case, others", `  - {object: o, column: 3, states: {up(1): ok, down(2): failed, Bad: failed, gone(3): none}}
   - {object: p, column: 4, states: {a(1): degraded}, other: ok}`,
 			e + "3.1 1\n" + e + "4.1 1\n" + e + `3.2 "bad"` + "\n" + e + "3.3 9\n" + e + "4.4 8\n" + e + "3.5 3",
-			`module "d/t 1" "t 1"<"" degraded` + "\n" + `module "d/t 2" "t 2"<"" failed` + "\n" + `module "d/t 3" "t 3"<"" unknown` + "\n" + `module "d/t 4" "t 4"<"" ok`},
+			`module "d/Module 1" "Module 1"<"" degraded` + "\n" + `module "d/Module 2" "Module 2"<"" failed` + "\n" + `module "d/Module 3" "Module 3"<"" unknown` + "\n" + `module "d/Module 4" "Module 4"<"" ok`},
 		{"a sensor is a component of its own", `  - {object: o, column: 3, states: {up(1): ok}}
   - {object: p, column: 4, metric: fan_speed, sensor: "fan {2}"}`, e + "3.1 1\n" + e + "4.1 900\n" + e + `2.1 "left"`,
-			`module "d/t 1" "t 1"<"" ok` + "\n" + `fan "d/t 1 fan left" "t 1 fan left"<"d/t 1"  hw_fan_speed_rpm[]=900`},
+			`module "d/Module 1" "Module 1"<"" ok` + "\n" + `fan "d/Module 1 fan left" "Module 1 fan left"<"d/Module 1"  hw_fan_speed_rpm[]=900`},
 		{"metric, scale and precision by row", `  - object: o
     column: 3
     metric_by: {column: 4, is: {v(1): voltage, c(2): temperature}}
     scale_by: {column: 5, is: {milli(1): 1e-3, one(2): 1}}
     precision_by: 6`, e + "3.1 12345\n" + e + "4.1 1\n" + e + "5.1 1\n" + e + "6.1 1\n" + e + "3.2 235\n" + e + "4.2 2\n" + e + "5.2 2\n" + e + "6.2 1\n" + e + "3.3 1\n" + e + "4.3 9\n" + e + "5.3 1",
-			`voltage "d/t 1" "t 1"<""  hw_voltage_volts[]=1.2345` + "\n" + `temperature "d/t 2" "t 2"<""  hw_temperature_celsius[]=23.5`},
+			`voltage "d/Voltage 1" "Voltage 1"<""  hw_voltage_volts[]=1.2345` + "\n" + `temperature "d/Temperature 2" "Temperature 2"<""  hw_temperature_celsius[]=23.5`},
 		{"rows by a condition", `  - {object: o, column: 3, metric: power, only: {4: [yes(1)]}}
   - {object: p, column: 5, metric: voltage, unless: {4: [yes(1)]}}`, e + "3.1 1\n" + e + "4.1 1\n" + e + "5.1 2\n" + e + "3.2 3\n" + e + "5.2 4",
-			`module "d/t 1" "t 1"<""  hw_power_watts[]=1` + "\n" + `module "d/t 2" "t 2"<""  hw_voltage_volts[]=4`},
+			`module "d/Module 1" "Module 1"<""  hw_power_watts[]=1` + "\n" + `module "d/Module 2" "Module 2"<""  hw_voltage_volts[]=4`},
 		{"conversions, and a wrapped number", `  - {object: o, column: 3, metric: temperature, from: fahrenheit}
   - {object: p, column: 4, metric: optical, scale: 0.0001, from: milliwatts}
   - {object: q, column: 5, metric: voltage, signed: true}`, e + "3.1 212\n" + e + "4.1 10000\n" + e + "4.2 0\n" + e + "5.1 4294967291",
-			`module "d/t 1" "t 1"<""  hw_temperature_celsius[]=100 hw_optical_power_dbm[]=0 hw_voltage_volts[]=-5`},
+			`module "d/Module 1" "Module 1"<""  hw_temperature_celsius[]=100 hw_optical_power_dbm[]=0 hw_voltage_volts[]=-5`},
 		{"rows by tests on a column, on the index and on another table", `  - {object: o, column: 3, metric: power, only: [{4: {least: 2}}, {4: {most: 9}}], unless: {4: {above: 5, below: 8}}}
   - {object: p, column: 5, metric: power, only: {"#": [2]}}
   - {object: q, column: 6, metric: power, only: {"1.3.6.1.4.1.1.9.1[]": {matches: "^No"}}, unless: {7: {exists: true}}}`,
 			"1.3.6.1.4.1.1.9.1 \"north\"\n" + e + "3.1 1\n" + e + "4.1 1\n" + e + "3.2 2\n" + e + "4.2 2\n" + e + "3.3 3\n" + e + "4.3 6\n" + e + "3.4 4\n" + e + `4.4 "9 W"` + "\n" + e + "3.5 5\n" + e +
 				"5.1 1\n" + e + "5.2 5\n" + e + "6.3 1\n" + e + "7.3 1\n" + e + "6.5 2",
-			`module "d/t 2" "t 2"<""  hw_power_watts[]=2` + "\n" + `module "d/t 4" "t 4"<""  hw_power_watts[]=4` + "\n" + `module "d/t 5" "t 5"<""  hw_power_watts[]=2`},
+			`module "d/Module 2" "Module 2"<""  hw_power_watts[]=2` + "\n" + `module "d/Module 4" "Module 4"<""  hw_power_watts[]=4` + "\n" + `module "d/Module 5" "Module 5"<""  hw_power_watts[]=2`},
 		{"a condition on what the device lacks", `  - {object: o, column: 3, metric: power, only: {4: {exists: false}}}
   - {object: p, column: 5, metric: power, only: {4: {matches: "."}}}`, e + "3.1 1\n" + e + "3.2 2\n" + e + "4.2 1\n" + e + "5.1 3",
-			`module "d/t 1" "t 1"<""  hw_power_watts[]=1`},
+			`module "d/Module 1" "Module 1"<""  hw_power_watts[]=1`},
 		{"texts in Fahrenheit", `  - {object: o, column: 3, metric: temperature}
   - {object: p, column: 4, metric: voltage}`, e + `3.1 "212 F"` + "\n" + e + `3.2 "21.5 C"` + "\n" + e + `4.3 "3 F"`,
-			`module "d/t 1" "t 1"<""  hw_temperature_celsius[]=100` + "\n" + `module "d/t 2" "t 2"<""  hw_temperature_celsius[]=21.5` + "\n" + `module "d/t 3" "t 3"<""  hw_voltage_volts[]=3`},
+			`module "d/Module 1" "Module 1"<""  hw_temperature_celsius[]=100` + "\n" + `module "d/Module 2" "Module 2"<""  hw_temperature_celsius[]=21.5` + "\n" + `module "d/Module 3" "Module 3"<""  hw_voltage_volts[]=3`},
 	} {
 		got := evaluated(t, head+c.values, c.lines)
 		if d := cmp.Diff(c.want+"\n", got); d != "" {
@@ -200,7 +200,7 @@ func TestKinds(t *testing.T) {
 	}
 	byColumn := strings.Replace(head, "  kind: module\n", "  kind_by: {column: 6, is: {fan(12): fan, power(6): power_supply}}\n", 1)
 	got = evaluated(t, byColumn+"  - {object: o, column: 3, states: {1: ok}}", e+"3.1 1\n"+e+"6.1 12\n"+e+"3.2 1\n"+e+"6.2 6\n"+e+"3.3 1\n"+e+"6.3 1")
-	want = `fan "d/t 1" "t 1"<"" ok` + "\n" + `power_supply "d/t 2" "t 2"<"" ok` + "\n" + `module "d/t 3" "t 3"<"" ok` + "\n"
+	want = `fan "d/Fan 1" "Fan 1"<"" ok` + "\n" + `power_supply "d/Power supply 2" "Power supply 2"<"" ok` + "\n" + `module "d/Module 3" "Module 3"<"" ok` + "\n"
 	if d := cmp.Diff(want, got); d != "" {
 		t.Errorf("(-want +got):\n%s", d)
 	}
@@ -211,11 +211,28 @@ func TestUnlessAll(t *testing.T) {
 	const e = "1.3.6.1.4.1.1.2.1."
 	got := evaluated(t, head+"  - {object: o, column: 3, metric: voltage, unless_all: {4: [1], 5: {matches: x}}}",
 		e+"3.1 230\n"+e+"4.1 1\n"+e+`5.1 "x"`+"\n"+e+"3.2 230\n"+e+"4.2 1\n"+e+`5.2 "y"`+"\n"+e+"3.3 231")
-	if want := `module "d/t 2" "t 2"<""  hw_voltage_volts[]=230` + "\n" + `module "d/t 3" "t 3"<""  hw_voltage_volts[]=231` + "\n"; got != want {
+	if want := `module "d/Module 2" "Module 2"<""  hw_voltage_volts[]=230` + "\n" + `module "d/Module 3" "Module 3"<""  hw_voltage_volts[]=231` + "\n"; got != want {
 		t.Errorf("%s", got)
 	}
 	if _, err := Parse("f.yaml", []byte(head+"  - {object: o, column: 3, metric: voltage, unless_all: {4: [1]}}")); err == nil || !strings.Contains(err.Error(), "two or more") {
 		t.Errorf("%v", err)
+	}
+}
+
+// TestNamelessRows: rows to which the device gives no name are called by kind and index, and those of two tables stay two components.
+func TestNamelessRows(t *testing.T) {
+	const fans = "\n- table: %s\n  entry: 1.3.6.1.4.1.1.2.%d\n  kind: power_supply\n  name: '{2}'\n  values: [{object: p, column: 1, metric: load}]"
+	first := strings.Replace(head, "  kind: module\n", "  kind: power_supply\n  name: '{2}'\n", 1) + "  - {object: o, column: 3, metric: load}" + fmt.Sprintf(fans, "u", 2)
+	second := "definition: e\nmib: M\ndetect: [{always: true}]\ntables:" + fmt.Sprintf(fans, "v", 3)
+	const e = "1.3.6.1.4.1.1.2."
+	all := loaded(t, first, second).Recognise(Identity{ObjectID: "1.3.6.1.4.1.1"}).Evaluate(tree(t, e+"1.3.4 1\n"+e+"2.1.4 1\n"+e+"3.1.4 1\n"+e+`3.2.5 "Fan tray 5"`+"\n"+e+"3.1.5 1")).Reports
+	var got []string
+	for _, r := range all {
+		got = append(got, r.Kind.String()+" "+r.ID+" = "+r.Name)
+	}
+	want := []string{"power_supply d/Power supply 4 = Power supply 4", "power_supply d/Power supply 4#4 = Power supply 4", "power_supply e/Power supply 4 = Power supply 4", "fan e/Fan tray 5 = Fan tray 5"}
+	if d := cmp.Diff(want, got); d != "" {
+		t.Errorf("(-want +got):\n%s", d)
 	}
 }
 
@@ -388,7 +405,7 @@ tables:
 	for _, p := range dev.Evaluate(tree(t, e+"3.1 250\n"+e+"5.1 900\n"+e+"9.1 \"m\"\n"+e+"3.2 26\n"+e+"5.2 90\n"+e+"6.2 1\n"+e+"3.3 270\n"+e+"4.3 1\n"+e+"5.3 90")).Reports {
 		got = append(got, fmt.Sprintf("%s %s %v", p.ID, p.Status, p.Readings))
 	}
-	want := fmt.Sprintf("d/t 1  %v|d/t 3  %v|g/filled 2  %v|g/filled 3 ok []",
+	want := fmt.Sprintf("d/Module 1  %v|d/Module 3  %v|g/filled 2  %v|g/filled 3 ok []",
 		[]hw.Reading{{Metric: hw.TemperatureNow, Value: 25}}, []hw.Reading{{Metric: hw.TemperatureNow, Value: 27}},
 		[]hw.Reading{{Metric: hw.TemperatureNow, Value: 26}, {Metric: hw.TemperatureLimit, Value: 90, Attributes: []string{"hw_limit_type", "high.critical"}}})
 	if d := cmp.Diff(strings.Split(want, "|"), got); d != "" {

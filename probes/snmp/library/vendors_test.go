@@ -71,6 +71,21 @@ power_supply PSU 1 failed`},
 temperature Temperature.Value  hw_temperature_celsius=23.5
 current CAN1.Current  hw_current_amperes=0.14
 module Temperature.Status degraded`},
+	{"a Supermicro whose battery sensor is discrete, and one in volts", "1.3.6.1.4.1.21317", `
+1.3.6.1.4.1.21317.1.3.1.2.1 "4.000"
+1.3.6.1.4.1.21317.1.3.1.6.1 "0.000"
+1.3.6.1.4.1.21317.1.3.1.9.1 "0.000"
+1.3.6.1.4.1.21317.1.3.1.13.1 "VBAT"
+1.3.6.1.4.1.21317.1.3.1.2.2 "3.100"
+1.3.6.1.4.1.21317.1.3.1.6.2 "2.500"
+1.3.6.1.4.1.21317.1.3.1.9.2 "3.600"
+1.3.6.1.4.1.21317.1.3.1.13.2 "VBAT"`, `
+voltage VBAT  hw_voltage_volts=3.1 hw_voltage_limit_volts[high.critical]=3.6 hw_voltage_limit_volts[low.critical]=2.5
+battery VBAT ok`},
+	{"a router without a redundant peer", "1.3.6.1.4.1.9.1.1", `
+1.3.6.1.4.1.9.9.176.1.1.2.0 14
+1.3.6.1.4.1.9.9.176.1.1.4.0 2`, `
+module Redundancy unit ok`},
 	{"a small business switch of Cisco without a redundant supply", "1.3.6.1.4.1.9.6.1.1", `
 1.3.6.1.4.1.9.6.1.101.53.15.1.2.1 1
 1.3.6.1.4.1.9.6.1.101.53.15.1.3.1 5
