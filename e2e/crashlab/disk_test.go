@@ -102,6 +102,20 @@ func (d *disk) unmount() {
 		}
 		return ""
 	})
+	// A process of another test that has a mount namespace of its own keeps the file system alive until it ends. Mounting
+	// the image meanwhile would give that file system again, and not the one on the medium.
+	eventually(d.t, 60*time.Second, func() string {
+		devices, err := filepath.Glob("/sys/block/loop*/loop/backing_file")
+		if err != nil {
+			return err.Error()
+		}
+		for _, device := range devices {
+			if file, err := os.ReadFile(device); err == nil && strings.TrimSpace(string(file)) == d.image {
+				return device + " still has " + d.image
+			}
+		}
+		return ""
+	})
 }
 
 // cut is a power cut: everything that is not on the medium is gone, and the file system
