@@ -44,7 +44,7 @@ func processors(dir, powercap string) []hw.Report {
 				p.Add(hw.CPUSpeedLimit, v*1000, limitMax...)
 			}
 			if v, ok := number(cpu + "/thermal_throttle/package_throttle_count"); ok {
-				p.Add(hw.CPUThrottles, v, "hw_throttle_scope", "package")
+				p.Add(hw.CPUThrottles, v, hw.LabelThrottleScope, "package")
 			}
 			found = append(found, p)
 		}
@@ -55,7 +55,7 @@ func processors(dir, powercap string) []hw.Report {
 		}
 	}
 	for id, n := range cores {
-		found[index[id]].Add(hw.CPUThrottles, n, "hw_throttle_scope", "core")
+		found[index[id]].Add(hw.CPUThrottles, n, hw.LabelThrottleScope, "core")
 	}
 	return addEnergy(found, powercap)
 }

@@ -135,7 +135,7 @@ func addCard(p *hw.Report, device string) {
 		}
 	}
 	if used > 0 {
-		p.Add(hw.DiskEndurance, max(0, 1-used), "hw_physical_disk_state", "remaining")
+		p.Add(hw.DiskEndurance, max(0, 1-used), hw.LabelDiskState, "remaining")
 	}
 	switch text(device + "/pre_eol_info") {
 	case "0x01":
@@ -158,15 +158,15 @@ func raidArray(dir, udev string) []hw.Report {
 		array.ID = "md:" + uuid
 	}
 	if sectors, ok := number(dir + "/size"); ok && sectors > 0 {
-		array.Add(hw.LogicalDiskLimit, sectors*512, "hw_logical_disk_raid_level", level)
+		array.Add(hw.LogicalDiskLimit, sectors*512, hw.LabelRAIDLevel, level)
 	}
 	disks, _, _ := strings.Cut(text(dir+"/md/raid_disks"), " ") // in a reshape it reads "11 (10)"
 	all, _ := numeral(disks)
 	missing, redundant := number(dir + "/md/degraded")
 	array.Status = arrayStatus(text(dir+"/md/array_state"), level, all, missing)
 	if redundant {
-		array.Add(hw.LogicalDiskMembers, missing, "hw_member_state", "missing")
-		array.Add(hw.LogicalDiskMembers, max(0, all-missing), "hw_member_state", "active")
+		array.Add(hw.LogicalDiskMembers, missing, hw.LabelMemberState, "missing")
+		array.Add(hw.LogicalDiskMembers, max(0, all-missing), hw.LabelMemberState, "active")
 	}
 	return []hw.Report{array}
 }

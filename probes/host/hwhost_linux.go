@@ -133,8 +133,8 @@ func (h *hardwareHost) addPower(p *hw.Report) {
 	if math.IsNaN(watts) {
 		return
 	}
-	p.Add(hw.HostPower, watts, "hw_quality", quality)
-	p.Add(hw.HostEnergy, h.meter.Add(time.Duration(seconds*float64(time.Second)), watts), "hw_quality", quality)
+	p.Add(hw.HostPower, watts, hw.LabelQuality, quality)
+	p.Add(hw.HostEnergy, h.meter.Add(time.Duration(seconds*float64(time.Second)), watts), hw.LabelQuality, quality)
 }
 
 // grown returns the power of processors and memory since the previous round, in watts; 0 if unknown. If a counter

@@ -32,8 +32,8 @@ func lun(disk hw.Report, dir string) (hw.Report, bool) {
 	}
 	if remote {
 		active := boolean(disk.Status == hw.OK)
-		disk.Add(hw.LogicalDiskMembers, active, "hw_member_state", "active")
-		disk.Add(hw.LogicalDiskMembers, 1-active, "hw_member_state", "missing")
+		disk.Add(hw.LogicalDiskMembers, active, hw.LabelMemberState, "active")
+		disk.Add(hw.LogicalDiskMembers, 1-active, hw.LabelMemberState, "missing")
 	}
 	return disk, true
 }

@@ -141,13 +141,13 @@ func addBattery(b *hw.Report, dir string) {
 		b.Add(hw.BatteryCharge, v/100)
 	}
 	if v, ok := number(dir + "/capacity_alert_min"); ok && v > 0 {
-		b.Add(hw.BatteryChargeLimit, v/100, "hw_limit_type", "degraded")
+		b.Add(hw.BatteryChargeLimit, v/100, hw.LabelLimitType, "degraded")
 	}
 	if v, ok := number(dir + "/time_to_empty_now"); ok && state == "Discharging" {
-		b.Add(hw.BatteryTimeLeft, v, "hw_battery_state", "discharging")
+		b.Add(hw.BatteryTimeLeft, v, hw.LabelBatteryState, "discharging")
 	}
 	if v, ok := number(dir + "/time_to_full_now"); ok && state == "Charging" {
-		b.Add(hw.BatteryTimeLeft, v, "hw_battery_state", "charging")
+		b.Add(hw.BatteryTimeLeft, v, hw.LabelBatteryState, "charging")
 	}
 	if v, ok := number(dir + "/cycle_count"); ok && v > 0 { // 0: not counted
 		b.Add(hw.BatteryCycles, v)

@@ -73,11 +73,11 @@ type sensorLimit struct {
 
 // Attributes of limits, shared by all readings.
 var (
-	lowCritical  = []string{"hw_limit_type", "low.critical"}
-	lowDegraded  = []string{"hw_limit_type", "low.degraded"}
-	highDegraded = []string{"hw_limit_type", "high.degraded"}
-	highCritical = []string{"hw_limit_type", "high.critical"}
-	limitMax     = []string{"hw_limit_type", "max"}
+	lowCritical  = []string{hw.LabelLimitType, "low.critical"}
+	lowDegraded  = []string{hw.LabelLimitType, "low.degraded"}
+	highDegraded = []string{hw.LabelLimitType, "high.degraded"}
+	highCritical = []string{hw.LabelLimitType, "high.critical"}
+	limitMax     = []string{hw.LabelLimitType, "max"}
 )
 
 var (

@@ -295,12 +295,12 @@ func (t *transceiver) report(port, name string, up bool) hw.Report {
 	for _, m := range t.monitors {
 		var at []string
 		if m.at != "" {
-			at = []string{"hw_sensor_location", m.at}
+			at = []string{hw.LabelLocation, m.at}
 		}
 		p.Add(m.metric, m.value, at...)
 		for i, l := range m.limits {
 			if i < len(monitorLimits) && !math.IsNaN(l) && (m.at == "" || strings.HasSuffix(m.at, "mit") || strings.HasSuffix(m.at, "ive") || strings.HasSuffix(m.at, ".1")) {
-				p.Add(m.limit, l, append(limitPlace(m.at), "hw_limit_type", monitorLimits[i])...)
+				p.Add(m.limit, l, append(limitPlace(m.at), hw.LabelLimitType, monitorLimits[i])...)
 			}
 		}
 	}
@@ -313,5 +313,5 @@ func limitPlace(at string) []string {
 	if way == "" {
 		return nil
 	}
-	return []string{"hw_sensor_location", way}
+	return []string{hw.LabelLocation, way}
 }

@@ -50,7 +50,7 @@ func (d *Dialect) Translate(s *probes.Sample) {
 		return
 	}
 	if of := d.enclosure[s.Family]; of != nil {
-		if i := slices.Index(s.Labels, "hw_type"); i >= 0 && s.Labels[i+1] == kinds[Enclosure] {
+		if i := slices.Index(s.Labels, LabelType); i >= 0 && s.Labels[i+1] == kinds[Enclosure] {
 			family = of
 		}
 	}

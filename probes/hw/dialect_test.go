@@ -151,11 +151,18 @@ func TestTranslateAllocatesNothing(t *testing.T) {
 	}
 }
 
-// TestOneVocabulary: no other package writes a metric of the vocabulary by its name, so that each goes through a Report and its dialect.
+// TestOneVocabulary: no other package writes a metric or a label of the vocabulary by its name, so that each goes through a Report and its
+// dialect.
 func TestOneVocabulary(t *testing.T) {
-	names := map[string]bool{}
+	names := map[string]bool{LabelID: true, LabelName: true, LabelParent: true, LabelType: true, LabelState: true, SensorUnit: true}
 	for i := range families {
 		names[families[i].Name] = true
+		for _, label := range strings.Fields(table[i].attributes) {
+			names[label] = true
+		}
+	}
+	for _, label := range []string{Vendor, Model, Serial, UUID, Firmware, Driver, BIOS, Chemistry, EnclosureType, MemoryType, PhysicalAddress, DiskType, DriverName, Device, Source} {
+		names[label] = true
 	}
 	literal := regexp.MustCompile("[\"`](hw_[a-z0-9_]+)[\"`{]")
 	files := 0

@@ -81,21 +81,21 @@ func (p *Report) Add(m Metric, v float64, attributes ...string) {
 // memory has grown.
 func (p *Report) AddTo(r *probes.Round) {
 	var memory [44]string
-	base := append(memory[:0], "hw_id", p.ID, "hw_name", p.Name, "hw_parent", p.Parent)
+	base := append(memory[:0], LabelID, p.ID, LabelName, p.Name, LabelParent, p.Parent)
 	switch p.Kind {
 	case Site:
 		base = memory[:0]
 	case Host:
 		base = append(p.identity(memory[:0]), Source, r.Source)
 	default:
-		labels := append(append(base, "hw_type", p.Kind.String()), p.Facts...)
+		labels := append(append(base, LabelType, p.Kind.String()), p.Facts...)
 		for i := len(base) + 2; i+1 < len(labels); i += 2 {
 			labels[i+1] = known(labels[i], labels[i+1])
 		}
 		r.Add(&families[Info], 1, append(labels, Source, r.Source)...)
 	}
 	if p.Status != 0 {
-		labels := append(base, "hw_type", p.Kind.String(), "hw_state", "")
+		labels := append(base, LabelType, p.Kind.String(), LabelState, "")
 		possible, status := p.Kind.states(), p.Status.within(p.Kind)
 		for i, state := range states {
 			if possible&(1<<i) == 0 {
@@ -119,7 +119,7 @@ func (p *Report) AddTo(r *probes.Round) {
 		}
 		labels := base
 		if table[reading.Metric].typed {
-			labels = append(labels, "hw_type", p.Kind.String())
+			labels = append(labels, LabelType, p.Kind.String())
 		}
 		r.AddSample(probes.Sample{Family: &families[reading.Metric], Value: reading.Value, Labels: r.Keep(append(labels, reading.Attributes...)...), T: reading.At})
 	}
@@ -130,5 +130,5 @@ func (p *Report) AddTo(r *probes.Round) {
 
 // refuse names a reading that is not sent.
 func (p *Report) refuse(r *probes.Round, reading Reading) {
-	r.Refuse(&families[reading.Metric], reading.Value, "hw_id", p.ID, "hw_name", p.Name, "hw_type", p.Kind.String())
+	r.Refuse(&families[reading.Metric], reading.Value, LabelID, p.ID, LabelName, p.Name, LabelType, p.Kind.String())
 }

@@ -57,11 +57,11 @@ func (m *Meter) Whole(now time.Time, machine Report, parts []Report) Report {
 	machine.Kind = Host
 	if math.IsNaN(watts) {
 		if watts, quality = SuppliedPower(parts); quality != "" {
-			machine.Add(HostPower, watts, "hw_quality", quality)
+			machine.Add(HostPower, watts, LabelQuality, quality)
 		}
 	}
 	if !energy && !math.IsNaN(watts) {
-		machine.Add(HostEnergy, m.Add(gap, watts), "hw_quality", quality)
+		machine.Add(HostEnergy, m.Add(gap, watts), LabelQuality, quality)
 	}
 	if around, ok := ambient(parts); ok {
 		machine.Add(HostAmbient, around)

@@ -164,7 +164,7 @@ func (r *reading) component() (hw.Report, bool) {
 	}
 	for i, l := range r.limits {
 		if l.set && limits != hw.Info && !strings.HasSuffix(limitTypes[i], "nonrecoverable") {
-			p.Add(limits, r.base(l.value), "hw_limit_type", limitTypes[i])
+			p.Add(limits, r.base(l.value), hw.LabelLimitType, limitTypes[i])
 		}
 	}
 	return p, true

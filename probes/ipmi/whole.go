@@ -17,7 +17,7 @@ func (p *Probe) whole(now time.Time) hw.Report {
 	}
 	machine.Facts = append(machine.Facts, hw.UUID, p.uuid)
 	if !math.IsNaN(p.watts) {
-		machine.Add(hw.HostPower, p.watts, "hw_quality", hw.Measured)
+		machine.Add(hw.HostPower, p.watts, hw.LabelQuality, hw.Measured)
 	}
 	parts := supplies(p.sensed)
 	for i := range p.sensed {

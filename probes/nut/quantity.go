@@ -18,12 +18,12 @@ type quantity struct {
 }
 
 var (
-	lowCritical  = []string{"hw_limit_type", "low.critical"}
-	lowDegraded  = []string{"hw_limit_type", "low.degraded"}
-	highDegraded = []string{"hw_limit_type", "high.degraded"}
-	highCritical = []string{"hw_limit_type", "high.critical"}
-	highest      = []string{"hw_limit_type", "max"}
-	discharging  = []string{"hw_battery_state", "discharging"}
+	lowCritical  = []string{hw.LabelLimitType, "low.critical"}
+	lowDegraded  = []string{hw.LabelLimitType, "low.degraded"}
+	highDegraded = []string{hw.LabelLimitType, "high.degraded"}
+	highCritical = []string{hw.LabelLimitType, "high.critical"}
+	highest      = []string{hw.LabelLimitType, "max"}
+	discharging  = []string{hw.LabelBatteryState, "discharging"}
 )
 
 // quantities are valid at any place.

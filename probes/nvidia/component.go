@@ -70,16 +70,16 @@ func components(g *node, driver string) []hw.Report {
 		}
 	}
 	for _, t := range [...]struct{ task, engine string }{{"general", "gpu"}, {"encoder", "encoder"}, {"decoder", "decoder"}} {
-		add(hw.GPUUtilization, []string{"hw_gpu_task", t.task}, "utilization/"+t.engine+"_util")
+		add(hw.GPUUtilization, []string{hw.LabelGPUTask, t.task}, "utilization/"+t.engine+"_util")
 	}
 	memory(&gpu, g)
-	add(hw.TemperatureNow, []string{"hw_sensor_location", "gpu"}, "temperature/gpu_temp")
-	add(hw.TemperatureNow, []string{"hw_sensor_location", "memory"}, "temperature/memory_temp")
-	add(hw.TemperatureLimit, []string{"hw_sensor_location", "gpu", "hw_limit_type", "high.degraded"}, "temperature/gpu_temp_slow_threshold")
-	add(hw.TemperatureLimit, []string{"hw_sensor_location", "gpu", "hw_limit_type", "high.critical"}, "temperature/gpu_temp_max_threshold")
-	add(hw.TemperatureLimit, []string{"hw_sensor_location", "memory", "hw_limit_type", "high.critical"}, "temperature/gpu_temp_max_mem_threshold")
+	add(hw.TemperatureNow, []string{hw.LabelLocation, "gpu"}, "temperature/gpu_temp")
+	add(hw.TemperatureNow, []string{hw.LabelLocation, "memory"}, "temperature/memory_temp")
+	add(hw.TemperatureLimit, []string{hw.LabelLocation, "gpu", hw.LabelLimitType, "high.degraded"}, "temperature/gpu_temp_slow_threshold")
+	add(hw.TemperatureLimit, []string{hw.LabelLocation, "gpu", hw.LabelLimitType, "high.critical"}, "temperature/gpu_temp_max_threshold")
+	add(hw.TemperatureLimit, []string{hw.LabelLocation, "memory", hw.LabelLimitType, "high.critical"}, "temperature/gpu_temp_max_mem_threshold")
 	add(hw.Power, nil, "gpu_power_readings/instant_power_draw", "gpu_power_readings/power_draw", "power_readings/power_draw", "gpu_power_readings/average_power_draw")
-	add(hw.PowerLimit, []string{"hw_limit_type", "max"}, "gpu_power_readings/current_power_limit", "power_readings/enforced_power_limit", "power_readings/power_limit")
+	add(hw.PowerLimit, []string{hw.LabelLimitType, "max"}, "gpu_power_readings/current_power_limit", "power_readings/enforced_power_limit", "power_readings/power_limit")
 	add(hw.VoltageNow, nil, "voltage/graphics_volt")
 	each(g, "volatile", func(kind string, v float64) { gpu.Add(hw.Errors, v, "error_type", "ecc_"+kind) })
 	all := []hw.Report{gpu}

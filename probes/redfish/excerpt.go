@@ -114,7 +114,7 @@ func place(k hw.Kind, e *excerpt) (metric hw.Metric, scale float64, attributes [
 	}
 	location := words(before, e.place)
 	if location != "" {
-		attributes = []string{"hw_sensor_location", location}
+		attributes = []string{hw.LabelLocation, location}
 	}
 	switch {
 	case e.unit.of == temperature, e.unit.of == voltage, e.unit.of == current:

@@ -87,7 +87,7 @@ func (m *mapper) consumption(n *node, p *hw.Report) {
 		}
 		done := false
 		if m.host != nil && m.of[m.host] == p {
-			done = addOnce(&m.machine, c.ofMachine, v*c.scale, "hw_quality", hw.Measured)
+			done = addOnce(&m.machine, c.ofMachine, v*c.scale, hw.LabelQuality, hw.Measured)
 		} else {
 			done = addOnce(p, c.of, v*c.scale)
 		}
@@ -127,7 +127,7 @@ func (m *mapper) sensor(n *node) {
 func (m *mapper) measure(p *hw.Report, o object, u unit, v float64) {
 	var attributes []string
 	if u.of == other {
-		attributes = []string{"hw_sensor_unit", u.name}
+		attributes = []string{hw.SensorUnit, u.name}
 	}
 	if u.of == fanSpeed {
 		addSpeed(p, u.value(v), attributes)
@@ -170,7 +170,7 @@ func (m *mapper) limits(p *hw.Report, o object, u unit, metric hw.Metric, attrib
 		if !there[i] || !set || u.of == temperature && found[i] > 1000 {
 			continue
 		}
-		addOnce(p, metric, found[i], append(slices.Clone(attributes), "hw_limit_type", thresholds[i].limit)...)
+		addOnce(p, metric, found[i], append(slices.Clone(attributes), hw.LabelLimitType, thresholds[i].limit)...)
 	}
 }
 

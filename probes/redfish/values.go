@@ -18,12 +18,12 @@ type value struct {
 }
 
 var (
-	highest     = []string{"hw_limit_type", "max"}
+	highest     = []string{hw.LabelLimitType, "max"}
 	received    = []string{"network_io_direction", "receive"}
 	transmitted = []string{"network_io_direction", "transmit"}
-	remaining   = []string{"hw_physical_disk_state", "remaining"}
-	input       = []string{"hw_sensor_location", "input"}
-	secondRotor = []string{"hw_sensor_location", "secondary"}
+	remaining   = []string{hw.LabelDiskState, "remaining"}
+	input       = []string{hw.LabelLocation, "input"}
+	secondRotor = []string{hw.LabelLocation, "secondary"}
 )
 
 func kindOfError(kind string, more ...string) []string {
@@ -44,7 +44,7 @@ var values = map[string][]value{
 		{"CorrectableOtherErrorCount", hw.Errors, 1, kindOfError("other_corrected")}, {"UncorrectableOtherErrorCount", hw.Errors, 1, kindOfError("other_uncorrected")},
 		{"PCIeErrors.CorrectableErrorCount", hw.Errors, 1, kindOfError("pcie_correctable")}, {"PCIeErrors.NonFatalErrorCount", hw.Errors, 1, kindOfError("pcie_nonfatal")}, {"PCIeErrors.FatalErrorCount", hw.Errors, 1, kindOfError("pcie_fatal")},
 		{"MemorySummary.TotalMemorySizeMiB", hw.GPUMemoryLimit, 1 << 20, nil},
-		{"Oem.Nvidia.SMUtilizationPercent", hw.GPUUtilization, 0.01, []string{"hw_gpu_task", "general"}}, {"Oem.Nvidia.NVDecUtilizationPercent", hw.GPUUtilization, 0.01, []string{"hw_gpu_task", "decoder"}},
+		{"Oem.Nvidia.SMUtilizationPercent", hw.GPUUtilization, 0.01, []string{hw.LabelGPUTask, "general"}}, {"Oem.Nvidia.NVDecUtilizationPercent", hw.GPUUtilization, 0.01, []string{hw.LabelGPUTask, "decoder"}},
 		{"Oem.Nvidia.PCIeRXBytes", hw.GPUIO, 1, received}, {"Oem.Nvidia.PCIeTXBytes", hw.GPUIO, 1, transmitted},
 	},
 	"memory": {
@@ -66,7 +66,7 @@ var values = map[string][]value{
 		{"PowerInputWatts", hw.Power, 1, nil}, {"LineInputVoltage", hw.VoltageNow, 1, input},
 	},
 	"battery": {{"DischargeCycles", hw.BatteryCycles, 1, nil}},
-	"fan":     {{"RatedSpeedRPM", hw.FanSpeedLimit, 1, highest}, {"RatedSecondarySpeedRPM", hw.FanSpeedLimit, 1, []string{"hw_sensor_location", "secondary", "hw_limit_type", "max"}}},
+	"fan":     {{"RatedSpeedRPM", hw.FanSpeedLimit, 1, highest}, {"RatedSecondarySpeedRPM", hw.FanSpeedLimit, 1, []string{hw.LabelLocation, "secondary", hw.LabelLimitType, "max"}}},
 	"pump":    {{"ServiceHours", hw.ServiceTime, 3600, nil}},
 	"device":  {{"ServiceHours", hw.ServiceTime, 3600, nil}, {"RatedServiceHours", hw.ServiceTimeLimit, 3600, highest}},
 	"controller": {
@@ -174,7 +174,7 @@ func used(o object, p *hw.Report) {
 	all, _ := o.at("NVMeSMART.TemperatureSensorsCelsius").([]any)
 	for i, v := range all[:min(len(all), maxNVMeSensors)] {
 		if x, ok := number(v); ok {
-			addOnce(p, hw.TemperatureNow, x, "hw_sensor_location", "sensor_"+strconv.Itoa(i+1))
+			addOnce(p, hw.TemperatureNow, x, hw.LabelLocation, "sensor_"+strconv.Itoa(i+1))
 		}
 	}
 }
@@ -217,15 +217,15 @@ func transceivers(o object, p *hw.Report) {
 func located(only, each string, i, of int) []string {
 	switch {
 	case of > 1:
-		return []string{"hw_sensor_location", each + "." + strconv.Itoa(i+1)}
+		return []string{hw.LabelLocation, each + "." + strconv.Itoa(i+1)}
 	case only == "":
 		return nil
 	}
-	return []string{"hw_sensor_location", only}
+	return []string{hw.LabelLocation, only}
 }
 
 func (m *mapper) volume(o object, p *hw.Report) {
-	level := []string{"hw_logical_disk_raid_level", o.first("RAIDType", "Raid", "VolumeType")}
+	level := []string{hw.LabelRAIDLevel, o.first("RAIDType", "Raid", "VolumeType")}
 	for _, size := range [...]struct {
 		path  string
 		scale float64
@@ -235,7 +235,7 @@ func (m *mapper) volume(o object, p *hw.Report) {
 		}
 	}
 	if v, ok := o.number("Capacity.Data.ConsumedBytes"); ok {
-		addOnce(p, hw.LogicalDiskUsage, v, append(level, "hw_logical_disk_state", "used")...)
+		addOnce(p, hw.LogicalDiskUsage, v, append(level, hw.LabelVolumeState, "used")...)
 	}
 }
 
@@ -262,7 +262,7 @@ func (m *mapper) special(n *node, p *hw.Report) {
 		}
 		switch {
 		case !ok:
-		case m.host != nil && n.chassis() == m.host && addOnce(&m.machine, hw.HostPower, v, "hw_quality", hw.Measured):
+		case m.host != nil && n.chassis() == m.host && addOnce(&m.machine, hw.HostPower, v, hw.LabelQuality, hw.Measured):
 		default:
 			addOnce(p, hw.Power, v)
 		}
@@ -292,7 +292,7 @@ func entries(o object, p *hw.Report) {
 	}
 	for _, s := range [...]string{"ok", "warning", "critical"} {
 		if at := newest[s]; !at.IsZero() {
-			addOnce(p, hw.LogNewest, float64(at.UnixMilli())/1000, "hw_severity", s)
+			addOnce(p, hw.LogNewest, float64(at.UnixMilli())/1000, hw.LabelSeverity, s)
 		}
 	}
 }

@@ -105,19 +105,19 @@ func (c *capture) readings(p *hw.Report) {
 		p.Add(hw.TemperatureNow, v)
 	}
 	if v, ok := c.limit("op_limit_max"); ok {
-		p.Add(hw.TemperatureLimit, v, "hw_limit_type", "high.degraded")
+		p.Add(hw.TemperatureLimit, v, hw.LabelLimitType, "high.degraded")
 	}
 	if v, ok := c.limit("drive_trip", "critical_limit_max", "limit_max"); ok { // of SCSI, NVMe and ATA
-		p.Add(hw.TemperatureLimit, v, "hw_limit_type", "high.critical")
+		p.Add(hw.TemperatureLimit, v, hw.LabelLimitType, "high.critical")
 	}
 	for i := range c.Attributes.Table {
 		a := &c.Attributes.Table[i]
 		if name := watched[a.ID]; name != "" {
-			p.Add(hw.DiskSMART, a.Raw.Value, "hw_physical_disk_smart_attribute", name)
+			p.Add(hw.DiskSMART, a.Raw.Value, hw.LabelSMARTAttribute, name)
 		}
 	}
 	if left, ok := c.left(); ok {
-		p.Add(hw.DiskEndurance, max(0, left), "hw_physical_disk_state", "remaining")
+		p.Add(hw.DiskEndurance, max(0, left), hw.LabelDiskState, "remaining")
 	}
 	if n := c.NVMe; n != nil {
 		if n.MediaErrors != nil {

@@ -12,6 +12,7 @@ import (
 
 	"hwsagent/internal/text"
 	"hwsagent/probes"
+	"hwsagent/probes/hw"
 )
 
 // Component is a part of a machine or device, built from its hw_* samples.
@@ -45,11 +46,11 @@ func (inv *Inventory) Add(r *probes.Round) {
 	for _, s := range r.Refused() {
 		name := "" // of the component
 		for i := 0; i+1 < len(s.Labels); i += 2 {
-			if s.Labels[i] == "hw_name" {
+			if s.Labels[i] == hw.LabelName {
 				name = s.Labels[i+1]
 			}
 		}
-		inv.Refused = append(inv.Refused, fmt.Sprintf("%s %s of %s", strings.TrimPrefix(s.Family.Name, "hw_"), number(s.Value), strconv.Quote(name)))
+		inv.Refused = append(inv.Refused, fmt.Sprintf("%s %s of %s", strings.TrimPrefix(s.Family.Name, hw.Prefix), number(s.Value), strconv.Quote(name)))
 	}
 }
 
@@ -61,8 +62,8 @@ func components(samples []probes.Sample) (all []*Component, machine map[string]s
 		for i := 0; i+1 < len(s.Labels); i += 2 {
 			labels[s.Labels[i]] = s.Labels[i+1]
 		}
-		metric, ok := strings.CutPrefix(s.Family.Name, "hw_")
-		id := labels["hw_id"]
+		metric, ok := strings.CutPrefix(s.Family.Name, hw.Prefix)
+		id := labels[hw.LabelID]
 		switch {
 		case !ok:
 			continue
@@ -77,15 +78,15 @@ func components(samples []probes.Sample) (all []*Component, machine map[string]s
 			c = &Component{ID: id, Facts: map[string]string{}, Values: map[string]string{}}
 			byID[id] = c
 		}
-		c.Name, c.Type, c.Parent = cmp.Or(c.Name, labels["hw_name"]), cmp.Or(c.Type, labels["hw_type"]), cmp.Or(c.Parent, labels["hw_parent"])
+		c.Name, c.Type, c.Parent = cmp.Or(c.Name, labels[hw.LabelName]), cmp.Or(c.Type, labels[hw.LabelType]), cmp.Or(c.Parent, labels[hw.LabelParent])
 		switch metric {
 		case "status":
 			if s.Value == 1 {
-				c.State = joined(c.State, labels["hw_state"])
+				c.State = joined(c.State, labels[hw.LabelState])
 			}
 		case "component_info":
 			for name, value := range labels {
-				if fact, ok := strings.CutPrefix(name, "hw_"); ok && value != "" && !slices.Contains([]string{"id", "name", "type", "parent"}, fact) {
+				if fact, ok := strings.CutPrefix(name, hw.Prefix); ok && value != "" && !slices.Contains([]string{"id", "name", "type", "parent"}, fact) {
 					c.Facts[fact] = value
 				}
 			}
@@ -115,7 +116,7 @@ func joined(state, further string) string {
 func valueName(metric string, labels []string) string {
 	for i := 0; i+1 < len(labels); i += 2 {
 		switch labels[i] {
-		case "hw_id", "hw_name", "hw_parent", "hw_type", "hw_source", "hw_serial_number", "hw_uuid":
+		case hw.LabelID, hw.LabelName, hw.LabelParent, hw.LabelType, hw.Source, hw.Serial, hw.UUID:
 		default:
 			if labels[i+1] != "" {
 				metric += " " + labels[i+1]

@@ -13,6 +13,7 @@ import (
 	"time"
 
 	"hwsagent/probes"
+	"hwsagent/probes/hw"
 	"hwsagent/probes/snmp"
 	"hwsagent/probes/snmp/recording"
 )
@@ -162,7 +163,7 @@ func (t *Tested) Write(w io.Writer) error {
 		}
 		var hardware []string
 		for name, n := range m.Metrics {
-			if strings.HasPrefix(name, "hw_") {
+			if strings.HasPrefix(name, hw.Prefix) {
 				hardware = append(hardware, fmt.Sprintf("  %s %d", name, n))
 			}
 		}

@@ -269,10 +269,10 @@ func take(p *hw.Report, f Finding, at string) {
 	}
 	var attributes []string
 	if at != "" {
-		attributes = append(attributes, "hw_sensor_location", at)
+		attributes = append(attributes, hw.LabelLocation, at)
 	}
 	if f.Limit != "" {
-		attributes = append(attributes, "hw_limit_type", f.Limit)
+		attributes = append(attributes, hw.LabelLimitType, f.Limit)
 	}
 	addReading(p, hw.Reading{Metric: f.Metric, Value: f.Value, Attributes: attributes})
 }

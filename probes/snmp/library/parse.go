@@ -142,7 +142,7 @@ func (r *reader) table(n *yaml.Node, mib string) *table {
 		"unless_all": func(v *yaml.Node) { t.when = append(t.when, r.group(v)) },
 		"facts": func(v *yaml.Node) {
 			r.entries(v, "facts", func(k, v *yaml.Node) {
-				label := "hw_" + k.Value
+				label := hw.Prefix + k.Value
 				if !hw.Info.Allows(t.kind, []string{label, ""}) {
 					r.fail(k, "%q is not a label of hw_component_info without its hw_", k.Value)
 				}
@@ -176,10 +176,10 @@ func (r *reader) allowed(n *yaml.Node, t *table, v *value) {
 	for _, q := range all {
 		m, attributes := q.metric, []string(nil)
 		if v.limit != "" {
-			m, attributes = q.limit, []string{"hw_limit_type", v.limit}
+			m, attributes = q.limit, []string{hw.LabelLimitType, v.limit}
 		}
 		if v.at != "" {
-			attributes = append(attributes, "hw_sensor_location", v.at)
+			attributes = append(attributes, hw.LabelLocation, v.at)
 		}
 		kinds := []hw.Kind{v.kindFor(t, q)}
 		if kinds[0] == t.kind {
