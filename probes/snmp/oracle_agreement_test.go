@@ -130,6 +130,7 @@ func (s *agreement) explain(r *reading) {
 		}
 	}
 	for series := range r.ours {
+		label := regexp.MustCompile(`\b` + nameOf(series) + `="[0-9.]+"`) // of the name of the metric, with the OID
 		at := label.FindString(series)
 		if _, ok := r.theirs[series]; ok || !strings.HasPrefix(at, nameOf(series)+`="2.`) || !oids[at] {
 			continue
@@ -145,9 +146,6 @@ func (s *agreement) explain(r *reading) {
 		}
 	}
 }
-
-// label is a label with an OID.
-var label = regexp.MustCompile(`\w+="[0-9.]+"`)
 
 // explainAs counts one explained difference.
 func (s *agreement) explainAs(r *reading, why, series string) {
