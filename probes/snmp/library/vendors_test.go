@@ -86,6 +86,28 @@ battery VBAT ok`},
 1.3.6.1.4.1.9.9.176.1.1.2.0 14
 1.3.6.1.4.1.9.9.176.1.1.4.0 2`, `
 module Redundancy unit ok`},
+	{"a UPS of Tripp Lite on its battery", "1.3.6.1.4.1.850.1", `
+1.3.6.1.4.1.850.1.1.3.1.3.1.1.1.1.1 3
+1.3.6.1.4.1.850.1.1.3.1.3.1.1.1.3.1 7
+1.3.6.1.4.1.850.1.1.3.1.3.1.1.1.4.1 40
+1.3.6.1.4.1.850.1.1.3.1.3.1.2.1.1.1 240
+1.3.6.1.4.1.850.1.1.3.1.3.3.1.1.1.1 5
+1.3.6.1.4.1.850.1.1.3.1.3.3.1.1.3.1 600
+1.3.6.1.4.1.850.1.1.3.1.3.5.1.1.4.1.1 1`, `
+battery Battery 1 degraded hw_battery_time_left_seconds=420 hw_battery_charge_ratio=0.4 hw_voltage_volts=24
+power_supply Output 1 degraded hw_power_supply_on_battery=1 hw_frequency_hertz=60
+outlet Outlet 1.1 unknown`},
+	{"a UPS with XPPC-MIB, without an environment sensor", "1.3.6.1.4.1.935.1.1.1", `
+1.3.6.1.4.1.935.1.1.1.2.1.1.0 2
+1.3.6.1.4.1.935.1.1.1.2.2.1.0 100
+1.3.6.1.4.1.935.1.1.1.2.2.4.0 9999
+1.3.6.1.4.1.935.1.1.1.3.2.1.0 2360
+1.3.6.1.4.1.935.1.1.1.4.1.1.0 2
+1.3.6.1.4.1.935.1.1.1.4.2.3.0 16
+1.3.6.1.4.1.935.1.1.1.9.1.3.0 0`, `
+battery Battery ok hw_battery_charge_ratio=1
+power_supply Input  hw_voltage_volts=236
+power_supply Output ok hw_power_supply_on_battery=0 hw_power_supply_utilization_ratio=0.16`},
 	{"a small business switch of Cisco without a redundant supply", "1.3.6.1.4.1.9.6.1.1", `
 1.3.6.1.4.1.9.6.1.101.53.15.1.2.1 1
 1.3.6.1.4.1.9.6.1.101.53.15.1.3.1 5
