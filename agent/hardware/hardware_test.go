@@ -118,6 +118,7 @@ func TestInventoryOfRubbish(t *testing.T) {
 		"hwsagent-recording 1 ipmi\n> 06.0 01\n= completion zz\n":          "which is none",
 		"hwsagent-recording 1 nut\n> LIST UPS\n|a\n> LIST VAR a\n|odd\n":   "not a variable and its value",
 		"hwsagent-recording 1 nvidia\n> x\n":                               "no answer to the arguments",
+		"hwsagent-recording 1 raid\n> storcli64 x\n":                       "no answer to the arguments",
 		"hwsagent-recording 1 smart\n":                                     "no answer to the arguments",
 		"":                                                                 "it is not a recording",
 	} {

@@ -17,6 +17,7 @@ import (
 	"hwsagent/probes/ipmi"
 	"hwsagent/probes/nut"
 	"hwsagent/probes/nvidia"
+	"hwsagent/probes/raid"
 	"hwsagent/probes/redfish"
 	"hwsagent/probes/self"
 	"hwsagent/probes/site"
@@ -65,6 +66,7 @@ func Types() []Type {
 		ipmiType(),
 		nutType(),
 		nvidiaType(),
+		raidType(),
 		redfishType(),
 		of("self", func(c self.Config, e Env) (probes.Probe, error) { return self.New(e.Own(c.Level)), nil }),
 		of("site", func(c site.Config, _ Env) (probes.Probe, error) { return site.New(c) }),
@@ -121,6 +123,13 @@ func nvidiaType() Type {
 	t := of("nvidia", func(c nvidia.Config, e Env) (probes.Probe, error) { return nvidia.New(c, e.Guard) })
 	t.Hardware, t.Bare = true, "{type: nvidia}"
 	t.Replay = func(r *tape.Tape, _ string, _ *slog.Logger) (probes.Probe, error) { return nvidia.Replay(r) }
+	return t
+}
+
+func raidType() Type {
+	t := of("raid", func(c raid.Config, e Env) (probes.Probe, error) { return raid.New(c, e.Guard) })
+	t.Hardware, t.Bare = true, "{type: raid}"
+	t.Replay = func(r *tape.Tape, _ string, _ *slog.Logger) (probes.Probe, error) { return raid.Replay(r) }
 	return t
 }
 

@@ -24,6 +24,7 @@ const (
 	LabelRAIDLevel      = "hw_logical_disk_raid_level"
 	LabelSeverity       = "hw_severity"
 	LabelSMARTAttribute = "hw_physical_disk_smart_attribute"
+	LabelTask           = "hw_task" // rebuild, patrol_read and so on
 	LabelThrottleScope  = "hw_throttle_scope"
 	LabelVolumeState    = "hw_logical_disk_state"
 )

@@ -133,6 +133,7 @@ const (
 	SiteCarbon
 	SiteCost
 	SitePUE
+	TaskProgress
 	TapeOperations
 	TemperatureNow
 	TemperatureLimit
@@ -278,6 +279,7 @@ var table = [...]row{
 	SiteCarbon:                  {"hw.site.carbon_intensity", true, upDown, "{g/kW.h}", false, "site", []Kind{Site}, "Carbon dioxide emissions of the site's electricity, in grams per kilowatt-hour."},
 	SiteCost:                    {"hw.site.electricity_cost", true, upDown, "{currency/kW.h}", false, "site currency", []Kind{Site}, "Price of the site's electricity per kilowatt-hour."},
 	SitePUE:                     {"hw.site.pue", true, upDown, "1", false, "site", []Kind{Site}, "Power usage effectiveness: power of the whole site divided by the power of its machines."},
+	TaskProgress:                {"hw.task.progress", true, gauge, "1", true, "hw_task", []Kind{DiskController, LogicalDisk, PhysicalDisk}, "How far a task on the component has come, from 0 to 1: rebuild, patrol_read, initialization and so on. Absent while none runs."},
 	TapeOperations:              {"hw.tape_drive.operations", false, counter, "{operation}", false, "hw_tape_drive_operation_type", []Kind{TapeDrive}, "Operations of the tape drive."},
 	TemperatureNow:              {"hw.temperature", false, gauge, "Cel", false, "hw_sensor_location", nil, "Temperature."},
 	TemperatureLimit:            {"hw.temperature.limit", false, gauge, "Cel", false, "hw_sensor_location hw_limit_type", nil, "Limit of the temperature."},
@@ -311,7 +313,7 @@ var hubEnclosure = map[Metric]string{Energy: "hw.enclosure.energy", Power: "hw.e
 // hubLabels are MetricsHub's names of labels: they lack the word hw, except for kind and parent.
 var hubLabels = map[string]string{
 	"hw_id": "id", "hw_name": "name", "hw_parent": "hw_parent_id", "hw_state": "state", "hw_limit_type": "limit_type", "error_type": "hw_error_type", "network_io_direction": "direction",
-	"hw_sensor_location": "sensor_location", "hw_gpu_task": "task", "hw_physical_disk_state": "state", "hw_logical_disk_state": "state", "hw_logical_disk_raid_level": "raid_level",
+	"hw_sensor_location": "sensor_location", "hw_gpu_task": "task", "hw_task": "task", "hw_physical_disk_state": "state", "hw_logical_disk_state": "state", "hw_logical_disk_raid_level": "raid_level",
 	"hw_tape_drive_operation_type": "type", "hw_quality": "quality", "hw_battery_state": "state", "hw_physical_disk_smart_attribute": "smart_attribute",
 	Vendor: "vendor", Model: "model", Serial: "serial_number", Firmware: "firmware_version", Driver: "driver_version", BIOS: "bios_version", PhysicalAddress: "physical_address",
 }
