@@ -110,7 +110,7 @@ func minedProbeOf(t *testing.T, path *inputs.Path, name string, settings any) mi
 	c.Interval, c.Timeout = model.Duration(5*time.Second), model.Duration(5*time.Second)
 	guard := path.Guard(inputProbe, name)
 	return minedInput{guard, func() (int, string) {
-		p, err := newProbe(c, prometheus.NewRegistry(), slog.New(slog.DiscardHandler), guard, new(snmp.Plans), new(devices.Paces))
+		p, err := newProbe(c, prometheus.NewRegistry(), slog.New(slog.DiscardHandler), guard, new(snmp.Plans), new(devices.Paces), "")
 		if err != nil {
 			t.Fatal(err)
 		}

@@ -4,6 +4,8 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
+	"net/url"
+	"path/filepath"
 	"reflect"
 	"slices"
 	"strconv"
@@ -11,6 +13,7 @@ import (
 	"github.com/prometheus/client_golang/prometheus"
 
 	"hwsagent/agent/config"
+	"hwsagent/agent/queues"
 	"hwsagent/internal/panics"
 	"hwsagent/probes"
 	"hwsagent/probes/catalog"
@@ -21,11 +24,16 @@ import (
 
 // newProbe constructs the probe of an entry. The guard contains panics of the probe's goroutines; the probes of one
 // entry share plans and request limits.
-func newProbe(c *config.Probe, own prometheus.Gatherer, logger *slog.Logger, guard *panics.Guard, plans *snmp.Plans, paces *devices.Paces) (probes.Probe, error) {
+func newProbe(c *config.Probe, own prometheus.Gatherer, logger *slog.Logger, guard *panics.Guard, plans *snmp.Plans, paces *devices.Paces, state string) (probes.Probe, error) {
 	return c.New(catalog.Env{
-		Logger: logger, Guard: guard, Plans: plans,
+		Logger: logger, Guard: guard, Plans: plans, State: state,
 		Own: func(level self.Level) prometheus.Gatherer { return ownSeries(level, own) },
 	}, paces)
+}
+
+// stateFile returns the file that a probe may keep across restarts. Names of probes may contain slashes.
+func (a *Agent) stateFile(probe string) string {
+	return filepath.Join(a.o.StoragePath, queues.ProbeFolder, url.PathEscape(probe)+".json")
 }
 
 // identities gives equivalent configurations the same string. A reload leaves a probe or target alone if its identity
@@ -63,7 +71,7 @@ func (a *Agent) probeSpecs(cfg *config.Config) ([]probes.Spec, error) {
 			continue
 		}
 		guard := a.inputs.Guard(inputProbe, c.Name)
-		p, err := newProbe(c, a.registry, a.logger, guard, &plans, &a.lists.paces)
+		p, err := newProbe(c, a.registry, a.logger, guard, &plans, &a.lists.paces, a.stateFile(c.Name))
 		if err != nil {
 			errs = append(errs, fmt.Errorf("probe %q: %w", c.Name, err))
 			continue

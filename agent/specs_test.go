@@ -40,7 +40,7 @@ func TestTargetsOfAnEntry(t *testing.T) {
 		if !ok {
 			continue
 		}
-		probe, err := newProbe(p, nil, slog.New(slog.DiscardHandler), nil, new(snmp.Plans), new(devices.Paces))
+		probe, err := newProbe(p, nil, slog.New(slog.DiscardHandler), nil, new(snmp.Plans), new(devices.Paces), "")
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -105,7 +105,7 @@ func TestVersionOfModules(t *testing.T) {
 		if err := os.WriteFile(path, []byte(text), 0o600); err != nil {
 			t.Fatal(err)
 		}
-		p, err := newProbe(c, nil, slog.New(slog.DiscardHandler), nil, new(snmp.Plans), new(devices.Paces))
+		p, err := newProbe(c, nil, slog.New(slog.DiscardHandler), nil, new(snmp.Plans), new(devices.Paces), "")
 		if err != nil {
 			t.Fatal(err)
 		}

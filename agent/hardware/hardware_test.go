@@ -119,6 +119,7 @@ func TestInventoryOfRubbish(t *testing.T) {
 		"hwsagent-recording 1 nut\n> LIST UPS\n|a\n> LIST VAR a\n|odd\n":   "not a variable and its value",
 		"hwsagent-recording 1 nvidia\n> x\n":                               "no answer to the arguments",
 		"hwsagent-recording 1 raid\n> storcli64 x\n":                       "no answer to the arguments",
+		"hwsagent-recording 1 kernel\n> x\n":                               "no answer to",
 		"hwsagent-recording 1 smart\n":                                     "no answer to the arguments",
 		"":                                                                 "it is not a recording",
 	} {

@@ -192,8 +192,13 @@ func (q Store) Clear(c *Change, open *deadletter.Store) (err error) {
 	return err
 }
 
+// ProbeFolder is the directory of the storage path with what probes keep across restarts.
+const ProbeFolder = "probe_state"
+
 // BesideLog returns the directories of the storage path that are not part of the log.
-func BesideLog() []string { return []string{deadletter.Folder, pushgateway.Folder, history.Folder} }
+func BesideLog() []string {
+	return []string{deadletter.Folder, pushgateway.Folder, history.Folder, ProbeFolder}
+}
 
 // Ledger returns the account of a queue for the status.
 func Ledger(l queue.Ledger) status.LedgerStatus {

@@ -14,7 +14,7 @@ import (
 )
 
 // probeWords describe the argument PROBE of inventory and record.
-const probeWords = "PROBE is the name of a probe in the configuration. Two forms need no configuration file: a type (host, smart, raid, nvidia, nut,\n" +
+const probeWords = "PROBE is the name of a probe in the configuration. Two forms need no configuration file: a type (host, smart, raid, kernel, nvidia, nut,\n" +
 	"or ipmi for this machine's BMC), and an entry as under probes: '{type: snmp, target: HOST, auth: {community_file: FILE}}'."
 
 func (c *cli) inventory() *cobra.Command {

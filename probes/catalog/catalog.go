@@ -15,6 +15,7 @@ import (
 	"hwsagent/probes/exec"
 	"hwsagent/probes/host"
 	"hwsagent/probes/ipmi"
+	"hwsagent/probes/kernel"
 	"hwsagent/probes/nut"
 	"hwsagent/probes/nvidia"
 	"hwsagent/probes/raid"
@@ -27,13 +28,14 @@ import (
 	"hwsagent/probes/textfile"
 )
 
-// Env is what the agent gives to a probe. Every field is set.
+// Env is what the agent gives to a probe. Every field but State is set.
 type Env struct {
 	Logger *slog.Logger
 	Guard  *panics.Guard                              // contains panics of the probe's own goroutines
 	Pace   func() *devices.Pace                       // the request limits of the entry, which its probes share
 	Plans  *snmp.Plans                                // shared by all probes of a configuration
 	Own    func(level self.Level) prometheus.Gatherer // the agent's own metrics
+	State  string                                     // a file that the probe may keep across restarts, in a directory that may not exist; "": it keeps nothing
 }
 
 // Type is one type of probe.
@@ -64,6 +66,7 @@ func Types() []Type {
 		of("exec", func(c exec.Config, e Env) (probes.Probe, error) { return exec.New(c, e.Logger, e.Guard) }),
 		hostType(),
 		ipmiType(),
+		kernelType(),
 		nutType(),
 		nvidiaType(),
 		raidType(),
@@ -109,6 +112,13 @@ func ipmiType() Type {
 	t := of("ipmi", func(c ipmi.Config, e Env) (probes.Probe, error) { return ipmi.New(c, e.Pace(), e.Logger) })
 	t.Hardware, t.Bare, t.Port = true, "{type: ipmi, target: /dev/ipmi0}", "UDP port 623"
 	t.Replay = func(r *tape.Tape, _ string, logger *slog.Logger) (probes.Probe, error) { return ipmi.Replay(r, logger) }
+	return t
+}
+
+func kernelType() Type {
+	t := of("kernel", func(c kernel.Config, e Env) (probes.Probe, error) { return kernel.New(c, e.State) })
+	t.Hardware, t.Bare = true, "{type: kernel}"
+	t.Replay = func(r *tape.Tape, _ string, _ *slog.Logger) (probes.Probe, error) { return kernel.Replay(r) }
 	return t
 }
 

@@ -17,6 +17,8 @@ const (
 	LabelBatteryState   = "hw_battery_state"
 	LabelDiskState      = "hw_physical_disk_state"
 	LabelGPUTask        = "hw_gpu_task"
+	LabelKernelCode     = "hw_kernel_code"  // an Xid, a severity, a kind of failure
+	LabelKernelEvent    = "hw_kernel_event" // the kind of message in the kernel's log
 	LabelLimitType      = "hw_limit_type"
 	LabelLocation       = "hw_sensor_location" // the place of a sensor within its component
 	LabelMemberState    = "hw_member_state"

@@ -188,7 +188,7 @@ func TestHardwareDashboard(t *testing.T) {
 	names := map[string]bool{}
 	for instance, file := range map[string]string{
 		"dell": rules + "/recorded/dell.prom", "hpe": rules + "/recorded/hpe.prom", "contoso": rules + "/recorded/contoso.prom", "server": "../host/testdata/machine.prom",
-		"disks": "../smart/testdata/golden.prom", "raid": "../raid/testdata/storcli64.prom", "ups": "../nut/testdata/golden.prom", "gpu": "../nvidia/testdata/a100-sxm4-v12.prom", "card": "../nvidia/testdata/tesla-t4.prom",
+		"disks": "../smart/testdata/golden.prom", "raid": "../raid/testdata/storcli64.prom", "kernel": "../kernel/testdata/golden.prom", "ups": "../nut/testdata/golden.prom", "gpu": "../nvidia/testdata/a100-sxm4-v12.prom", "card": "../nvidia/testdata/tesla-t4.prom",
 	} {
 		all := recorded(t, file)
 		for _, s := range all {

@@ -69,6 +69,8 @@ type Report struct {
 	// Refused are readings that the probe does not send because their numbers mean no reading ([Metric.Scaled]): AddTo adds them to those
 	// that it refuses itself, in the device's number or the metric's unit.
 	Refused []Reading
+	// Elsewhere means that another source describes the component: it gets no hw_component_info from this one.
+	Elsewhere bool
 }
 
 // Add adds one reading.
@@ -92,7 +94,9 @@ func (p *Report) AddTo(r *probes.Round) {
 		for i := len(base) + 2; i+1 < len(labels); i += 2 {
 			labels[i+1] = known(labels[i], labels[i+1])
 		}
-		r.Add(&families[Info], 1, append(labels, Source, r.Source)...)
+		if !p.Elsewhere {
+			r.Add(&families[Info], 1, append(labels, Source, r.Source)...)
+		}
 	}
 	if p.Status != 0 {
 		labels := append(base, LabelType, p.Kind.String(), LabelState, "")

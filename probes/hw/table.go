@@ -107,6 +107,8 @@ const (
 	HostPower
 	HumidityNow
 	HumidityLimit
+	KernelErrors
+	KernelLost
 	LogicalDiskLimit
 	LogicalDiskUsage
 	LogicalDiskUtilization
@@ -253,6 +255,8 @@ var table = [...]row{
 	HostPower:                   {"hw.host.power", false, gauge, "W", false, "hw_quality " + machineLabels, []Kind{Host}, "Power that the whole machine consumes."},
 	HumidityNow:                 {"hw.humidity", true, gauge, "1", false, "hw_sensor_location", []Kind{Humidity}, "Relative humidity, from 0 to 1."},
 	HumidityLimit:               {"hw.humidity.limit", true, gauge, "1", false, "hw_sensor_location hw_limit_type", []Kind{Humidity}, "Limit of the relative humidity."},
+	KernelErrors:                {"hw.kernel.errors", true, counter, "{error}", true, "hw_kernel_event hw_kernel_code", nil, "Errors in the kernel's log, by kind of event; the code is the Xid of a GPU, a severity or a kind of failure."},
+	KernelLost:                  {"hw.kernel.lost_messages", true, counter, "{message}", false, machineLabels, []Kind{Host}, "Messages of the kernel that were overwritten before they were read."},
 	LogicalDiskLimit:            {"hw.logical_disk.limit", false, upDown, "By", false, "hw_logical_disk_raid_level", []Kind{LogicalDisk}, "Size of the logical disk."},
 	LogicalDiskUsage:            {"hw.logical_disk.usage", false, upDown, "By", false, "hw_logical_disk_raid_level hw_logical_disk_state", []Kind{LogicalDisk}, "Space of the logical disk that is used or free."},
 	LogicalDiskUtilization:      {"hw.logical_disk.utilization", false, gauge, "1", false, "hw_logical_disk_raid_level hw_logical_disk_state", []Kind{LogicalDisk}, "Share of the logical disk that is used or free, from 0 to 1."},
@@ -313,7 +317,7 @@ var hubEnclosure = map[Metric]string{Energy: "hw.enclosure.energy", Power: "hw.e
 // hubLabels are MetricsHub's names of labels: they lack the word hw, except for kind and parent.
 var hubLabels = map[string]string{
 	"hw_id": "id", "hw_name": "name", "hw_parent": "hw_parent_id", "hw_state": "state", "hw_limit_type": "limit_type", "error_type": "hw_error_type", "network_io_direction": "direction",
-	"hw_sensor_location": "sensor_location", "hw_gpu_task": "task", "hw_task": "task", "hw_physical_disk_state": "state", "hw_logical_disk_state": "state", "hw_logical_disk_raid_level": "raid_level",
+	"hw_sensor_location": "sensor_location", "hw_gpu_task": "task", "hw_task": "task", "hw_kernel_event": "kernel_event", "hw_kernel_code": "kernel_code", "hw_physical_disk_state": "state", "hw_logical_disk_state": "state", "hw_logical_disk_raid_level": "raid_level",
 	"hw_tape_drive_operation_type": "type", "hw_quality": "quality", "hw_battery_state": "state", "hw_physical_disk_smart_attribute": "smart_attribute",
 	Vendor: "vendor", Model: "model", Serial: "serial_number", Firmware: "firmware_version", Driver: "driver_version", BIOS: "bios_version", PhysicalAddress: "physical_address",
 }

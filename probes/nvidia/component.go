@@ -63,7 +63,7 @@ func status(g *node) hw.Status {
 func components(g *node, driver string) []hw.Report {
 	id := "gpu:" + identity(g)
 	gpu := hw.Report{Status: status(g), Component: hw.Component{Kind: hw.GPU, ID: id, Name: strings.TrimSpace(g.say("product_name") + " " + strings.ToLower(strings.TrimPrefix(g.id, "0000"))), Facts: []string{
-		hw.Vendor, "NVIDIA", hw.Model, g.say("product_name"), hw.Serial, g.say("serial"), hw.UUID, g.say("uuid"), hw.Firmware, g.say("vbios_version"), hw.Driver, driver}}}
+		hw.Vendor, "NVIDIA", hw.Model, g.say("product_name"), hw.Serial, g.say("serial"), hw.UUID, g.say("uuid"), hw.Firmware, g.say("vbios_version"), hw.Driver, driver, hw.Device, address(g.id)}}}
 	add := func(m hw.Metric, attributes []string, paths ...string) {
 		if v, ok := g.number(paths...); ok {
 			gpu.Add(m, v, attributes...)
@@ -94,6 +94,15 @@ func components(g *node, driver string) []hw.Report {
 		all = append(all, part)
 	}
 	return all
+}
+
+// address returns the kernel's form of a PCI address, with a domain of four digits.
+func address(id string) string {
+	low := strings.ToLower(id)
+	if len(low) == len("00000000:02:00.0") {
+		low = strings.TrimPrefix(low, "0000")
+	}
+	return low
 }
 
 // memory adds the size and the use of the memory of a GPU or an instance.
