@@ -37,6 +37,12 @@ var reviewedValues = []review{
 	{"dnos_z9100-on", "dellNetIfTransTransmitBiasCurrentLane4", "current", 0.001, byMIB, "UNITS mA"},
 	{"fs-ruijie_s3410", "fsFiberBias", "current", 0.001, byMIB, "microamperes"},
 	{"hpe-pdumm", "breakerCurrent", "current", 0.01, byMIB, "hundredths of an ampere"},
+	{"huawei-smu", "hwRectsTotalCurrent", "current", 0.1, byMIB, "accurate to one decimal place: tenths of an ampere"},
+	{"huawei-smu", "hwDcsTotalCurrent", "current", 0.1, byMIB, "accurate to one decimal place: tenths of an ampere"},
+	{"huawei-smu", "hwDcOutputCurrent", "current", 0.1, byMIB, "accurate to one decimal place: tenths of an ampere"},
+	{"huawei-smu_11b", "hwRectsTotalCurrent", "current", 0.1, byMIB, "accurate to one decimal place: tenths of an ampere"},
+	{"huawei-smu_11b", "hwDcsTotalCurrent", "current", 0.1, byMIB, "accurate to one decimal place: tenths of an ampere"},
+	{"huawei-smu_11b", "hwDcOutputCurrent", "current", 0.1, byMIB, "accurate to one decimal place: tenths of an ampere"},
 	{"junos_ber", "jnxPMCurTxLaserBiasCurrent", "current", 0.1, byMIB, "UNITS .1 mA"},
 	{"microsens-g6", "informationTxPower", "dbm", 5.8 / 7, byDevice, "theirs is informationRxPower"},
 	{"microsens-g6", "informationTxPower", "dbm", 5.5 / 7.4, byDevice, "theirs is informationRxPower"},
@@ -44,6 +50,9 @@ var reviewedValues = []review{
 	{"nokia-1830_pss8-multichassis", "tnOtPortTxPower", "dbm", 10, byMIB, "UNITS mBm: hundredths of a decibel"},
 	{"nokia-1830_pss8-singlechassis", "tnOtPortRxPower", "dbm", 10, byMIB, "UNITS mBm: hundredths of a decibel"},
 	{"nokia-1830_pss8-singlechassis", "tnOtPortTxPower", "dbm", 10, byMIB, "UNITS mBm: hundredths of a decibel"},
+	{"sinetica", "upsInputVoltage", "voltage", 10, byDevice, "208 V and 495 A are the 58,500 W of its upsOutputPower"},
+	{"sinetica", "upsOutputVoltage", "voltage", 10, byDevice, "208 V and 495 A are the 58,500 W of its upsOutputPower"},
+	{"sinetica", "upsOutputPower", "power", 10, byDevice, "208 V between phases and 495 A"},
 	{"vertiv-dcs", "mpduMpscom8ActivePower", "power", 100, byMIB, "hundredths of a kilowatt"},
 }
 
