@@ -6,6 +6,9 @@ import (
 	"hwsagent/probes/hw"
 )
 
+// powerDraw are the paths of a GPU's power, in the order of their worth.
+var powerDraw = []string{"gpu_power_readings/instant_power_draw", "gpu_power_readings/power_draw", "power_readings/power_draw", "gpu_power_readings/average_power_draw"}
+
 // repairs maps a GPU's reports about repairs of its memory to states.
 var repairs = []struct {
 	path, name string
@@ -78,7 +81,7 @@ func components(g *node, driver string) []hw.Report {
 	add(hw.TemperatureLimit, []string{hw.LabelLocation, "gpu", hw.LabelLimitType, "high.degraded"}, "temperature/gpu_temp_slow_threshold")
 	add(hw.TemperatureLimit, []string{hw.LabelLocation, "gpu", hw.LabelLimitType, "high.critical"}, "temperature/gpu_temp_max_threshold")
 	add(hw.TemperatureLimit, []string{hw.LabelLocation, "memory", hw.LabelLimitType, "high.critical"}, "temperature/gpu_temp_max_mem_threshold")
-	add(hw.Power, nil, "gpu_power_readings/instant_power_draw", "gpu_power_readings/power_draw", "power_readings/power_draw", "gpu_power_readings/average_power_draw")
+	add(hw.Power, nil, powerDraw...)
 	add(hw.PowerLimit, []string{hw.LabelLimitType, "max"}, "gpu_power_readings/current_power_limit", "power_readings/enforced_power_limit", "power_readings/power_limit")
 	add(hw.VoltageNow, nil, "voltage/graphics_volt")
 	each(g, "volatile", func(kind string, v float64) { gpu.Add(hw.Errors, v, "error_type", "ecc_"+kind) })

@@ -20,7 +20,16 @@ type Config struct {
 	Processes bool `yaml:"processes,omitempty"`
 	// NVLink runs nvidia-smi twice more, for the links between GPUs and their errors.
 	NVLink bool `yaml:"nvlink,omitempty"`
+	// Names is whose names the metrics beside `hw_*` have: `dcgm` sends dcgm-exporter's `DCGM_FI_*` in place of `nvidia_*`, for its dashboards;
+	// default nvidia
+	Names string `yaml:"names,omitempty"`
 }
+
+// The values of names.
+const (
+	namesNvidia = "nvidia"
+	namesDCGM   = "dcgm"
+)
 
 // Validate reports every mistake at once, joined, each beginning with its key.
 func (c *Config) Validate() error {
@@ -30,6 +39,11 @@ func (c *Config) Validate() error {
 	}
 	if c.ReadTimeout < 0 {
 		errs = append(errs, fmt.Errorf("read_timeout: %v is negative", c.ReadTimeout))
+	}
+	switch c.Names {
+	case "", namesNvidia, namesDCGM:
+	default:
+		errs = append(errs, fmt.Errorf("names: %q is neither nvidia nor dcgm", c.Names))
 	}
 	return errors.Join(errs...)
 }

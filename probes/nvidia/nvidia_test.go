@@ -119,6 +119,55 @@ func TestGolden(t *testing.T) {
 	}
 }
 
+// TestDCGM: the names, labels and units are those of dcgm-exporter 4.4 (etc/default-counters.csv, and its README's sample); nvidia_* is not sent.
+func TestDCGM(t *testing.T) {
+	_, c := machine(t, read(t, "testdata/rtx-4000-sff-ada-v13.xml"))
+	c.Names = "dcgm"
+	p := newProbe(t, c)
+	p.hostname = "node1"
+	got, err := round(t, p)
+	if err != nil || strings.Contains(got, "nvidia_") || !strings.Contains(got, "hw_power_watts") {
+		t.Errorf("%v\n%s", err, got)
+	}
+	g, err := parse([]byte(read(t, "testdata/rtx-4000-sff-ada-v13.xml")))
+	if err != nil {
+		t.Fatal(err)
+	}
+	first := g.all("gpu")[0]
+	labels := fmt.Sprintf(`{DCGM_FI_DRIVER_VERSION=%q,Hostname="node1",UUID=%q,device="nvidia%s",gpu=%q,modelName=%q,pci_bus_id=%q}`,
+		g.say("driver_version"), first.say("uuid"), first.say("minor_number"), first.say("minor_number"), first.say("product_name"), strings.ToUpper(first.id))
+	for name, path := range map[string]string{"GPU_TEMP": "temperature/gpu_temp", "SM_CLOCK": "clocks/sm_clock", "FB_USED": "fb_memory_usage/used", "FB_FREE": "fb_memory_usage/free", "GPU_UTIL": "utilization/gpu_util", "MEM_CLOCK": "clocks/mem_clock"} {
+		digits, _, _ := strings.Cut(first.say(path), " ") // nvidia-smi prints them in dcgm-exporter's units
+		if want := "DCGM_FI_DEV_" + name + labels + " " + digits + "\n"; !strings.Contains(got, want) {
+			t.Errorf("without %s", want)
+		}
+	}
+	if !strings.Contains(got, "DCGM_FI_DEV_ROW_REMAP_FAILURE"+labels+" 0\n") {
+		t.Errorf("without the failure of remapping:\n%s", got)
+	}
+}
+
+// TestEnergy: the energy is the power over time; a GPU that was away begins anew.
+func TestEnergy(t *testing.T) {
+	const one = `<nvidia_smi_log><gpu id="a"><uuid>GPU-1</uuid><gpu_power_readings><instant_power_draw>100.00 W</instant_power_draw></gpu_power_readings></gpu></nvidia_smi_log>`
+	dir, c := machine(t, one)
+	p, now := newProbe(t, c), time.Unix(1000, 0)
+	p.now = func() time.Time { return now }
+	for _, step := range []struct {
+		xml    string
+		after  time.Duration
+		joules string
+	}{{one, 0, "0"}, {one, 15 * time.Second, "1500"}, {one, time.Hour, "61500"}, {"<nvidia_smi_log></nvidia_smi_log>", 0, ""}, {one, time.Second, "0"}} {
+		now = now.Add(step.after)
+		put(t, dir, "xml", step.xml)
+		got, err := round(t, p)
+		want := fmt.Sprintf("hw_energy_joules_total{hw_id=\"gpu:GPU-1\",hw_name=\"a\",hw_type=\"gpu\"} %s\n", step.joules)
+		if err != nil || strings.Contains(got, want) != (step.joules != "") || strings.Contains(got, "hw_energy") != (step.joules != "") {
+			t.Errorf("%v, want %s in\n%s", err, want, got)
+		}
+	}
+}
+
 // TestHanging: nvidia-smi does not come back; it is killed, and the next round works.
 func TestHanging(t *testing.T) {
 	dir, c := machine(t, read(t, "testdata/tesla-t4.xml"))
@@ -232,8 +281,8 @@ func TestNumber(t *testing.T) {
 }
 
 func TestConfig(t *testing.T) {
-	err := (&Config{Command: []string{"nvidia-smi"}, ReadTimeout: -1}).Validate()
-	if err == nil || !strings.Contains(err.Error(), "command: ") || !strings.Contains(err.Error(), "read_timeout: ") {
+	err := (&Config{Command: []string{"nvidia-smi"}, ReadTimeout: -1, Names: "smi"}).Validate()
+	if err == nil || !strings.Contains(err.Error(), "names: ") || !strings.Contains(err.Error(), "command: ") || !strings.Contains(err.Error(), "read_timeout: ") {
 		t.Errorf("the error is %v", err)
 	}
 	if (&Config{}).Validate() != nil || (&Config{}).command()[0] != "/usr/bin/nvidia-smi" || (&Config{}).limit() != 10*time.Second {

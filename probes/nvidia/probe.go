@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"os"
 	osexec "os/exec"
 	"strings"
 	"time"
@@ -11,6 +12,7 @@ import (
 	"hwsagent/internal/panics"
 	"hwsagent/probes"
 	"hwsagent/probes/exec"
+	"hwsagent/probes/hw"
 	"hwsagent/probes/tape"
 )
 
@@ -27,6 +29,16 @@ type Probe struct {
 	families families
 	program  tape.Run
 	flights  *exec.Flights[printed]
+	dcgm     []dcgmFamily // nil without names: dcgm
+	hostname string       // the label Hostname of dcgm-exporter
+	meters   map[string]*meter
+	now      func() time.Time
+}
+
+// meter adds up the energy of a GPU.
+type meter struct {
+	hw.Meter
+	before time.Time
 }
 
 // printed is the outcome of one run of nvidia-smi.
@@ -41,7 +53,14 @@ func New(c Config, guard *panics.Guard) (*Probe, error) {
 	if err := c.Validate(); err != nil {
 		return nil, err
 	}
-	p := &Probe{config: c, guard: guard, families: newFamilies(), flights: exec.NewFlights[printed](guard)}
+	p := &Probe{config: c, guard: guard, families: newFamilies(), flights: exec.NewFlights[printed](guard), now: time.Now}
+	if c.Names == namesDCGM {
+		var err error
+		if p.hostname, err = os.Hostname(); err != nil {
+			return nil, fmt.Errorf("get the host name for the label Hostname: %w", err)
+		}
+		p.dcgm = dcgmFamilies()
+	}
 	p.program = func(ctx context.Context, args ...string) ([]byte, error) {
 		command := append(append([]string(nil), p.config.command()...), args...)
 		return exec.Run(ctx, &exec.Config{Command: command, MaxOutput: maxOutput}, p.guard)
@@ -123,8 +142,12 @@ func refusal(said string) string {
 
 func (p *Probe) add(r *probes.Round, log *node) {
 	driver := log.say("driver_version")
-	r.Add(p.families["driver_info"], 1, "driver_version", driver, "cuda_version", log.say("cuda_version"))
+	own := p.dcgm == nil
+	if own {
+		r.Add(p.families["driver_info"], 1, "driver_version", driver, "cuda_version", log.say("cuda_version"))
+	}
 	met := make(map[string]bool)
+	meters := make(map[string]*meter) // of the GPUs that are there
 	for _, g := range log.all("gpu") {
 		id := identity(g)
 		if met[id] {
@@ -132,19 +155,46 @@ func (p *Probe) add(r *probes.Round, log *node) {
 		}
 		met[id] = true
 		w := writer{families: p.families, round: r, uuid: id}
-		w.native(g)
+		joules, metered := p.energy(g, id, meters)
+		if own {
+			w.native(g)
+		} else {
+			p.addDCGM(r, g, driver, joules, metered)
+		}
 		if p.config.Processes {
 			w.processes(g)
 		}
 		seen := make(map[string]bool)
-		for _, c := range components(g, driver) {
+		for i, c := range components(g, driver) {
+			if i == 0 && metered {
+				c.Add(hw.Energy, joules)
+			}
 			if !seen[c.ID] {
 				seen[c.ID] = true
 				c.AddTo(r)
 			}
 		}
 	}
-	r.Add(p.families["gpus"], float64(len(met)))
+	p.meters = meters
+	if own {
+		r.Add(p.families["gpus"], float64(len(met)))
+	}
+}
+
+// energy adds the energy since the last round to the GPU's meter, and returns the sum; false if the GPU reports no power.
+func (p *Probe) energy(g *node, id string, meters map[string]*meter) (float64, bool) {
+	watts, ok := g.number(powerDraw...)
+	if !ok {
+		return 0, false
+	}
+	m, now := p.meters[id], p.now()
+	if m == nil {
+		m = &meter{before: now}
+	}
+	meters[id] = m
+	gap := now.Sub(m.before)
+	m.before = now
+	return m.Add(gap, watts), true
 }
 
 // addLinks adds links that were not added yet.

@@ -14,7 +14,7 @@ import (
 func (p *Probe) Record(ctx context.Context, t *tape.Tape) error {
 	defer t.End()
 	recording := *p // p itself does not change: an nvidia-smi that is given up still uses it
-	recording.program = t.Record(p.program)
+	recording.program, recording.meters = t.Record(p.program), nil
 	return recording.Collect(ctx, probes.NewRound(0))
 }
 
