@@ -32,7 +32,7 @@ func (ts *targets) adopt(from, to string) error {
 	switch {
 	case from == to:
 		return errors.New("they are the same")
-	case old == nil && ts.store.IsLost(from):
+	case old == nil && ts.store.IsLost():
 		return errSavepointDamaged
 	case old == nil:
 		return fmt.Errorf("%w %q", ErrNoTarget, from)
@@ -79,7 +79,6 @@ func (t *target) bequeath(next *target) (st queue.Stored, err error) {
 	}
 	st = t.storedLocked()
 	st.Savepoint = t.sp.Clone()
-	st.Orphan = 0
 	if next == nil {
 		return st, nil
 	}

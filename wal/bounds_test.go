@@ -143,7 +143,7 @@ func TestChangingHelpIsNotKept(t *testing.T) {
 			t.Fatal(err)
 		}
 		_ = nextEntry(t, r)
-		d := r.used().decode
+		d := r.cursor.decode
 		for what, kept := range map[string]int{"the log": bytesOf(l.series.abouts), "the cursor": bytesOf(d.series.pool.abouts), "the cursor's texts": textBytesOf(d.texts)} {
 			if kept > maxAboutBytes {
 				t.Fatalf("%s keeps %d bytes of texts after %d", what, kept, i)

@@ -12,7 +12,7 @@ import (
 func (c *crashLife) dump(out io.Writer, l *Log) {
 	for _, s := range l.index.segments() {
 		h := s.Header
-		fmt.Fprintf(out, "  segment %d: %d of %d bytes, behind %d=%d, found %d, durable %d=%d, once more to %d", s.Number, s.End, s.Size, h.Commit, h.Total, h.Found, h.DurableCommit, h.DurableTotal, h.Relogged)
+		fmt.Fprintf(out, "  segment %d: %d of %d bytes, behind %d=%d, found %d, durable %d=%d", s.Number, s.End, s.Size, h.Commit, h.Total, h.Found, h.DurableCommit, h.DurableTotal)
 		fmt.Fprintf(out, "; known: %v\n", s.Known())
 	}
 	fmt.Fprintf(out, "  head %s, durable %s, by savepoints %s, %d lost\n", brief(l.head()), brief(l.durable()), brief(l.targets.store.Durable()), l.writer.lost)

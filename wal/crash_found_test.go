@@ -4,88 +4,12 @@ import (
 	"bytes"
 	"errors"
 	"io/fs"
-	"slices"
-	"syscall"
 	"testing"
-	"testing/synctest"
 
 	"hwsagent/wal/internal/segment"
-	"hwsagent/wal/queue"
 )
 
 // What TestCrashes has found, each in as few steps as it takes.
-
-// A write fails and the file cannot be cut; what was acknowledged and not durable is to
-// be logged again in the next segment, of which a part gets written; then the process is
-// killed, and the power is cut when the next one has opened the log. All that was
-// acknowledged is still there, and what had failed is there both times or never.
-func TestCrashWhileLoggingAgain(t *testing.T) {
-	torn := 0
-	for _, written := range []int{0, 100, 1 << 20} { // bytes of the write that fails
-		for again := 0; again < 1500; again += 31 { // bytes of the writing again
-			synctest.Test(t, func(t *testing.T) {
-				d, saves := newMemDir(), newMemDir()
-				l := openLog(t, memOptions(t, d, saves))
-				r, err := l.Reader("early", ReaderOptions{})
-				if err != nil {
-					t.Fatal(err)
-				}
-				defer r.Close()
-				var want []float64
-				for v := range 6 {
-					if err := commitFloats(l, 3, int64(v), float64(v)); err != nil {
-						t.Fatal(err)
-					}
-					want = append(want, float64(v))
-				}
-				writes := 0
-				d.fault = func(op string) (int, error) {
-					switch {
-					case op == "truncate":
-						return 0, syscall.EIO
-					case op != "write":
-						return 0, nil
-					}
-					writes++
-					return []int{written, again}[min(writes, 2)-1], syscall.EIO
-				}
-				if commitFloats(l, 3, 6, 6) == nil || writes != 2 {
-					t.Fatalf("no fault in %d writes", writes)
-				}
-
-				found := func(d, saves *memDir) []float64 {
-					l := openLog(t, memOptions(t, d, saves))
-					defer l.Close()
-					r, err := l.Reader("early", ReaderOptions{})
-					if err != nil {
-						t.Fatal(err)
-					}
-					defer r.Close()
-					got, missing := drain(t, l, r)
-					if missing != (queue.Outcome{}) {
-						t.Errorf("written=%d, again=%d: missing %+v", written, again, missing)
-					}
-					return got
-				}
-				left, leftSaves := d.kill(), saves.kill()
-				i := left.entries[segment.Name(1)]
-				if info, err := segment.Scan(&memFile{d: left, i: i}, 1, int64(i.data.size)); err == nil && info.Commits > 0 && info.Commits < 6 {
-					torn++
-				}
-				got := found(left, leftSaves.kill())
-				if len(got) < len(want) || !slices.Equal(got[:len(want)], want) {
-					t.Errorf("written=%d, again=%d: after the kill %v", written, again, got)
-				}
-				if later := found(left.crash(), leftSaves.kill()); !slices.Equal(later, got) {
-					t.Errorf("written=%d, again=%d: after the kill %v, after the power cut %v", written, again, got, later)
-				}
-			})
-		}
-	}
-	if torn == 0 {
-		t.Error("no segment had a part of what was to be logged again")
-	}
-}
 
 // A process that was killed before its fsync has left a savepoint that a power cut would
 // take back: no segment goes because of it until it has been saved again.
@@ -117,6 +41,47 @@ func TestUnsyncedSavepointFreesNothing(t *testing.T) {
 	if at, _ := ts.lowest(); at != 0 {
 		t.Errorf("the segments before %d may go, and a power cut would want them back", at)
 	}
+	if err := ts.save(); err != nil {
+		t.Fatal(err)
+	}
+	if at, _ := ts.lowest(); at != 1 {
+		t.Errorf("the segments before %d may go, 1 is saved", at)
+	}
+}
+
+// A start on a disk that refuses the fsync of savepoints goes on, and no segment goes because of those that it found: a power cut may
+// take them back, and the target needs the segments then.
+func TestStartThatCannotSyncSavepointsFreesNothing(t *testing.T) {
+	p := newPlan(3, 4, 5)
+	l, dir := p.log(), newMemDir()
+	ts := memTargets(t, dir, targetsOptions{})
+	deliver(t, openTestReader(t, ts, l, "a", ReaderOptions{StartAt: StartOldest}), 6) // in the file, and not synced
+	left := dir.kill()
+	refused := 0
+	left.fault = func(op string) (int, error) {
+		if op == "sync" {
+			refused++
+			return 0, errDisk
+		}
+		return 0, nil
+	}
+	ts, err := openTargets(left, targetsOptions{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := errors.Join(ts.begin(l.head()), ts.enroll(l, []Enrolment{{Name: "a"}})); err != nil || refused == 0 {
+		t.Fatalf("the start failed after %d refusals: %v", refused, err)
+	}
+	if acked := ts.get("a").position(); acked != p.commits[5].mark {
+		t.Fatalf("it found %v", acked)
+	}
+	if at, _ := ts.lowest(); at != 0 {
+		t.Errorf("the segments before %d may go", at)
+	}
+	if at := memTargets(t, left.crash(), targetsOptions{}).get("a").position(); at.Segment != 0 {
+		t.Errorf("after a power cut the target is at %v: the test shows nothing", at)
+	}
+	left.fault = nil
 	if err := ts.save(); err != nil {
 		t.Fatal(err)
 	}

@@ -26,7 +26,6 @@ type change struct {
 	off     int    // of the first sector
 	sectors []byte // what is in the sectors that were written; nil: a truncation
 	size    int    // of the file then
-	direct  bool   // written past the page cache, so no page is dirty
 }
 
 // fresh is the inode of a file that is durable.
@@ -44,20 +43,11 @@ func (i *inode) memory(counted map[*imagePiece]bool) int {
 	return n
 }
 
-func (i *inode) write(p []byte, off int, direct bool) {
+func (i *inode) write(p []byte, off int) {
 	i.data.writeAt(p, off)
 	from := off / sectorSize * sectorSize
 	to := min(i.data.size, (off+len(p)+sectorSize-1)/sectorSize*sectorSize)
-	i.changes = append(i.changes, change{from, i.data.slice(from, to), i.data.size, direct})
-}
-
-// dirty reports whether the page cache has unsynced bytes of the pages between two offsets. It does not know those of a failed sync.
-func (i *inode) dirty(from, to int) bool {
-	const page = 4096
-	from, to = from/page*page, (to+page-1)/page*page
-	return slices.ContainsFunc(i.changes, func(c change) bool {
-		return !c.direct && c.off < to && c.off+len(c.sectors) > from
-	})
+	i.changes = append(i.changes, change{from, i.data.slice(from, to), i.data.size})
 }
 
 func (i *inode) truncate(size int) {
@@ -80,13 +70,18 @@ func (i *inode) flush(n int) {
 	}
 }
 
-// drop is what a failed sync does: the changes are written, or not, as rng says, and
-// never tried again, though they read back until a power cut.
-func (i *inode) drop(rng *rand.Rand) {
+// drop is what a failed sync does: the changes are written, or not, as rng says, and never tried again. They read back until a power
+// cut; with forgets, as on XFS and btrfs, what is on the disk reads back at once.
+func (i *inode) drop(rng *rand.Rand, forgets bool) {
 	if rng != nil {
 		i.durable, _ = i.cut(rng)
 	}
 	i.changes = nil
+	if size := i.data.size; forgets {
+		i.data = i.durable.copy()
+		i.data.truncate(min(size, i.data.size))
+		i.data.extend(size)
+	}
 }
 
 // cut is what a power cut leaves. torn says that of some write it leaves a part.

@@ -25,11 +25,11 @@ type crashLife struct {
 	dir     string
 	options Options
 	pace    time.Duration // of commits
-	ahead   int           // replaces maxAhead
-	forgets bool          // the log forgets series that go on
+	evicts  bool          // the log forgets series that go on
 	targets []*crashTarget
 	labels  [3][]labels.Labels // by committer and index
 
+	after  crash // what had happened when the log was opened last
 	cut    bool  // a power cut was among the crashes
 	broken error // the first thing that was wrong
 	actors sync.WaitGroup
@@ -59,9 +59,31 @@ type crashTarget struct {
 // crashLane is one lane of a target.
 type crashLane struct {
 	*Lane
-	pass int
-	at   Mark   // of the entry read last in this pass
-	sent uint64 // greatest commit number that may have been sent
+	pass     int
+	at       Mark       // of the entry read last in this pass
+	reserved []reserved // what was sent, in order of time
+}
+
+// reserved is a reservation that the disk did not refuse.
+type reserved struct {
+	commit uint64
+	at     time.Time
+}
+
+// forget forgets the reservations that a power cut took: all beyond a mark.
+func (l *crashLane) forget(high Mark) {
+	l.reserved = slices.DeleteFunc(l.reserved, func(r reserved) bool { return r.commit > high.Commit })
+}
+
+// promised is the greatest commit number that the savepoint must name as sent after a crash: a kill takes no reservation, and a power
+// cut those of the last interval, or since the disk failed last.
+func (l *crashLane) promised(after crash) (commit uint64) {
+	for _, r := range l.reserved {
+		if !after.power || after.at.Sub(r.at) > acceptableLoss && after.at.Sub(after.fault) > acceptableLoss {
+			commit = max(commit, r.commit)
+		}
+	}
+	return commit
 }
 
 // pick is one of the choices.
@@ -70,9 +92,9 @@ func pick[T any](rng *rand.Rand, choices ...T) T { return choices[rng.IntN(len(c
 func newCrashLife(seed uint64, dir string) *crashLife {
 	rng := rand.New(rand.NewPCG(seed, 1))
 	c := &crashLife{machine: newMachine(rand.New(rand.NewPCG(seed, 2))), rng: rng, dir: dir}
-	c.machine.saves.sectors = seed%5 > 0 // without a draw, so that older seeds remain the lives that they were
-	c.ahead = []int{0, 1, 2000}[seed%3]
-	c.forgets = slices.Contains([]uint64{4, 6, 7, 9, 10, 12}, seed%13)
+	c.evicts = slices.Contains([]uint64{4, 6, 7, 9, 10, 12}, seed%13)
+	c.forgets = seed%4 == 3
+	c.drops = c.forgets
 	c.orphaned = map[int]uint64{}
 	c.oracle.fail = func(format string, args ...any) {
 		if c.broken == nil {
@@ -133,7 +155,6 @@ func (c *crashLife) run(t testing.TB) {
 				synctest.Wait()
 				l.Reconfigure(c.options.Settings)
 				c.runs(l)
-				l.targets.reading.ahead = c.ahead
 				l.series.ref = 1 << 20 // so that sizes are the same in each run
 				c.judging = true
 				view := c.reopened(l, since, c.tally)
@@ -145,16 +166,16 @@ func (c *crashLife) run(t testing.TB) {
 				if c.out != nil {
 					c.dump(c.out, l)
 				}
-				since = crash{}
+				c.after, since = since, crash{}
 			}
 			c.live(t, l, n, last)
 		}
 		since.uncut = since.uncut || c.uncut
+		since.fault, since.unsynced, since.unread = c.machine.fault, c.machine.unsynced, c.machine.unread
 		if c.off {
 			since.power = since.power || c.fuse.power
 			c.cut = c.cut || c.fuse.power
 			since.at = c.at
-			since.fault, since.unsynced, since.unread = c.machine.fault, c.machine.unsynced, c.machine.unread
 		}
 		c.next()
 		time.Sleep(time.Duration(c.rng.IntN(50)) * time.Millisecond)
@@ -254,7 +275,7 @@ func (c *crashLife) end(t testing.TB, l *Log, last bool) {
 		c.judging = false
 	}
 	for _, f := range c.targets {
-		if t := l.targets.byName[f.name]; t != nil {
+		if t := l.targets.byName[f.name]; t != nil && c.log != nil { // else a power cut may bring back what this process did not find
 			f.saved = t.savepoint()
 		}
 		if f.r != nil {
@@ -287,7 +308,7 @@ func (c *crashLife) committer(ctx context.Context, l *Log, k int, rng *rand.Rand
 				c.fail("append: %v", err)
 			}
 		}
-		if c.forgets && id%3 == 0 {
+		if c.evicts && id%3 == 0 {
 			c.forget(l.series, uint64(id))
 		}
 		c.committing++

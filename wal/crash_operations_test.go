@@ -246,10 +246,8 @@ func (s *sick) read(k, n int) {
 		if err != nil {
 			s.Fatalf("reader %d after commit %d: %v", k, s.at[k], err)
 		}
-		for end := e.End; r.Reserve(end) != nil; time.Sleep(100 * time.Millisecond) {
-			if time.Since(s.hit) > s.lasts+2*reservePatience {
-				s.Fatal("nothing can be reserved")
-			}
+		if err := r.Reserve(e.End); err != nil {
+			s.Fatalf("reserve: %v", err)
 		}
 		s.at[k] = e.End.Commit
 		if id := s.identify(e); id >= 0 {

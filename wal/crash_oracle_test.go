@@ -1,6 +1,7 @@
 package wal
 
 import (
+	"errors"
 	"math"
 
 	"fmt"
@@ -32,6 +33,7 @@ type asked struct {
 	at        time.Time // of the answer
 	safe      bool      // nothing may take it any more
 	over      bool      // refused, and the log has been written since: never to be read
+	extra     bool      // refused, and a power cut has brought it back: a target may be beyond its number
 	lost      bool      // to a power cut: never to be read again
 	mayReturn bool      // lost, or let go while the log was opened: a power cut may undo the removal of its segment
 	unsure    bool      // a start could not make it durable: the disk refused that
@@ -58,6 +60,9 @@ type oracle struct {
 	// may take the older ones and leave newer ones: holeSamples are those of lost commits
 	// with one that survived behind them. (Nobody can tell these from damage.)
 	lostSamples, holeSamples uint64
+
+	partly bool // the last reading ended where the disk has dropped commits
+	drops  bool // the disk drops what it could not sync, so a kill before that is written again takes it
 
 	orphaned map[int]uint64 // samples of commits that survived without these
 
@@ -135,7 +140,9 @@ func (o *oracle) read(l *Log) (view []seen, damage, hollow uint64) {
 	c.place(start, Mark{})
 	for head := l.head(); ; {
 		e, err := c.next(head)
-		if err != nil {
+		switch o.partly = o.drops && errors.Is(err, errNotDurable); {
+		case o.partly: // until it is written again
+		case err != nil:
 			o.fail("read: %v", err)
 		}
 		if e == nil || err != nil {
@@ -173,6 +180,7 @@ func (after crash) age(c *asked) time.Duration {
 
 // reopened judges what a log holds that was opened after a crash, and returns that.
 func (o *oracle) reopened(l *Log, after crash, t *tally) []seen {
+	partly := o.partly // when the last process ended
 	now, damage, hollow := o.read(l)
 	there := make([]bool, len(o.commits))
 	flew := map[int]bool{} // sessions of which a commit without an answer survived: those are in no known order
@@ -187,6 +195,8 @@ func (o *oracle) reopened(l *Log, after crash, t *tally) []seen {
 			c.lost = false
 		case c.lost:
 			o.fail("commit %d was lost and is back", id)
+		case c.over && after.power && !o.safeAfter(id):
+			c.over, c.extra = false, true // a power cut took all that was written after it
 		case c.over:
 			o.fail("commit %d was refused, and the log written afterwards; it is there", id)
 		case c.fate == refused && !after.power && !after.uncut:
@@ -220,7 +230,7 @@ func (o *oracle) reopened(l *Log, after crash, t *tally) []seen {
 		}
 		t.Lost++
 		switch age := after.age(c); {
-		case !after.power:
+		case !after.power && (!o.drops || after.unsynced.Before(c.began)):
 			t.Unforgiven++
 			o.fail("commit %d was acknowledged and is lost to a kill", id)
 		case c.safe:
@@ -237,6 +247,9 @@ func (o *oracle) reopened(l *Log, after crash, t *tally) []seen {
 	}
 	if after.power {
 		o.undone(there)
+	}
+	if partly {
+		o.dropped(there, after)
 	}
 	if len(now) > 0 && len(o.view) > 0 && now[len(now)-1].id > o.view[len(o.view)-1].id {
 		o.holeSamples += behind // what survived behind it had no answer yet
@@ -296,6 +309,37 @@ func (o *oracle) undone(there []bool) {
 			behind += uint64(c.samples)
 		}
 	}
+}
+
+// dropped notes which commits the disk had dropped after a failed fsync when the process ended.
+func (o *oracle) dropped(there []bool, after crash) {
+	last := -1
+	for _, s := range o.view {
+		last = max(last, s.id)
+	}
+	survived := false // a later one
+	for id := len(o.commits) - 1; id > last; id-- {
+		c := &o.commits[id]
+		survived = survived || there[id]
+		if c.fate != acked || c.lost || c.safe || there[id] || after.unsynced.Before(c.began) {
+			continue
+		}
+		c.lost = true
+		o.lostSamples += uint64(c.samples)
+		if survived {
+			o.holeSamples += uint64(c.samples)
+		}
+	}
+}
+
+// safeAfter reports whether a commit that began after the answer to that one may not be lost any more.
+func (o *oracle) safeAfter(id int) bool {
+	for i := id + 1; i < len(o.commits); i++ {
+		if c := &o.commits[i]; c.safe && c.began.After(o.commits[id].at) {
+			return true
+		}
+	}
+	return false
 }
 
 // mayBeCut reports whether a power cut may have taken a commit together with all that its

@@ -17,7 +17,7 @@ func (c *crashLife) openTargets(l *Log, n int, last bool) {
 		switch {
 		case t == nil && f.known:
 			c.fail("the savepoint of %s, which was durable, is gone", f.name)
-		case f.known && l.targets.store.IsLost(f.name):
+		case f.known && l.targets.store.IsLost() && c.machine.fault.IsZero(): // after an error of the disk they may be damaged
 			c.fail("savepoints count as lost, that of %s perhaps", f.name)
 		case t != nil:
 			c.judge(f, t, l)
@@ -66,15 +66,19 @@ func (c *crashLife) judge(f *crashTarget, t *target, l *Log) {
 	if position.Commit > f.told && sp.Outcome.Dropped[queue.Budget] == 0 && c.options.MaxBytes == 0 && f.opts.MaxBacklog == 0 && f.told > 0 {
 		c.fail("the savepoint of %s moved to %d, beyond %d, which was told", f.name, position.Commit, f.told)
 	}
-	if sp.High.Commit < f.live.sent {
-		c.fail("%s was sent commit %d, its reservation went to %d", f.name, f.live.sent, sp.High.Commit)
+	if sent := f.live.promised(c.after); sp.High.Commit < sent {
+		c.fail("%s was sent commit %d, its reservation went to %d", f.name, sent, sp.High.Commit)
 	}
+	f.live.forget(sp.High)
 	from, to, ok := sp.Gap()
-	if sent := f.back.sent; ok && from.Commit < sent && sent <= to.Commit && sp.Done[0].High.Commit < sent {
+	if sent := f.back.promised(c.after); ok && from.Commit < sent && sent <= to.Commit && sp.Done[0].High.Commit < sent {
 		c.fail("%s was sent commit %d of its backlog, its reservation went to %d", f.name, sent, sp.Done[0].High.Commit)
 	}
-	if ok {
+	if !ok {
+		f.back.reserved = nil
+	} else {
 		c.tally.Gaps++
+		f.back.forget(sp.Done[0].High)
 	}
 	if g := t.ledger(l.head()); !g.Balanced() {
 		c.fail("the ledger of %s does not add up after a crash: %+v", f.name, g)
@@ -164,14 +168,7 @@ func (c *crashLife) more(f *crashTarget, l *crashLane) bool {
 
 // deliver delivers one entry of a lane; false if ctx has ended meanwhile.
 func (c *crashLife) deliver(ctx context.Context, f *crashTarget, l *crashLane, rng *rand.Rand) bool {
-	followed := l.Lane.at != nil
 	e, err := l.Next(ctx)
-	switch follows := l.Lane.at != nil; {
-	case followed && !follows:
-		c.tally.Cut++
-	case follows && l.reading.followers > 1:
-		c.tally.Shared++
-	}
 	if errors.Is(err, ErrCaughtUp) {
 		l.Rewind()
 		f.again(l)
@@ -186,12 +183,15 @@ func (c *crashLife) deliver(ctx context.Context, f *crashTarget, l *crashLane, r
 	l.at = e.End
 	id, end, outcome := c.identify(e), e.End, e.Missing
 	outcome.Delivered = e.Count()
+	faults := c.tally.Faults
 	for !c.reserve(l, end) {
 		if !pause(ctx, rng, 20*time.Millisecond) {
 			return false
 		}
 	}
-	l.sent = max(l.sent, end.Commit)
+	if faults == c.tally.Faults {
+		l.reserved = append(l.reserved, reserved{end.Commit, time.Now()})
+	}
 	if id >= 0 {
 		c.receive(f, l, id)
 	}
@@ -247,7 +247,7 @@ func (c *crashLife) drain(ctx context.Context, f *crashTarget) {
 	var missing uint64
 	for id, o := range c.commits {
 		came := id < len(f.received) && f.received[id] > 0 || id < len(f.since) && f.since[id]
-		if o.fate == acked && !o.lost && !came {
+		if o.fate == acked && !o.lost && !o.extra && !came {
 			missing += uint64(o.samples)
 		}
 	}

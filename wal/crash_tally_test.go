@@ -9,8 +9,6 @@ type tally struct {
 	Faults         int            // operations of the disk that failed
 	Failed         map[string]int // the same by operation; "opening" are reads of a log that was being opened
 	Torn           int            // files with a write of which a cut left a part
-	Shared         int            // entries of a reading that several targets followed
-	Cut            int            // lanes that had to leave the reading
 	Splits         int            // how often the newest was let go first
 	Gaps           int            // savepoints with a backlog that a crash has left
 
@@ -44,8 +42,6 @@ func (s *tally) add(o *tally) {
 	}
 	s.Faults += o.Faults
 	s.Torn += o.Torn
-	s.Shared += o.Shared
-	s.Cut += o.Cut
 	s.Splits += o.Splits
 	s.Gaps += o.Gaps
 	s.Lost += o.Lost

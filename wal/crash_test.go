@@ -282,7 +282,7 @@ func (s *tally) fired(t *testing.T) {
 	for what, n := range map[string]int{
 		"file was torn": s.Torn, "error of the disk came": s.Faults, "commit was lost": s.Lost, "hole was left": s.Holes,
 		"commit without an answer survived": s.Survivors, "series was forgotten": s.Forgotten,
-		"backlog was left by a crash": s.Gaps, "newest came first": s.Splits, "entry was shared by targets": s.Shared, "lane was cut off the head": s.Cut, "log was read with Prometheus' reader": s.Stock / s.Lives,
+		"backlog was left by a crash": s.Gaps, "newest came first": s.Splits, "log was read with Prometheus' reader": s.Stock / s.Lives,
 	} {
 		if n == 0 {
 			t.Errorf("no %s", what)

@@ -11,12 +11,11 @@ import (
 	"hwsagent/wal/queue"
 )
 
-// cursor reads the log commit by commit, for one target or for all that are at the head (see reading). It is not
-// safe for concurrent use.
+// cursor reads the log commit by commit. It is not safe for concurrent use.
 type cursor struct {
 	tail  tail
 	log   *slog.Logger
-	found finder // counts damage
+	found *findings // counts damage
 
 	// last is the mark of the last entry returned, or where the cursor was placed. The
 	// cursor skips commits with numbers up to it.
@@ -35,9 +34,6 @@ type cursor struct {
 	ready   bool // the reader is at a commit that next has not returned
 	refused bool // the disk refused the last read
 
-	// again reads a later segment that repeats commits of the open one, after damage to them; nil before. It is at the same mark.
-	again *cursor
-
 	// cuts are the samples that power cuts took, as the headers passed say, without overlaps. Those up to last do not matter.
 	cuts []span
 }
@@ -45,7 +41,7 @@ type cursor struct {
 // span is the samples with totals after from, up to and including to.
 type span struct{ from, to uint64 }
 
-func newCursor(t tail, log *slog.Logger, found finder) *cursor {
+func newCursor(t tail, log *slog.Logger, found *findings) *cursor {
 	return &cursor{tail: t, log: log, found: found, decode: newEntryDecoder(t.pool())}
 }
 
@@ -71,7 +67,9 @@ func (c *cursor) close() {
 	if c.file == nil {
 		return
 	}
-	c.found.add(finding{segment: c.want, skipped: c.reader.Skipped()})
+	if safe := c.tail.safe(); safe.Segment > c.want || safe.Commit >= c.tail.head().Commit { // else it may not be damage
+		c.found.add(finding{segment: c.want, skipped: c.reader.Skipped()})
+	}
 	c.shut()
 }
 
@@ -85,108 +83,65 @@ func (c *cursor) shut() {
 		c.log.Warn("Cannot close segment", "segment", segment.Name(c.want), "err", err)
 	}
 	c.file, c.ready = nil, false
-	if o := c.again; o != nil {
-		o.shut()
-		o.decode.series.later = c.decode.series.later
-		o.decode.series.letGo(releases{tables: o.decode.series.refs[:]})
-		c.again = nil
-	}
 }
 
 // release closes the open segment, and releases all series and buffers, that of the last entry included. The next read
 // starts at the beginning of the segment again.
 func (c *cursor) release() {
 	c.close()
-	c.abandon()
-}
-
-// abandon is release for a cursor at the same place as another one, which will report the damage in the open segment.
-func (c *cursor) abandon() {
-	c.shut()
 	c.decode.series.release()
 	c.reader, c.decode = segment.Reader{}, newEntryDecoder(c.tail.pool())
 }
 
-// next returns the entry after last, or nil if there is none up to the head. Errors are
-// those of the disk; the caller may retry.
+// errNotDurable means that commits behind the durable end cannot be read at present: the disk may have dropped them after a failed
+// fsync. The log writes them again; then they can be read.
+var errNotDurable = errors.New("commits that are not durable yet cannot be read")
+
+// next returns the entry after last, or nil if there is none up to the head. Errors are those of the disk, or errNotDurable; the
+// caller may retry.
 func (c *cursor) next(head Mark) (*Entry, error) {
-	at, err := c.seek(head)
-	if at == nil || err != nil {
+	ok, err := c.find(head)
+	switch {
+	case err != nil:
 		return nil, err
+	case !ok && c.last.Commit < head.Commit && c.tail.safe().Commit < head.Commit:
+		return nil, c.reread()
+	case !ok:
+		return nil, nil
 	}
-	commit := at.reader.Commit
+	commit := c.reader.Commit
 	if c.end != (Mark{}) && commit.Number > c.end.Commit {
 		return c.stop(), nil
 	}
-	e := c.decodeFrom(at)
-	if e.Count() < commit.Samples {
-		// Announcements of its series are lost here.
-		whole, err := at.elsewhere(head)
-		if err != nil {
-			return nil, err
-		}
-		if whole != nil && whole.reader.Commit.Number == commit.Number {
-			had := e.Count()
-			if e = c.decodeFrom(whole); e.Count() > had {
-				at = whole
-			} else {
-				e = c.decodeFrom(at)
-			}
-		}
+	e := c.decodeCommit()
+	missing := c.missing(commit, e.Count())
+	if c.mayComeBack(commit, e.Count(), missing.Dropped[queue.Damage]) {
+		return nil, c.reread()
 	}
-	at.ready = false
-	e.End = at.reader.Mark()
-	if at != c {
-		e.End = c.here(e.End)
-	}
+	c.ready = false
+	e.End = c.reader.Mark()
 	e.End.Log = head.Log // a damaged segment has no header
 	e.MinT, e.MaxT = commit.MinT, commit.MaxT
-	e.Missing = c.missing(commit, e.Count())
+	e.Missing = missing
 	c.last = e.End
 	return e, nil
 }
 
-// seek moves to the next commit after last. It returns the cursor that is at the commit, nil if there is none up to the head:
-// c, or a cursor in a later segment that repeats a commit which the open segment has lost.
-func (c *cursor) seek(head Mark) (*cursor, error) {
-	if ok, err := c.find(head); !ok || err != nil {
-		return nil, err
+// mayComeBack reports whether some of the samples that count as damage before or in a commit, of which so many were decoded, are not
+// durable yet.
+func (c *cursor) mayComeBack(commit segment.Commit, decoded, damage uint64) bool {
+	if damage == 0 {
+		return false
 	}
-	commit := &c.reader.Commit
-	if commit.Total-commit.Samples == c.last.Total {
-		return c, nil
-	}
-	lost, err := c.elsewhere(head)
-	if err != nil {
-		return nil, err
-	}
-	if lost != nil && lost.reader.Commit.Number < commit.Number {
-		return lost, nil
-	}
-	return c, nil
+	safe, within := c.tail.safe(), commit.Samples-decoded
+	return within > 0 && commit.Number > safe.Commit || damage > within && c.last.Total+damage-within > safe.Total
 }
 
-// elsewhere returns a cursor that is at the next commit after last in a later segment, which was begun after an error and
-// repeats the commits that were not durable; nil if there is none. Damage may have taken some commits of either segment.
-func (c *cursor) elsewhere(head Mark) (*cursor, error) {
-	if c.again == nil {
-		segments := c.tail.segments()
-		i := slices.IndexFunc(segments, func(s segment.Info) bool {
-			return s.Number > c.want && s.Known() && s.Header.Commit < c.reader.Commit.Number
-		})
-		if i < 0 {
-			return nil, nil
-		}
-		c.again = newSilentCursor(c.tail)
-		c.again.want = segments[i].Number
-	}
-	c.again.last = c.last
-	c.again.decode.series.later = c.decode.series.later
-	at, err := c.again.seek(head)
-	for _, s := range c.again.cuts { // its headers know of power cuts of which those of the open segment may not
-		c.cut(s)
-	}
-	return at, err
+// reread makes the cursor read the commits after last from the disk again.
+func (c *cursor) reread() error {
+	c.shut()
+	c.want = locate(c.tail, c.last)
+	return errNotDurable
 }
 
 // find moves the reader to the next commit after last in the open segment or a later one; ok is false if there is none up
@@ -328,27 +283,16 @@ func (c *cursor) isNext(head Mark) bool {
 	return commit.Number > c.last.Commit
 }
 
-// decodeFrom decodes the commit of that cursor's reader, which is c or reads for c.
-func (c *cursor) decodeFrom(at *cursor) *Entry {
-	d := at.decode
-	d.to = c.decode.to
+// decodeCommit decodes the commit of the reader.
+func (c *cursor) decodeCommit() *Entry {
+	d := c.decode
 	d.reset()
-	at.reader.Good.Each(func(rec []byte) {
+	c.reader.Good.Each(func(rec []byte) {
 		if err := d.decode(rec); err != nil {
-			c.log.Error("Cannot decode a record of the log", "segment", segment.Name(at.want), "commit", at.reader.Commit.Number, "err", err)
+			c.log.Error("Cannot decode a record of the log", "segment", segment.Name(c.want), "commit", c.reader.Commit.Number, "err", err)
 		}
 	})
 	return &d.to.entry
-}
-
-// here returns the mark of a commit from a later segment, with a place in the open one, before the commits that follow
-// there, so that the open segment is kept for a target at this mark.
-func (c *cursor) here(m Mark) Mark {
-	id := c.reader.Header.Segment
-	if m.Position, m.SegmentID = (Position{Segment: c.want}), id; c.last.Segment == c.want && c.last.SegmentID == id {
-		m.Offset = c.last.Offset
-	}
-	return m
 }
 
 // stop returns an entry without samples that ends at the cursor's end. The commit there is
@@ -393,15 +337,10 @@ func (c *cursor) missing(commit segment.Commit, decoded uint64) queue.Outcome {
 	return o
 }
 
-// giveUp treats the page that the disk refuses to read as damage. It returns false if no
-// segment is open.
+// giveUp treats the page that the disk refuses to read as damage. It returns false if the disk has not refused the last read.
 func (c *cursor) giveUp() bool {
-	switch {
-	case c.refused:
+	if c.refused {
 		c.reader.SkipPage()
-		return true
-	case c.again != nil:
-		return c.again.giveUp()
 	}
-	return false
+	return c.refused
 }

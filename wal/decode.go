@@ -34,13 +34,6 @@ type decoded struct {
 	floats arena[floatHistogram]
 }
 
-// memory estimates the memory that an entry takes, in bytes.
-func (d *decoded) memory() int {
-	const entry, sample, histogram, exemplar, series = 512, 32, 1024, 256, 8
-	e := &d.entry
-	return entry + len(e.Samples)*sample + len(e.Histograms)*histogram + len(e.Exemplars)*exemplar + len(e.Ended)*series
-}
-
 // maxTextBytes bounds entryDecoder.texts, which is cleared when it is full.
 const maxTextBytes = 4 << 20
 
@@ -125,7 +118,7 @@ func (d *entryDecoder) ends(b []byte, e *Entry) error {
 			}
 		}
 	}
-	d.series.letGo(releases{series: ended})
+	d.series.pool.letGo(releases{series: ended})
 	return r.Err
 }
 

@@ -46,7 +46,7 @@
 //
 //	0xC8 header   version 1 byte | log ID 16 | segment ID 16 | number uvarint | created varint, ms |
 //	              commit uvarint | total uvarint | found uvarint | previous ID 16 | previous end varint |
-//	              relogged uvarint | durable commit uvarint | durable total uvarint
+//	              durable commit uvarint | durable total uvarint
 //	0xC9 commit   number uvarint | records uvarint | checksum 4 | samples uvarint | total uvarint |
 //	              oldest varint, ms | newest varint, ms
 //	0xCA family   (reference uvarint | length uvarint | name of the metric family)...
@@ -84,23 +84,22 @@
 // For each target the record with the greatest sequence number counts. A target that the newest
 // complete snapshot does not name has ended. A record is one or more cells of 512 bytes:
 //
-//	 0 identity  magic "hw", version, kind, generation, sequence number, hash of the name,
-//	             checksum (32 bytes)
-//	32           part, parts, length of the payload, count, checksum of the cell (12 bytes)
-//	44           payload (up to 436 bytes)
-//	480 identity, once more
+//	 0 identity  magic "hw", version, kind, generation, sequence number, checksum (24 bytes)
+//	24           part, parts, length of the payload, count, checksum of the cell (12 bytes)
+//	36           payload (up to 452 bytes)
+//	488 identity, once more
 //
-// A record counts as soon as it is in the file, because it survives a kill. It is synced with the
-// next reservation or after at most a second; nothing relies on it before. The durable end of
-// the log is written each second, and synced with the next record of a target. A record that is
-// alone is written past the page cache, on Linux where the file system can do that: one sector
-// instead of a page. All this assumes that the disk writes a 512-byte sector completely or not at
-// all, and that writing one sector does not change its neighbours.
+// Damage to a file puts all targets in doubt: any of them may have lost its newest record, and so may have sent everything up to the
+// head of the log.
+//
+// A record counts as soon as it is in the file, because it survives a kill. It is synced after at
+// most a second; nothing relies on it before. The durable end of the log is written each second,
+// and synced with the next record of a target. All this assumes that the disk writes a 512-byte
+// sector completely or not at all, and that writing one sector does not change its neighbours.
 //
 // Under `sync: 1s` this costs at most two fsyncs a second, one of the log and one of all savepoints,
 // regardless of how many targets there are and whether they are up; a snapshot replaces one of
-// them. Without outcomes, savepoints need no fsync. Each reservation adds one, which simultaneous reservations share. The end of a segment
-// adds two: the last fsync of the segment, and that of the directory for the next segment.
+// them. Without outcomes and reservations, savepoints need no fsync. The end of a segment adds two: the last fsync of the segment, and that of the directory for the next segment.
 //
 // # Data flow
 //
@@ -115,16 +114,16 @@
 //	 1  Readers never read past the published head. A commit is published after its write, or
 //	    under `sync: always` after its fsync. (index)
 //	 2  durable.Commit <= written.Commit <= the last commit number assigned. (writer)
-//	 3  A file is never written again after an error. Its commits that are published but not
-//	    durable are logged again, under their old numbers, in the next segment. (recover.go)
+//	 3  What is published is never truncated. After a failed fsync, published commits that are
+//	    not durable are written again at their places; until that is synced, commits fail. (recover.go)
 //	 4  Segments become durable in order. At most two are not durable: the active segment and
 //	    the one before it. (roll.go)
 //	 5  A commit number never identifies two different commits that could have been read.
 //	    Totals ascend with commit numbers. ([Mark])
 //	 6  The totals of two consecutive entries of a cursor differ by the samples of the second
 //	    entry plus those that it counts as missing. ([Entry])
-//	 7  Before samples are sent, a durable savepoint records how far sending may go. Sending
-//	    continues without one only after the disk has refused it for two seconds. ([queue.Savepoint])
+//	 7  Before samples are sent, a savepoint that survives a kill records how far sending may go,
+//	    unless the disk refuses to write it. ([queue.Savepoint])
 //	 8  Before the budget removes a file, its undelivered samples are in the durable ledger of
 //	    each target. (budget)
 //	 9  The segment of each target's durable position, and all newer segments, are kept, the
@@ -133,9 +132,9 @@
 //	    (seriesMap, seriesTable)
 //	11  One WriteAt writes all bytes of a commit, directly behind the previous commit. A torn
 //	    write leaves no commit record that is valid and whose checksum matches.
-//	12  The header of a segment names the last commit before it. A reader that finds a commit
-//	    number in several segments returns that commit once, in the order of numbers, from a
-//	    segment in which it is intact. (cursor.elsewhere)
+//	12  The header of a segment names the last commit before it. A commit is in one segment, but for
+//	    those that were moved out of a file that the disk did not sync for a minute. A reader that
+//	    meets a number twice takes the first.
 //	13  The writer never writes a commit that readers would refuse: both use the same bounds
 //	    (segment.MaxCommit, segment.MaxRecord).
 //	14  A commit is valid at one offset of one segment only. So commit numbers ascend within a
@@ -158,18 +157,18 @@
 //	begin        create, WriteAt of header and first     the first fsync makes the directory entry
 //	             commit; fsync of file and directory     durable, before any commit in the file counts
 //	             with the first group commit             as durable; a torn beginning is overwritten
-//	failed write truncate to the published end, close;   if the truncation is lost, the next header
-//	             next segment: header, commits that are  (PrevID, PrevEnd) disowns the rest. If the
-//	             not durable, the new commit; fsync,     next segment is torn, the previous one still
-//	             then publish                            has all commits: a start recognises the torn
-//	                                                     one by Relogged in its header and removes it
-//	failed fsync the same; the file is never synced      the data come from memory, because the kernel
-//	             again                                   may have marked lost pages clean. After a kill
-//	                                                     before the next segment has the commits, they
-//	                                                     stay readable until a cut, and the next start
-//	                                                     writes them again
-//	full disk    no next segment is possible: fsync of   acknowledged commits become durable without
-//	             the abandoned files, oldest first       waiting for space
+//	failed write truncate to the end of the commit       a torn commit does not count; the next one
+//	             before; the next one is written there   overwrites it. A power cut within the sync
+//	                                                     interval may bring a failed commit back,
+//	                                                     without those written after it
+//	failed fsync cut commits whose callers wait; write   the data come from memory, because the kernel
+//	             the others again from the block of the  may have dropped lost pages, or marked them
+//	             durable end on; fsync; again each       clean. After a kill before that, they are
+//	             interval                                readable as far as the kernel kept them, and
+//	                                                     the next start writes them again
+//	move, after  write all but the first bytes of a new  a start removes a file without its first
+//	a minute of  segment with these commits; fsync;      bytes. With them all is durable; the old file
+//	failures     write the first bytes; fsync            ends at the durable end (PrevEnd)
 //	remove       unlink, no fsync of the directory       a file that reappears is skipped by targets
 //	                                                     that have its commit numbers; a new target
 //	                                                     reads it
@@ -180,9 +179,8 @@
 //	             lost samples                            commit is durable, headers do not count the
 //	                                                     lost samples as durable
 //	savepoint    WriteAt behind the last record; fsync   each cell has its own sector, so no write
-//	             each second and with a reservation      touches durable cells; a torn record does not
-//	                                                     count. Direct writes and those through the page
-//	                                                     cache are never under way together
+//	             each second                             touches durable cells; a torn record does not
+//	                                                     count
 //	snapshot of  (if the file must grow: zeros, fsync;)  the active file is complete, and meanwhile is
 //	savepoints   write and fsync the inactive file,      written only behind its durable records. A
 //	             which then becomes active               snapshot with missing cells does not count
@@ -199,8 +197,8 @@
 //   - When an fsync returns nil, the data are on the medium: no drive cache lies.
 //   - fdatasync, which replaces fsync on Linux, also makes contents and size durable; it may
 //     omit the modification time.
-//   - After a failed fsync, the state of the file's dirty pages is unknown; even a later fsync
-//     that succeeds proves nothing.
+//   - After a failed fsync, the state of the file's dirty pages is unknown, and they may read as they are on the disk; only an
+//     fsync after they were written again proves something.
 //   - An fsync of a file does not make its directory entry durable; an fsync of the directory
 //     does. Windows cannot sync a directory. There the log relies on the journal of NTFS, which
 //     records the creation of a file no later than an fsync of that file. The log never renames

@@ -72,7 +72,6 @@ func (c *endings) process() {
 	if c.log, err = Open(c.o); err != nil {
 		c.Fatal(err)
 	}
-	c.log.targets.reading.ahead = []int{0, 1, 3000}[c.rnd.IntN(3)]
 	c.refs, c.open = map[int]storage.SeriesRef{}, nil
 	for k := range c.readers {
 		c.openReader(k)

@@ -81,10 +81,7 @@ func (ts *targets) enroll(t tail, list []Enrolment) error {
 	ts.stateMu.Lock()
 	ts.waiting = false
 	ts.stateMu.Unlock()
-	ts.store.FoundAll()
-	for _, tg := range made {
-		ts.store.Found(tg.name)
-	}
+	ts.store.SetLost(false)
 	return nil
 }
 

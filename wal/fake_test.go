@@ -78,6 +78,8 @@ func (l *fakeLog) unlink(n int) {
 	l.oldest = n + 1
 }
 
+func (l *fakeLog) safe() Mark { return l.head() }
+
 func (l *fakeLog) head() Mark {
 	l.mu.Lock()
 	defer l.mu.Unlock()

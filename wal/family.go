@@ -75,7 +75,6 @@ func (ts *targets) enrollMember(t tail, family, name string, after Mark) (from u
 		}
 		return 0, err
 	}
-	ts.store.Found(name)
 	tg.enroll(true, ts.o.Now())
 	return tg.savepoint().Start.Commit, nil
 }

@@ -92,6 +92,7 @@ func (l *fileTail) openSegment(n int) (segmentFile, error) {
 }
 
 func (l *fileTail) head() Mark                       { return l.mark }
+func (l *fileTail) safe() Mark                       { return l.mark }
 func (l *fileTail) segments() []segment.Info         { return l.list }
 func (l *fileTail) pool() *seriesPool                { return l.series }
 func (l *fileTail) wait(context.Context, Mark) error { return ErrClosed }

@@ -15,9 +15,6 @@ type finding struct {
 	missing int   // segment numbers before it that do not exist
 }
 
-// finder receives the findings of a cursor.
-type finder interface{ add(finding) }
-
 // findings counts damage for one target, each segment once, however often the target's cursors read it. Only add must not be
 // called concurrently.
 type findings struct {

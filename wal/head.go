@@ -14,6 +14,9 @@ type tail interface {
 	// returned nil is readable.
 	head() Mark
 
+	// safe is the mark of the last commit that an fsync has confirmed, as far as this process knows.
+	safe() Mark
+
 	// wait returns when the head is past the given mark, or with ctx's error, or with
 	// ErrClosed.
 	wait(ctx context.Context, past Mark) error

@@ -83,6 +83,43 @@ func (ix *index) shrink(number int, size int64) {
 	}
 }
 
+// durableEnd returns the ID of the newest segment, and where it ends if only commits up to the mark durable count.
+func (ix *index) durableEnd(durable Mark) (ID, int64) {
+	ix.mu.Lock()
+	defer ix.mu.Unlock()
+	if len(ix.list) == 0 {
+		return ID{}, 0
+	}
+	last := &ix.list[len(ix.list)-1]
+	if last.Header.Segment == durable.SegmentID {
+		return durable.SegmentID, durable.Offset
+	}
+	if last.Number < durable.Segment {
+		return last.Header.Segment, last.End
+	}
+	return last.Header.Segment, 0
+}
+
+// cutAt ends the segments at the mark durable, because all later commits are in another segment.
+func (ix *index) cutAt(durable Mark, now time.Time) {
+	ix.mu.Lock()
+	defer ix.mu.Unlock()
+	for i := range ix.list {
+		s := &ix.list[i]
+		switch {
+		case s.Header.Segment == durable.SegmentID:
+			s.End = durable.Offset
+		case s.Number >= durable.Segment:
+			s.End = 0
+		default:
+			continue
+		}
+		if s.Sealed.IsZero() {
+			s.Sealed = now
+		}
+	}
+}
+
 // wait implements [tail.wait].
 func (ix *index) wait(ctx context.Context, past Mark) error {
 	for {
@@ -175,11 +212,6 @@ func (ix *index) oldest() (s segment.Info, end Mark, ok bool) {
 	s = ix.list[0]
 	if len(ix.list) > 1 && ix.list[1].Known() {
 		end = ix.list[1].Header.Before()
-		for i := range ix.list[2:] {
-			if h := &ix.list[i+2].Header; h.Version != 0 && h.Commit < end.Commit { // it repeats the commits after h.Commit
-				end = h.Before()
-			}
-		}
 	}
 	end.Position, end.SegmentID = Position{Segment: s.Number, Offset: s.End}, s.Header.Segment
 	return s, end, true

@@ -178,7 +178,7 @@ func (in *Inspection) readTargets(dir disk.Directory) (map[string]queue.Savepoin
 			break
 		}
 	}
-	if saved.Damaged > 0 || saved.Log.Lost.Any() {
+	if saved.Damaged > 0 || saved.Log.Lost {
 		in.Problem = "savepoints are damaged: targets may get some samples twice"
 	}
 	stored := map[string]queue.Savepoint{}

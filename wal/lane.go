@@ -37,13 +37,8 @@ type Lane struct {
 	nextMu sync.Mutex // held by Next, Rewind, and Reader.Close at its end
 	placed bool       // the lane is at the position of the savepoint or after it
 
-	// The lane reads with a cursor of its own, or follows the reading at the head of the log and is at one of its entries.
-	//
-	// Invariant: one of cursor and at is nil.
-	cursor  *cursor
-	reading *reading
-	at      *shared
-	found   *findings
+	cursor *cursor
+	found  *findings
 
 	failures int // consecutive read errors of the disk
 
@@ -76,7 +71,7 @@ func (l *Lane) Next(ctx context.Context) (*Entry, error) {
 		case e != nil:
 			return e, nil
 		case errors.Is(err, ErrCaughtUp):
-			l.release() // otherwise the series of an outage stay in memory until the next one
+			l.cursor.release() // otherwise the series of an outage stay in memory until the next one
 		case err != nil:
 			err = l.retry(ctx, err)
 		default:
@@ -92,27 +87,25 @@ func (l *Lane) Next(ctx context.Context) (*Entry, error) {
 // the head must pass.
 func (l *Lane) step() (past Mark, e *Entry, err error) {
 	at, ok := l.Reach()
-	if !ok || l.placed && l.cursor != nil && at.End.Commit != l.cursor.end.Commit {
+	if !ok || l.placed && at.End.Commit != l.cursor.end.Commit {
 		return past, nil, ErrCaughtUp // the gap no longer exists
 	}
 	// The savepoint is ahead of the lane after the log has dropped data.
-	if !l.placed || at.Acked.Commit > l.last().Commit {
-		l.place(at.Acked, at.End)
+	if !l.placed || at.Acked.Commit > l.cursor.last.Commit {
+		l.cursor.place(at.Acked, at.End)
 		if !l.placed {
 			l.pending.restart()
 		}
 		l.placed = true
 	}
-	head := l.tail.head()
+	head, last := l.tail.head(), l.cursor.last
 	switch {
-	case l.cursor != nil && l.cursor.arrived():
+	case l.cursor.arrived():
 		return past, nil, ErrCaughtUp
-	case head.Commit <= l.last().Commit:
-		l.join()
-		return l.last(), nil, nil
+	case head.Commit <= last.Commit:
+		return last, nil, nil
 	}
-	last := l.last()
-	if e, err = l.read(head); e == nil {
+	if e, err = l.cursor.next(head); e == nil {
 		return head, nil, err
 	}
 	if at, ok := l.Reach(); !ok || at.Acked.Commit > last.Commit {
@@ -148,7 +141,7 @@ func (l *Lane) retry(ctx context.Context, cause error) error {
 	if l.failures == 1 {
 		l.log.Error("Cannot read the log; trying again", "err", cause)
 	}
-	if l.failures > readRetries && l.cursor != nil && l.cursor.giveUp() {
+	if l.failures > readRetries && l.cursor.giveUp() {
 		l.log.Error("Giving up an unreadable page of the log", "err", cause)
 		l.failures = 0
 		return nil
@@ -170,8 +163,6 @@ func (l *Lane) retry(ctx context.Context, cause error) error {
 func (l *Lane) Rewind() {
 	l.nextMu.Lock()
 	defer l.nextMu.Unlock()
-	l.target.rewound(l.kind)
-	l.leave()
 	l.placed = false
 }
 
@@ -180,27 +171,23 @@ func (l *Lane) Rewind() {
 func (l *Lane) Release() {
 	l.nextMu.Lock()
 	defer l.nextMu.Unlock()
-	l.release()
+	l.cursor.release()
 }
 
-// Reserve durably records that all samples up to high may have been sent. It returns at
-// once if an earlier reservation covers high; otherwise it takes one fsync. After an
-// error, samples beyond the last successful reservation must not be sent.
-//
-// If the disk has refused savepoints for two seconds, for instance because it is read-only,
-// Reserve returns nil: readable samples should still be sent. After a crash, the next process
-// may then send samples again without knowing that the receiver may have them.
+// Reserve records that all samples up to high may have been sent: call it before sending them. It takes one write without fsync,
+// or none if an earlier reservation covers high. So a kill keeps the reservation, and a power cut may take those of about the last
+// second: the next process may then send samples again without knowing that the receiver may have them. The same holds after a kill
+// if the disk refuses savepoints, because readable samples should still be sent. The only error is ErrClosed.
 func (l *Lane) Reserve(high Mark) error { return l.target.reserve(l.kind, high) }
 
-// SetShards sets the number of shards that send from now on. The next reservation makes a greater number durable, even if it
-// reserves nothing else: a start takes samples in doubt for stored when the same shard had a later one stored.
+// SetShards sets the number of shards that send from now on. The next reservation writes it, even if it reserves nothing else: a start takes samples in doubt for stored when the same shard had a later one stored.
 func (l *Lane) SetShards(n int) { l.target.setShards(l.kind, n) }
 
 // Advance records that all samples up to and including to have a final outcome. outcome
 // counts those since the previous Advance. The record is durable within a second.
 //
-// to may be in or beyond data that the log has dropped meanwhile. Its samples were counted
-// as dropped; for those whose true outcome is reported here, that outcome counts instead.
+// to may be in or beyond data that the log has dropped meanwhile. Its samples were counted as dropped: of the outcome only
+// as many count as the savepoint moves by.
 //
 // Invariant: outcome.Sum() is the number of samples in the entries since the previous
 // Advance, including those that the entries count as missing.

@@ -195,7 +195,7 @@ func cutWithoutDirectorySync(t *testing.T, interval time.Duration, at int) (oper
 			note()
 		}
 		e := mustNext(t, r)
-		if err := r.Reserve(e.End); err != nil {
+		if err := errors.Join(r.Reserve(e.End), l.targets.save()); err != nil {
 			t.Fatal(err)
 		}
 		reserved = powered()

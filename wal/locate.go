@@ -50,7 +50,7 @@ func oldest(t tail) (Mark, error) {
 		case s.Known():
 			m := s.Header.Before()
 			m.Total = s.Header.Total // a reader that begins here has not lost the samples of an earlier power cut
-			return beforeLoggedAgain(t.segments(), m, head), nil
+			return m, nil
 		}
 		info, err := scan(t, &s)
 		if errors.Is(err, fs.ErrNotExist) {
@@ -61,22 +61,10 @@ func oldest(t tail) (Mark, error) {
 		}
 		if info.Commits > 0 && info.Last.Commit <= head.Commit {
 			m := Mark{Position: Position{Segment: s.Number}, Log: head.Log, Commit: info.FirstCommit - 1, Total: info.Before}
-			return beforeLoggedAgain(t.segments(), m, head), nil
+			return m, nil
 		}
 	}
 	return head, nil
-}
-
-// beforeLoggedAgain moves the mark m, the beginning of the oldest segment, back to before the first commit that a later
-// segment has. A segment begun after a failed fsync repeats earlier commits, and the segments that had them first may be
-// removed.
-func beforeLoggedAgain(list []segment.Info, m Mark, head Mark) Mark {
-	for i := range list {
-		if h := &list[i].Header; list[i].Known() && list[i].Number <= head.Segment && h.Commit < m.Commit {
-			m.Commit, m.Total = h.Commit, h.Total
-		}
-	}
-	return m
 }
 
 // scan reads a whole segment. It returns an error if the segment cannot be opened or has another format.

@@ -55,7 +55,7 @@ type Settings struct {
 	MinFreeBytes int64         // the log does not grow while the file system has less free space; 0: no limit
 	OnFull       OnFull        // "" means DropOldest
 	Retain       time.Duration // how long delivered segments are kept after they were sealed, the budget permitting
-	OrphanTTL    time.Duration // time, summed over all runs with an open Log, after which the queue of a target neither enrolled nor open is removed; 0: never
+	OrphanTTL    time.Duration // time after which the queue of a target neither enrolled nor open is removed; 0: never
 }
 
 func (s Settings) always() bool { return s.Sync < 0 }
@@ -362,6 +362,7 @@ func (l *Log) Status() Status {
 // The methods of tail.
 
 func (l *Log) head() Mark                                { return l.index.mark() }
+func (l *Log) safe() Mark                                { return l.index.durable() }
 func (l *Log) wait(ctx context.Context, past Mark) error { return l.index.wait(ctx, past) }
 func (l *Log) first() int                                { return l.index.first() }
 func (l *Log) segments() []segment.Info                  { return l.index.segments() }

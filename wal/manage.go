@@ -151,7 +151,7 @@ func (l *Log) Forget(name string) (queue.Ledger, error) {
 	if t == nil {
 		return queue.Ledger{}, fmt.Errorf("drop target %q: %w", name, ErrNoTarget)
 	}
-	if _, _, orphan := t.orphaned(); !orphan {
+	if _, orphan := t.orphaned(); !orphan {
 		return queue.Ledger{}, fmt.Errorf("drop target %q: %w", name, ErrWanted)
 	}
 	account := t.ledger(head)
@@ -165,7 +165,7 @@ func (l *Log) Forget(name string) (queue.Ledger, error) {
 func (ts *targets) known(name string) (*target, error) {
 	t := ts.get(name)
 	switch {
-	case t == nil && ts.store.IsLost(name):
+	case t == nil && ts.store.IsLost():
 		return nil, errSavepointDamaged
 	case t == nil:
 		return nil, ErrNoTarget

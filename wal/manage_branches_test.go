@@ -14,7 +14,7 @@ import (
 	"hwsagent/wal/queue"
 )
 
-// forgetRecords damages every record of a target, in the one place that leaves its owner readable.
+// forgetRecords damages every record of a target.
 func forgetRecords(saves *memDir, name string) {
 	for _, file := range savepointNames {
 		saves.entries[file].data.edit(func(b []byte) {

@@ -9,7 +9,6 @@ import (
 	"os"
 	"slices"
 	"sync"
-	"syscall"
 	"time"
 
 	"hwsagent/wal/internal/disk"
@@ -53,14 +52,15 @@ type memDir struct {
 	// all; nothing if not.
 	chance *rand.Rand
 
+	// forgets says that a failed sync of a file drops what it could not write.
+	forgets bool
+
 	// journals says that it is as one of Windows: an fsync of a file makes its creation durable, and one of the directory
 	// does nothing.
 	journals bool
 
 	freeBytes int64
-	handles   int  // files that are open
-	sectors   bool // it takes writes past the page cache, which savepoints do in a goroutine
-	direct    int  // such writes so far
+	handles   int // files that are open
 }
 
 // entryChange is one change of a directory's entries.
@@ -108,7 +108,6 @@ func (d *memDir) crash() *memDir {
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	c := newMemDir()
-	c.sectors = d.sectors
 	for name, i := range d.durable {
 		c.entries[name] = durableInode(i.durable.copy())
 	}
@@ -138,7 +137,6 @@ func (d *memDir) cut(rng *rand.Rand) *memDir {
 		}
 	}
 	c := newMemDir()
-	c.sectors = d.sectors
 	for _, name := range slices.Sorted(maps.Keys(left)) {
 		b, torn := left[name].cut(rng)
 		c.entries[name] = durableInode(b)
@@ -155,7 +153,6 @@ func (d *memDir) kill() *memDir {
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	c := newMemDir()
-	c.sectors = d.sectors
 	copies := map[*inode]*inode{}
 	twin := func(i *inode) *inode {
 		if copies[i] == nil {
@@ -209,10 +206,6 @@ func (d *memDir) strike(op, name string, err error) error {
 }
 
 func (d *memDir) Open(name string, flag int) (disk.File, error) {
-	past := disk.Direct != 0 && flag&disk.Direct != 0
-	if past && !d.sectors {
-		return nil, &fs.PathError{Op: "open", Path: name, Err: syscall.EINVAL}
-	}
 	i, created, err := d.find(name, flag)
 	if err != nil {
 		return nil, err
@@ -225,7 +218,7 @@ func (d *memDir) Open(name string, flag int) (disk.File, error) {
 	d.mu.Lock()
 	d.handles++
 	d.mu.Unlock()
-	return &memFile{d: d, i: i, name: name, direct: past}, nil
+	return &memFile{d: d, i: i, name: name}, nil
 }
 
 func (d *memDir) find(name string, flag int) (i *inode, created bool, err error) {
@@ -318,8 +311,6 @@ type memFile struct {
 	i    *inode
 	name string
 	shut bool
-
-	direct bool // writes go past the page cache: whole sectors, and no page that the cache still has to write
 }
 
 func (f *memFile) ReadAt(p []byte, off int64) (int, error) {
@@ -342,18 +333,11 @@ func (f *memFile) WriteAt(p []byte, off int64) (int, error) {
 	f.d.mu.Lock()
 	f.d.growing = int(off)+len(p) > f.i.data.size
 	n, err := f.d.fails("write")
-	if f.direct {
-		f.d.direct++
-		if f.i.dirty(int(off), int(off)+len(p)) || off%sectorSize != 0 || len(p)%sectorSize != 0 {
-			panic("a direct write meets the page cache, or is no whole sectors")
-		}
-		n = n / sectorSize * sectorSize
-	}
 	if err != nil {
 		p = p[:min(n, len(p))]
 	}
 	if len(p) > 0 {
-		f.i.write(p, int(off), f.direct)
+		f.i.write(p, int(off))
 	}
 	f.d.mu.Unlock()
 	return len(p), f.d.strike("write", f.name, err)
@@ -372,7 +356,7 @@ func (f *memFile) Sync() error {
 	f.d.mu.Lock()
 	_, err := f.d.fails("sync")
 	if err != nil {
-		f.i.drop(f.d.chance)
+		f.i.drop(f.d.chance, f.d.forgets)
 	} else if f.i.flush(n); f.d.journals && f.d.entries[f.name] == f.i {
 		f.d.durable[f.name] = f.i
 	}

@@ -64,8 +64,6 @@ func (ts *targets) open(t tail, name string, o ReaderOptions) (*Reader, error) {
 		tg.leave(ts.o.Now())
 		ts.withdrawLocked(tg)
 		return nil, fmt.Errorf("open target %q: %w", name, err)
-	} else {
-		ts.store.Found(tg.name)
 	}
 	return ts.reader(t, tg), nil
 }
@@ -78,7 +76,7 @@ func (ts *targets) reader(t tail, tg *target) *Reader {
 		found := newFindings(log)
 		return &Lane{
 			kind: kind, tail: t, log: log, target: tg, closing: closing,
-			cursor: newCursor(t, log, found), reading: &ts.reading, found: found,
+			cursor: newCursor(t, log, found), found: found,
 		}
 	}
 	return &Reader{Lane: lane(queue.Live), behind: lane(queue.Backlog), now: ts.o.Now, close: cancel}
@@ -99,7 +97,7 @@ func (ts *targets) findLocked(t tail, name string, at StartAt) (tg *target, made
 func (ts *targets) findAtLocked(t tail, name string, start func() (Mark, error)) (tg *target, made bool, err error) {
 	tg = ts.get(name)
 	foreign := tg != nil && tg.savepoint().Start.Log != t.head().Log
-	lost := tg == nil && ts.store.IsLost(name)
+	lost := tg == nil && ts.store.IsLost()
 	if tg != nil && !foreign {
 		return tg, false, nil
 	}
@@ -214,7 +212,7 @@ func (r *Reader) Close() error {
 	for _, l := range []*Lane{r.Lane, r.behind} {
 		l.nextMu.Lock()
 		defer l.nextMu.Unlock()
-		l.release()
+		l.cursor.release()
 	}
 	r.target.leave(r.now())
 	r.target.store.Write(r.target)

@@ -358,7 +358,7 @@ func TestReaderSurvivesDiskErrors(t *testing.T) {
 		l.badPage = 1
 		l.mu.Unlock()
 		var missing queue.Outcome
-		for r.last().Commit < l.head().Commit {
+		for r.cursor.last.Commit < l.head().Commit {
 			e := mustNextLong(t, r)
 			missing.Add(e.Missing)
 		}

@@ -140,16 +140,16 @@ func TestRefusedCommitThatComesBackHidesNone(t *testing.T) {
 				t.Fatal(err)
 			}
 		}
+		failed := false
 		d.fault = func(op string) (int, error) {
-			switch op {
-			case "sync":
-				i := d.entries[segment.Name(0)]
-				i.durable = i.data.copy()
-				return 0, errDisk
-			case "create":
-				return 0, errDisk
+			if op != "sync" {
+				return 0, nil
 			}
-			return 0, nil
+			if i := d.entries[segment.Name(0)]; !failed {
+				i.durable = i.data.copy()
+			}
+			failed = true
+			return 0, errDisk
 		}
 		if commitFloats(l, 3, 7, 7) == nil {
 			t.Fatal("no fsync failed")

@@ -29,10 +29,14 @@ func (l *Log) restore() error {
 		if errors.Is(err, segment.ErrOtherFormat) || errors.Is(err, errNotOpened) {
 			return err
 		}
-		if !s.Known() {
+		if !s.Known() && l.isUnfinished(s.Number) {
+			empty = append(empty, segment.Name(s.Number))
+			s.Size = 0
+		} else if !s.Known() {
 			l.logger.Warn("Segment header is unreadable", "segment", segment.Name(s.Number), "err", err)
 		}
 	}
+	list = slices.DeleteFunc(list, func(s segment.Info) bool { return s.Size == 0 })
 	// Change files only after all headers were checked.
 	for _, name := range empty {
 		// The removal must be durable: refused commits were cut off these segments, and the next commits get their numbers.
@@ -60,6 +64,18 @@ func (l *Log) restore() error {
 		return err
 	}
 	return l.resume(told, durable, last)
+}
+
+// isUnfinished reports whether a process was moving commits to that segment when it ended: the segments before still have them.
+func (l *Log) isUnfinished(number int) bool {
+	f, err := l.openSegment(number)
+	if err != nil {
+		return false
+	}
+	defer f.Close()
+	var b [len(unfinished)]byte
+	n, _ := f.ReadAt(b[:], 0) // an unreadable one stays
+	return string(b[:n]) == unfinished
 }
 
 // listSegments lists the segment files, in the order of numbers, and the names of empty files, which
@@ -96,7 +112,6 @@ var tailPatience = [...]time.Duration{100 * time.Millisecond, 300 * time.Millise
 // is the last commit that headers name, and durable the last that headers or savepoints name as
 // durable. In a segment with a damaged header, only commits after told count, because the segment may hold a page of an older one.
 func (l *Log) lastCommit(told, durable Mark) (last Mark, err error) {
-	var unbegun []string
 	for i, s := range slices.Backward(l.index.list) {
 		info, err := l.scanPatiently(&s)
 		if err != nil {
@@ -107,25 +122,10 @@ func (l *Log) lastCommit(told, durable Mark) (last Mark, err error) {
 		} else if info.Refused != nil {
 			l.logger.Error("Pages of a segment cannot be read; their commits are lost unless the disk recovers", "segment", segment.Name(s.Number), "err", info.Refused)
 		}
-		if l.unbegun(i, info) {
-			unbegun = append(unbegun, segment.Name(s.Number))
-			l.unbegin(i)
-			continue
-		}
 		if info.Last.Commit > 0 && (s.Known() || info.Last.Commit > told.Commit) {
 			last, from := info.Last, min(max(0, i-1), l.firstBehind(i, durable))
 			last.SegmentID = s.Header.Segment
-			if l.isTorn(i, info) {
-				// An earlier segment may have more of the commits that this one repeats. They count, and the next one comes behind them:
-				// with the same numbers, each would hide the other from readers.
-				if before := l.earlier(i); before.newest.Commit > last.Commit {
-					last.Commit, last.Total, from = before.newest.Commit, before.newest.Total, min(from, before.first)
-				}
-			}
 			l.refresh(l.index.list[from:], l.targets.durable(told.Log))
-			for _, name := range unbegun { // the process had begun them to log again the commits that refresh has synced
-				l.budget.note("remove a segment that was being begun", errors.Join(l.dir.Remove(name), l.dir.Sync()))
-			}
 			return last, nil
 		}
 	}
@@ -136,47 +136,6 @@ func (l *Log) lastCommit(told, durable Mark) (last Mark, err error) {
 		return Mark{Position: Position{Segment: s.Number, Offset: s.End}, SegmentID: s.Header.Segment}, nil
 	}
 	return Mark{}, nil
-}
-
-// unbegun reports whether the i-th segment, the last one, may be removed: the process ended before it
-// had logged all commits again that were not durable after an error. An earlier segment has all
-// of them. It returns false if a part of a segment could not be read.
-func (l *Log) unbegun(i int, info segment.Contents) bool {
-	if i < len(l.index.list)-1 || info.Refused != nil || info.Last.Commit == 0 && !l.index.list[i].Known() || !l.isTorn(i, info) {
-		return false
-	}
-	before := l.earlier(i)
-	return before.whole && before.last.Commit > info.Last.Commit
-}
-
-// isTorn reports whether the i-th segment may lack commits that it was to repeat after an error.
-func (l *Log) isTorn(i int, info segment.Contents) bool {
-	s := &l.index.list[i]
-	return !s.Known() || info.Last.Commit < s.Header.Relogged
-}
-
-// earlierSegments are the segments before one, back to the nearest that has all that it was to have: those between are torn
-// repetitions, or a power cut destroyed their headers.
-type earlierSegments struct {
-	first  int  // index of the nearest one that is complete
-	last   Mark // its last commit
-	newest Mark // the last commit of all of them
-	whole  bool // there is a complete one, and the disk refused no part of them
-}
-
-// earlier reads the segments before the i-th.
-func (l *Log) earlier(i int) earlierSegments {
-	e := earlierSegments{first: i, whole: true}
-	for j, s := range slices.Backward(l.index.list[:i]) {
-		c, err := scan(l, &s)
-		e.first, e.newest, e.whole = j, segment.Later(e.newest, c.Last), e.whole && err == nil && c.Refused == nil
-		if !l.isTorn(j, c) {
-			e.last = c.Last
-			return e
-		}
-	}
-	e.whole = false
-	return e
 }
 
 // scanPatiently reads a whole segment, and retries while its end is unreadable. A segment
@@ -227,14 +186,6 @@ func (l *Log) cutAgain() {
 			l.index.shrink(s.Number, s.End)
 		}
 	}
-}
-
-// unbegin removes the i-th segment, the last one, which is unbegun, from the list. The next header to be written then
-// names the end of the segment before it instead.
-func (l *Log) unbegin(i int) {
-	prev := &l.index.list[i-1]
-	l.writer.prevID, l.writer.prevEnd = prev.Header.Segment, prev.End
-	l.index.list = l.index.list[:i]
 }
 
 // disown ends a segment whose last page could not be read. The rest may hold commits with

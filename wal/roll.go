@@ -21,15 +21,13 @@ import (
 //     later than the last durable one when it began (Header.DurableCommit). A start counts the
 //     commits between the two that are not on the disk as lost to a power cut, because no
 //     header calls them durable.
-//   - An error of either file while two wait is handled as that of a single file: all batches
-//     of both that are not durable are logged again, in order and with their numbers, at the
-//     beginning of the next segment. Its header names a commit before those of both segments,
-//     so readers know that it repeats them.
+//   - After an error of either file while two wait, the bytes of both are written again, in order.
 
 // endedSegment is a segment that has ended and is not durable yet.
 type endedSegment struct {
 	file    disk.File
-	newName bool // as writer.newName
+	newName bool      // as writer.newName
+	kept    keptBytes // as writer.kept
 
 	// end is the mark of its last commit.
 	//
@@ -46,7 +44,8 @@ func (w *writer) mayRoll() bool {
 // the segment if it is not durable.
 func (w *writer) roll() {
 	if w.durable.Commit < w.written.Commit {
-		w.before = &endedSegment{file: w.file, newName: w.newName, end: w.written}
+		w.before = &endedSegment{file: w.file, newName: w.newName, kept: w.kept, end: w.written}
+		w.kept, w.spareKept = keptBytes{b: w.spareKept}, nil
 		w.detach(w.offset)
 		select {
 		case w.rolled <- struct{}{}:
@@ -77,14 +76,14 @@ func (w *writer) syncBefore() {
 	for w.before != nil && w.syncing {
 		w.cond.Wait()
 	}
-	if w.before != nil && !w.closed {
+	if w.before != nil && !w.closed && !w.doubt {
 		w.sync()
 	}
 }
 
 // syncThrough makes all commits up to that number durable, as far as the disk allows.
 func (w *writer) syncThrough(number uint64) {
-	for w.durable.Commit < min(number, w.written.Commit) && (w.before != nil || w.file != nil) {
+	for !w.doubt && w.durable.Commit < min(number, w.written.Commit) && (w.before != nil || w.file != nil) {
 		if w.syncing {
 			w.cond.Wait()
 		} else {
@@ -93,12 +92,12 @@ func (w *writer) syncThrough(number uint64) {
 	}
 }
 
-// forgetBefore closes the segment before the active one. It is durable by then, or its commits
-// have been or will be logged again.
+// forgetBefore closes the segment before the active one. It is durable by then, or its commits are in another one, or the log is
+// being closed.
 func (w *writer) forgetBefore() {
 	if w.before != nil {
 		w.close(w.before.file)
-		w.before = nil
+		w.before, w.spareKept = nil, w.before.kept.b[:0]
 	}
 }
 
@@ -126,7 +125,7 @@ func (w *writer) rollNow() {
 		return // the writer is busy, perhaps with a disk that hangs
 	}
 	defer w.mu.Unlock()
-	if !w.closed && w.file != nil && w.offset > w.start && w.mayRoll() {
+	if !w.closed && !w.doubt && w.file != nil && w.offset > w.start && w.mayRoll() {
 		w.roll()
 	}
 }

@@ -26,7 +26,6 @@ func TestPowerCutIsNoDamage(t *testing.T) {
 	for seed := range uint64(3) {
 		rng := rand.New(rand.NewPCG(43, seed))
 		dir := newMemDir()
-		dir.sectors = seed > 0
 		ts := registryOf(t, dir, "a", "b", "c")
 		durable, moments := map[string]uint64{}, 0
 		judge := func(op string) {
@@ -36,7 +35,7 @@ func TestPowerCutIsNoDamage(t *testing.T) {
 			for _, left := range []*memDir{dir.crash(), dir.cut(rng), dir.cut(rng)} {
 				moments++
 				got := loadSavepoints(t, left)
-				if got.damaged > 0 || got.log.Lost.Any() {
+				if got.damaged > 0 || got.log.Lost {
 					t.Errorf("seed %d, %s: %d places count as damaged, lost %+v", seed, op, got.damaged, got.log.Lost)
 				}
 				for name, n := range durable {
@@ -74,9 +73,6 @@ func TestPowerCutIsNoDamage(t *testing.T) {
 		}
 		if dir.struck = nil; dir.entries[savepointNames[0]].data.size <= minSavepointFile {
 			t.Fatal("the files have not grown")
-		}
-		if disk.Direct != 0 && (dir.direct > 0) != dir.sectors {
-			t.Errorf("seed %d: %d direct writes", seed, dir.direct)
 		}
 		if moments < 200 {
 			t.Errorf("only %d cuts", moments)
@@ -136,7 +132,7 @@ func TestDamagedAgainAfterAStart(t *testing.T) {
 			left.entries[name] = durableInode(x.data)
 		}
 		left.durable = maps.Clone(left.entries)
-		if got := loadSavepoints(t, left); got.byName["a"] == nil || !got.byName["a"].doubt || got.byName["b"].doubt {
+		if got := loadSavepoints(t, left); got.byName["a"] == nil || !got.byName["a"].doubt || got.byName["b"] == nil {
 			t.Fatalf("damaged for the %d. time: %+v, lost %+v", i+1, got.byName["a"], got.log.Lost)
 		}
 		ts := memTargets(t, left, targetsOptions{})
@@ -201,7 +197,7 @@ func TestSavepointFileReplaced(t *testing.T) {
 					time.Sleep(2500 * time.Millisecond)
 					for what, left := range map[string]*memDir{"kill": saves.kill(), "power cut": saves.crash()} {
 						s := loadSavepoints(t, left)
-						if st := s.byName["a"]; st == nil || st.Outcome.Delivered != 9 || st.doubt || s.log.Lost.Any() || s.damaged > 0 {
+						if st := s.byName["a"]; st == nil || st.Outcome.Delivered != 9 || st.doubt || s.log.Lost || s.damaged > 0 {
 							t.Errorf("after a %s: %+v, lost %+v", what, st, s.log.Lost)
 						}
 					}
@@ -375,8 +371,8 @@ func TestThousandTenants(t *testing.T) {
 					t.Errorf("damage to %s: it is at %v, and %v may have been sent", victim, sp.Acked(), sp.High)
 				case name != victim && name != held && sp.Acked().Commit != head.Commit:
 					t.Errorf("damage to %s: %s is at %v", victim, name, sp.Acked())
-				case name != victim && sp.High.Commit > sp.Last().Commit:
-					t.Errorf("damage to %s: of %s something may have been sent", victim, name)
+				case sp.High.Commit < head.Commit:
+					t.Errorf("damage to %s: %s is not in doubt", victim, name)
 				}
 			}
 			r := openReader(t, again, held, ReaderOptions{})

@@ -156,6 +156,7 @@ func TestEndAmidReservations(t *testing.T) {
 			r := openTestReader(t, ts, l, fmt.Sprint(i), ReaderOptions{})
 			all.Go(func() {
 				for high := uint64(1000); !stop.Load(); high++ {
+					time.Sleep(time.Millisecond)
 					if err := r.Reserve(Mark{Commit: high, Log: r.Savepoint().Start.Log}); err != nil {
 						t.Error(err)
 						return

@@ -3,7 +3,6 @@ package wal
 import (
 	"encoding/binary"
 	"hash/crc32"
-	"hash/fnv"
 	"log/slog"
 	"maps"
 	"slices"
@@ -21,16 +20,15 @@ var savepointNames = [2]string{"records.0", "records.1"}
 // What the documentation of the package says of a cell, in bytes.
 const (
 	cellSize         = 512
-	identitySize     = 32
-	cellHead         = 44        // what stands before the payload
+	identitySize     = 24
+	cellHead         = 36        // what stands before the payload
 	minSavepointFile = 256 << 10 // the least length of a file
 )
 
-// ownedBy reports whether a cell is one of a target's records, by the hash of the name.
+// ownedBy reports whether a cell begins the record of a target, and not one that ends it.
 func ownedBy(cell []byte, name string) bool {
-	h := fnv.New64a()
-	_, _ = h.Write([]byte(name)) // it never fails
-	return string(cell[:2]) == "hw" && binary.BigEndian.Uint64(cell[20:]) == h.Sum64()
+	d := segment.Decoder{B: cell[cellHead:cellSize]}
+	return string(cell[:2]) == "hw" && cell[3]&0x7f == 1 && d.Text() == name && d.Err == nil
 }
 
 // makeNewer gives a cell, or the first identity in it, the next format version.

@@ -81,15 +81,6 @@ type releases struct {
 	tables []refs.Table[pooled]
 }
 
-// size is the number of series.
-func (r *releases) size() int {
-	n := len(r.series)
-	for i := range r.tables {
-		n += r.tables[i].Len()
-	}
-	return n
-}
-
 // letGo removes the holders, and empties the tables.
 func (p *seriesPool) letGo(r releases) {
 	p.mu.Lock()

@@ -16,9 +16,6 @@ const idleSegments = 2
 type seriesTable struct {
 	pool *seriesPool
 
-	// later, if not nil, gets the series that the table would release otherwise.
-	later *releases
-
 	// refs[0] has the references of the current segment, and each further table those last announced in one of the
 	// idleSegments segments before, newest first. Each reference holds its series and is in one table only.
 	refs [idleSegments + 1]refs.Table[pooled]
@@ -29,23 +26,13 @@ func newSeriesTable(pool *seriesPool) *seriesTable { return &seriesTable{pool: p
 // turn begins another segment, which announces its references again, and releases series that
 // were idle for too long.
 func (t *seriesTable) turn() {
-	t.letGo(releases{tables: t.refs[idleSegments:]})
+	t.pool.letGo(releases{tables: t.refs[idleSegments:]})
 	copy(t.refs[1:], t.refs[:])
 	t.refs[0] = refs.Table[pooled]{}
 }
 
 // release releases all series at once and empties the table.
 func (t *seriesTable) release() { t.pool.letGo(releases{tables: t.refs[:]}) }
-
-// letGo releases series, now or later.
-func (t *seriesTable) letGo(r releases) {
-	if t.later == nil {
-		t.pool.letGo(r)
-		return
-	}
-	t.later.series = append(t.later.series, r.series...)
-	t.later.tables = append(t.later.tables, r.tables...)
-}
 
 // take removes a reference of this segment or an earlier one, and returns its series, whose holder the caller must
 // release; nil if there is none.
@@ -114,5 +101,5 @@ func (t *seriesTable) family(ref uint64, name string) {
 // put replaces s, which ref has, by the series with its labels and that metadata.
 func (t *seriesTable) put(ref uint64, s *pooled, about About) {
 	t.refs[0].Put(ref, t.pool.instead(s, about))
-	t.letGo(releases{series: []*pooled{s}})
+	t.pool.letGo(releases{series: []*pooled{s}})
 }

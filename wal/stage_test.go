@@ -66,7 +66,7 @@ type stageFault struct {
 //	begin write SAMPLES                           the same, and does not wait for it
 //	wait DURATION                                 lets time pass
 //	deliver NAME [N]                              N writes are delivered to a target, or all; "missing" is what it misses
-//	reserve NAME                                  makes durable that all may have been sent to a target
+//	reserve NAME                                  records that all may have been sent to a target
 //	save                                          makes savepoints durable
 //	account NAME                                  prints the target's ledger
 //	fail OP [times=N] [error=ERRNO] [bytes=N]     operations on segments fail: write, fsync, syncdir, create, truncate, remove
@@ -355,22 +355,15 @@ func (s *stage) show([]string, map[string]string) {
 
 // contents says which writes a segment has.
 func (s *stage) contents(n int) string {
-	again, then, damage := s.scan(n)
-	text := ranges(then)
-	switch {
-	case len(again) > 0 && len(then) > 0:
-		text = "once more " + ranges(again) + ", then " + text
-	case len(again) > 0:
-		text = "once more " + ranges(again)
-	}
+	writes, damage := s.scan(n)
 	if damage {
-		text += ", and damage"
+		return ranges(writes) + ", and damage"
 	}
-	return text
+	return ranges(writes)
 }
 
-// scan is which writes a segment has once more, and which besides. A commit without samples is no write.
-func (s *stage) scan(n int) (again, then []int, damage bool) {
+// scan is which writes a segment has. A commit without samples is no write.
+func (s *stage) scan(n int) (writes []int, damage bool) {
 	var c segment.Reader
 	b := s.segments.entries[segment.Name(n)].data.bytes()
 	c.Reset(strings.NewReader(string(b)), n, int64(len(b)), true)
@@ -381,23 +374,17 @@ func (s *stage) scan(n int) (again, then []int, damage bool) {
 		case err != nil:
 			s.Fatal(err)
 		case what == segment.FoundNothing:
-			return again, then, damage
+			return writes, damage
 		case what == segment.FoundDebris:
 			damage = true
 		case what == segment.FoundCommit && c.Commit.Samples > 0:
-			value := 0
 			c.Good.Each(func(rec []byte) {
 				if dec.Type(rec) == record.SamplesV2 {
 					if list, err := dec.Samples(rec, nil); err == nil && len(list) > 0 {
-						value = int(list[0].V)
+						writes = append(writes, int(list[0].V))
 					}
 				}
 			})
-			if c.Commit.Number <= c.Header.Relogged {
-				again = append(again, value)
-			} else {
-				then = append(then, value)
-			}
 		}
 	}
 }

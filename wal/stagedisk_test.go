@@ -176,9 +176,9 @@ func (s *stage) damaged(args []string, edit func(i *inode, from, to int)) {
 	s.must(s.log == nil && len(args) >= 2, "flip or chop SEGMENT WRITE, when no process runs")
 	n, write := s.number(args[0]), s.number(args[1])
 	i := s.segments.entries[segment.Name(n)]
-	again, then, _ := s.scan(n)
+	writes, _ := s.scan(n)
 	ends := commitEnds(s.T, n, i.data.bytes())
-	for k, w := range append(again, then...) {
+	for k, w := range writes {
 		if w != write {
 			continue
 		}

@@ -11,21 +11,17 @@ import (
 	"hwsagent/wal/internal/segment"
 )
 
-// await returns when b is durable or has failed. A caller that finds no fsync running
-// runs one, for all commits written so far; the other callers wait for it, and most then
-// find their batch durable.
+// await returns when b is durable or has failed. A caller that finds no fsync running runs one, for all commits written so far;
+// the other callers wait for it, and most then find their batch durable.
 func (w *writer) await(b *batch) error {
 	for b.waits {
 		switch {
 		case w.syncing:
 			w.cond.Wait()
-		case w.file == nil && b.number <= w.index.mark().Commit:
-			// A later commit was published: Sync was SyncAlways when b was written, and an
-			// interval when the later one was. b may be delivered, so it is acknowledged; it is as
-			// safe as the settings now require.
+		case w.doubt:
+			// b was published: Sync was SyncAlways when b was written, and an interval when a later commit was. b may be delivered, so it
+			// is acknowledged; it is as safe as the settings now require.
 			return nil
-		case w.file == nil:
-			return fmt.Errorf("sync commit: %w", w.err)
 		default:
 			w.sync()
 		}
@@ -33,12 +29,12 @@ func (w *writer) await(b *batch) error {
 	return b.err
 }
 
-// sync runs one fsync, of the segment before the active one if there is one, otherwise of the
-// active one. It releases w.mu during the fsync.
+// sync runs one fsync, of the segment before the active one if there is one, otherwise of the active one. It releases w.mu during the
+// fsync.
 func (w *writer) sync() {
-	f, target, newName, number := w.file, w.written, w.newName, w.header.Number
+	f, target, newName := w.file, w.written, w.newName
 	if w.before != nil {
-		f, target, newName, number = w.before.file, w.before.end, w.before.newName, w.before.end.Segment
+		f, target, newName = w.before.file, w.before.end, w.before.newName
 	}
 	w.syncing = true
 	w.mu.Unlock()
@@ -46,25 +42,10 @@ func (w *writer) sync() {
 	w.mu.Lock()
 	w.syncing = false
 	w.cond.Broadcast()
-	if err != nil {
-		w.unsynced = f
-	}
-	ended := w.before != nil && w.before.file == f // it may have ended during this fsync
 	switch {
-	case !ended && w.file != f:
-		// A write failed meanwhile, and the commits that were not durable are in another
-		// segment. This fsync proves nothing about them, nor about the file, which was truncated
-		// during the fsync. If the active segment is that file, truncated and begun again, a failure may have dropped
-		// bytes that were written since, and the kernel need not report it again.
-		if err != nil && w.file != nil && w.header.Number == number {
-			_ = w.recover(err, nil) // failed records the error, in the batches too
-		}
 	case err != nil:
-		if ended {
-			w.forgetBefore()
-		}
-		_ = w.recover(err, nil) // failed records the error, in the batches too
-	case ended:
+		w.failedSync(err)
+	case w.before != nil && w.before.file == f: // it may have ended during this fsync
 		w.before.newName = w.before.newName && !newName
 		w.settle(target)
 		if target.Commit == w.before.end.Commit {
@@ -109,6 +90,9 @@ func (w *writer) settle(m Mark) bool {
 	}
 	w.durable, w.lost = m, 0
 	w.index.settle(m)
+	if w.file != nil && m.Segment == w.header.Number && m.SegmentID == w.header.Segment {
+		w.kept.settle(m.Offset)
+	}
 	n := 0
 	for ; n < len(w.retained) && w.retained[n].number <= m.Commit; n++ {
 		b := w.retained[n]
@@ -130,22 +114,40 @@ func (w *writer) tick() {
 	if w.closed || w.syncing {
 		return
 	}
-	if w.file != nil {
-		if err := w.missing(); err != nil {
-			_ = w.recover(fmt.Errorf("write commit: %w", err), nil) // failed records the error
-			return
-		}
+	if err := w.missing(); err != nil && !w.doubt {
+		w.failed(fmt.Errorf("write commit: %w", err))
+		w.doubt = true
+		w.failUnpublished()
 	}
-	if w.err != nil && w.file == nil {
-		_ = w.begin(nil) // failed records the error
+	switch {
+	case w.doubt:
+		_ = w.mend() // failed records the error
 		return
+	case w.err != nil && w.file == nil:
+		_ = w.begin(nil) // likewise
+	case w.err != nil:
+		w.probe()
 	}
 	w.syncThrough(w.written.Commit)
+}
+
+// probe writes zeros behind the last commit, as many as the commit that failed has bytes: if the disk takes them, commits may succeed
+// again.
+func (w *writer) probe() {
+	_, err := w.file.WriteAt(make([]byte, min(max(w.wanted, 1), retainBytes)), w.offset)
+	if err = errors.Join(err, w.file.Truncate(w.offset)); err != nil {
+		w.failed(fmt.Errorf("write commit: %w", err))
+		return
+	}
+	w.recovered()
 }
 
 // missing returns an error if the active segment was unlinked, replaced or truncated, or a directory was moved:
 // commits would then be acknowledged, but lost when the process ends.
 func (w *writer) missing() error {
+	if w.file == nil {
+		return nil
+	}
 	if err := w.inPlace(); err != nil {
 		return err
 	}
@@ -198,14 +200,15 @@ func (w *writer) shut() error {
 	for w.syncing {
 		w.cond.Wait()
 	}
-	if w.file == nil && w.before == nil && len(w.retained) > 0 {
-		_ = w.begin(nil)
+	if w.doubt {
+		_ = w.mend()
 	}
 	w.syncThrough(w.written.Commit)
 	var err error
 	if n := len(w.retained); n > 0 {
 		err = fmt.Errorf("make the last %d commits durable: %w", n, w.err)
 	}
+	w.forgetBefore()
 	if w.file == nil {
 		return err
 	}

@@ -21,13 +21,10 @@ type target struct {
 	doubt bool // a newer savepoint may have been lost
 
 	open       bool
-	enrolled   bool  // in the configuration, so not an orphan even while it is not open
-	maxBacklog int64 // bytes; 0: no limit
-	orphan     queue.OrphanClock
-
-	// overtaken counts, by lane and reason, the dropped samples that the sender may have read
-	// before: their true outcomes may still be reported.
-	overtaken [queue.NumLanes][queue.NumReasons]uint64
+	enrolled   bool      // in the configuration, so not an orphan even while it is not open
+	maxBacklog int64     // bytes; 0: no limit
+	lastUsed   time.Time // when it was last enrolled or open
+	usedSaved  time.Time // lastUsed in the newest record
 
 	paused time.Time // since when sending is paused, by the wall clock; zero: not paused
 
@@ -35,21 +32,15 @@ type target struct {
 	// longer used.
 	gone bool
 
-	version uint64               // of the record's content: grows with each change
-	written uint64               // the last version written; 0: none
-	acked   Mark                 // the durable acknowledged mark: older segments may be deleted
-	high    [queue.NumLanes]Mark // durable: how far each lane may have sent
-	shards  [queue.NumLanes]int  // durable: how many shards of each lane may have sent
+	version uint64 // of the record's content: grows with each change
+	written uint64 // the last version written; 0: none
+	acked   Mark   // the durable acknowledged mark: older segments may be deleted
 }
-
-// reservePatience is how long the disk must have refused savepoints before sending
-// continues without them.
-const reservePatience = 2 * housekeeping
 
 // newTarget returns a target whose savepoint is not written yet.
 func newTarget(store *savefile.Store, name string, st queue.Stored) *target {
 	return &target{
-		name: name, store: store, sp: st.Savepoint, orphan: queue.OrphanClockOf(&st),
+		name: name, store: store, sp: st.Savepoint, lastUsed: time.UnixMilli(st.LastOpen), usedSaved: time.UnixMilli(st.LastOpen),
 		paused: st.PausedSince(), acked: st.Start, version: 1,
 	}
 }
@@ -73,11 +64,7 @@ func (t *target) Encode(b []byte, always bool) (body []byte, c savefile.Credit, 
 		return b, c, false
 	}
 	c = savefile.Credit{First: t.written == 0, Acked: t.sp.Acked()}
-	for l := range queue.NumLanes {
-		r, _ := t.sp.Reach(l)
-		c.High[l], c.Shards[l] = r.High, r.Shards
-	}
-	t.written = t.version
+	t.written, t.usedSaved = t.version, t.lastUsed
 	return queue.AppendSavepoint(b, t.storedLocked()), c, true
 }
 
@@ -89,20 +76,15 @@ func (t *target) Unwritten() {
 }
 
 // RelyOn records that a record is durable.
-func (t *target) RelyOn(c savefile.Credit) {
+func (t *target) RelyOn(acked Mark) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
-	t.acked, t.shards = c.Acked, c.Shards
-	t.high[queue.Live] = c.High[queue.Live]
-	if c.High[queue.Backlog] != (Mark{}) {
-		t.high[queue.Backlog] = c.High[queue.Backlog]
-	}
+	t.acked = acked
 }
 
 // storedLocked returns the content of the target's record.
 func (t *target) storedLocked() queue.Stored {
-	st := queue.Stored{Savepoint: t.sp}
-	t.orphan.Store(&st)
+	st := queue.Stored{Savepoint: t.sp, LastOpen: t.lastUsed.UnixMilli()}
 	if !t.paused.IsZero() {
 		st.Paused = t.paused.UnixMilli()
 	}
@@ -152,12 +134,8 @@ func (t *target) drop(end Mark, why queue.Reason) (n uint64, moved bool) {
 	if t.gone || there || at.Commit >= end.Commit {
 		return 0, false
 	}
-	last := t.sp.Last().Total
 	n = t.sp.Settle(end)
 	t.sp.Outcome.Dropped[why] += n
-	beyond := min(n, t.sp.Last().Total-last)
-	t.overtaken[queue.Live][why] += beyond
-	t.overtaken[queue.Backlog][why] += n - beyond
 	t.version++
 	return n, true
 }
@@ -183,8 +161,7 @@ func (t *target) enroll(has bool, now time.Time) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	if has != t.enrolled {
-		t.enrolled = has
-		t.orphan.Restart(now)
+		t.enrolled, t.lastUsed = has, now
 		t.version++
 	}
 }
@@ -197,8 +174,7 @@ func (t *target) enter(head Mark, now time.Time, maxBacklog int64) error {
 		return errReaderOpen
 	}
 	t.resolveLocked(head)
-	t.open, t.maxBacklog = true, maxBacklog
-	t.orphan.Restart(now)
+	t.open, t.maxBacklog, t.lastUsed = true, maxBacklog, now
 	t.version++
 	return nil
 }
@@ -216,19 +192,24 @@ func (t *target) resolveLocked(head Mark) {
 func (t *target) leave(now time.Time) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
-	t.open = false
-	t.orphan.Last = now
+	t.open, t.lastUsed = false, now
 	t.version++
 }
 
-// touch updates the orphan clock: at now if the target is enrolled or open (written with the next change), otherwise
-// by the time passed. ending is true in the last call of the process.
-func (t *target) touch(now time.Time, passed time.Duration, ending bool) {
+// usedEvery is the interval at which the savepoint of a target in use is written although it has not changed otherwise, so that a
+// target that leaves the configuration is an orphan from then on.
+const usedEvery = time.Hour
+
+// touch records that the target is in use, if it is.
+func (t *target) touch(now time.Time) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
-	if t.wantedLocked() {
-		t.orphan.Last = now
-	} else if t.orphan.Pass(passed, ending) {
+	if !t.wantedLocked() {
+		return
+	}
+	t.lastUsed = now
+	if age := now.Sub(t.usedSaved); age >= usedEvery || age < 0 {
+		t.usedSaved = now
 		t.version++
 	}
 }
@@ -236,10 +217,9 @@ func (t *target) touch(now time.Time, passed time.Duration, ending bool) {
 // wantedLocked reports whether the target is not an orphan.
 func (t *target) wantedLocked() bool { return t.open || t.enrolled }
 
-// orphaned returns when the target was last enrolled or open, by the wall clock, and the
-// measured time since; ok is false if the target is not an orphan.
-func (t *target) orphaned() (since time.Time, seen time.Duration, ok bool) {
+// orphaned returns when the target was last enrolled or open; ok is false if it is not an orphan.
+func (t *target) orphaned() (since time.Time, ok bool) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
-	return t.orphan.Last, t.orphan.Ran, !t.wantedLocked()
+	return t.lastUsed, !t.wantedLocked()
 }

@@ -2,6 +2,7 @@ package wal
 
 import (
 	"bytes"
+	"errors"
 	"fmt"
 
 	"hwsagent/wal/queue"
@@ -21,7 +22,6 @@ func (t *target) split(at Mark) bool {
 	if t.gone || !t.sp.Split(at) {
 		return false
 	}
-	clear(t.overtaken[queue.Live][:])
 	t.version++
 	return true
 }
@@ -41,26 +41,10 @@ func (t *target) settle(l queue.Lane, to Mark, outcome queue.Outcome) (changed b
 	if l == queue.Backlog {
 		at, settle = t.sp.Acked(), t.sp.Settle
 	}
-	moves := to.Commit > at.Commit
-	added, told := settle(to), outcome.Sum()
-	// Samples in flight may have been dropped and counted so. Their true outcome is known now
-	// and replaces the drop.
-	known, found := told-min(added, told), false
-	overtaken := &t.overtaken[l]
-	for why, n := range overtaken {
-		n = min(n, known)
-		known -= n
-		overtaken[why] -= n
-		t.sp.Outcome.Dropped[why] -= n
-		found = found || n > 0
-	}
-	if !moves && !found {
+	if to.Commit <= at.Commit {
 		return false
 	}
-	t.sp.Outcome.Add(outcome)
-	if moves {
-		clear(overtaken[:]) // outcomes come in order, so none of earlier samples can follow
-	}
+	t.sp.Outcome.Add(outcome.AtMost(settle(to)))
 	t.version++
 	return true
 }
@@ -68,10 +52,6 @@ func (t *target) settle(l queue.Lane, to Mark, outcome queue.Outcome) (changed b
 // reserve implements [Lane.Reserve].
 func (t *target) reserve(l queue.Lane, high Mark) error {
 	t.mu.Lock()
-	if r, _ := t.sp.Reach(l); high.Commit <= t.high[l].Commit && r.Shards <= t.shards[l] {
-		t.mu.Unlock()
-		return nil
-	}
 	switch {
 	case l == queue.Backlog:
 		if t.sp.ReserveGap(high) {
@@ -81,11 +61,15 @@ func (t *target) reserve(l queue.Lane, high Mark) error {
 		t.sp.High = high
 		t.version++
 	}
+	changed := t.version != t.written
 	t.mu.Unlock()
-	if err := t.save(); err != nil && t.store.RefusedFor() < reservePatience {
+	if !changed {
+		return nil
+	}
+	if err := t.store.Put(t); errors.Is(err, ErrClosed) {
 		return err
 	}
-	return nil // after an error, the housekeeping reports it and retries
+	return nil // after an error of the disk, the housekeeping reports it and retries
 }
 
 // setShards implements [Lane.SetShards].
@@ -103,13 +87,6 @@ func (t *target) setShards(l queue.Lane, n int) {
 		*shards = n
 		t.version++
 	}
-}
-
-// rewound clears overtaken: outcomes of entries read before will not be reported.
-func (t *target) rewound(l queue.Lane) {
-	t.mu.Lock()
-	defer t.mu.Unlock()
-	clear(t.overtaken[l][:])
 }
 
 // setControl implements [Reader.SetControl].

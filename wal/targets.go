@@ -35,14 +35,11 @@ type targetsOptions struct {
 }
 
 // targets is the registry of all targets of the log. A target that is neither enrolled nor open is an orphan: its entry was
-// removed from the configuration, or not read yet. It keeps its queue until the log has been open for OrphanTTL without it. All
-// methods are safe for concurrent use.
+// removed from the configuration, or not read yet. It keeps its queue for OrphanTTL. All methods are safe for concurrent use.
 type targets struct {
 	o      targetsOptions
 	store  *savefile.Store
-	opened time.Time // with a monotonic reading, as is looked
-
-	reading reading // of the lanes at the head of the log
+	opened time.Time // with a monotonic reading
 
 	// mu is held while targets are added, removed or renamed, until that is durable. It is taken before store.mu.
 	mu sync.Mutex
@@ -50,9 +47,8 @@ type targets struct {
 	stateMu   sync.Mutex // guards the following fields; taken after mu and store.mu, never held during I/O
 	byName    map[string]*target
 	ttl       time.Duration
-	looked    time.Time // orphan clocks include the time up to this
-	waiting   bool      // keep all segments until Enroll, because a target with a lost savepoint may need them
-	undurable bool      // the savepoints that Open found are not durable yet: keep all segments, because a power cut may take savepoints back
+	waiting   bool // keep all segments until Enroll, because a target with a lost savepoint may need them
+	undurable bool // the savepoints that Open found are not durable yet: keep all segments, because a power cut may take savepoints back
 }
 
 // openTargets reads all savepoints in dir, which the caller must close. It does not change files.
@@ -68,13 +64,12 @@ func openTargets(dir disk.Directory, o targetsOptions) (*targets, error) {
 	if o.Durable == nil {
 		o.Durable = func() Mark { return Mark{} }
 	}
-	now := time.Now()
-	ts := &targets{o: o, opened: now, looked: now, ttl: o.OrphanTTL, byName: map[string]*target{}}
+	ts := &targets{o: o, opened: time.Now(), ttl: o.OrphanTTL, byName: map[string]*target{}}
 	store, saved, err := savefile.Open(dir, o.Logger, ts.records, queue.DecodeSavepoint)
 	if err != nil {
 		return nil, err
 	}
-	ts.store, ts.waiting = store, saved.Log.Lost.Any()
+	ts.store, ts.waiting = store, saved.Log.Lost
 	for name, kept := range saved.Targets {
 		t := newTarget(store, name, kept.Value)
 		t.doubt = kept.Doubt
@@ -97,12 +92,12 @@ func (ts *targets) begin(head Mark) error {
 	switch {
 	case head.Commit == 0:
 		// The log has no commits: a process ended while it was creating the files.
-		ts.store.FoundAll()
+		ts.store.SetLost(false)
 		ts.waiting = false
 	case ts.store.Fresh():
 		// The files are created before the first commit, so they were removed from outside.
 		ts.o.Logger.Error("The files of savepoints are missing: each target gets everything that the log has")
-		ts.store.MissAll()
+		ts.store.SetLost(true)
 		ts.waiting = true
 	}
 	if head.Commit > 0 && slices.ContainsFunc(ts.all(), func(t *target) bool { return t.savepoint().Start.Log != head.Log }) {
@@ -239,8 +234,8 @@ func (ts *targets) enforceBacklog(t tail) {
 // configuration. The log keeps its queue for Settings.OrphanTTL.
 type Orphan struct {
 	Name         string
-	Since        time.Time     // when it was last enrolled or open, by the wall clock at that time
-	Left         time.Duration // remaining time, with the log open, until the queue is removed; 0: never removed
+	Since        time.Time     // when it was last enrolled or open, to the hour
+	Left         time.Duration // remaining time until the queue is removed; 0: never removed
 	Ledger       queue.Ledger
 	PendingBytes int64
 }
@@ -251,14 +246,14 @@ func (l *Log) Orphans() []Orphan {
 	ttl := l.targets.orphanTTL()
 	var orphans []Orphan
 	for _, t := range l.targets.all() {
-		since, seen, orphan := t.orphaned()
+		since, orphan := t.orphaned()
 		if !orphan {
 			continue
 		}
 		if ledger := t.ledger(head); ledger.Pending > 0 {
 			o := Orphan{Name: t.name, Since: since, Ledger: ledger, PendingBytes: t.pendingBytes(segments, head)}
 			if ttl > 0 {
-				o.Left = max(ttl-seen, time.Second)
+				o.Left = max(ttl-l.targets.o.Now().Sub(since), time.Second)
 			}
 			orphans = append(orphans, o)
 		}
@@ -296,20 +291,15 @@ func (ts *targets) set(name string, t *target) {
 // save makes all changed savepoints durable, and removes overdue orphans. The log calls it
 // each second.
 func (ts *targets) save() error {
-	ts.touch(false)
+	ts.touch()
 	return errors.Join(ts.store.Check(), ts.store.Flush(true), ts.expire())
 }
 
-// touch updates the orphan clocks of all targets, and passes the durable end of the log to the store.
-func (ts *targets) touch(ending bool) {
-	ts.stateMu.Lock()
-	now := time.Now()
-	passed := now.Sub(ts.looked)
-	ts.looked = now
-	ts.stateMu.Unlock()
+// touch records that targets are in use, and passes the durable end of the log to the store.
+func (ts *targets) touch() {
 	all := ts.all()
 	for _, t := range all {
-		t.touch(ts.o.Now(), passed, ending)
+		t.touch(ts.o.Now())
 	}
 	if len(all) > 0 {
 		ts.store.Learn(ts.o.Durable())
@@ -317,9 +307,9 @@ func (ts *targets) touch(ending bool) {
 }
 
 // overdue reports whether the target is an orphan that has been one for ttl, and since when it is one.
-func (t *target) overdue(ttl time.Duration) (since time.Time, is bool) {
-	since, seen, orphan := t.orphaned()
-	return since, orphan && seen >= ttl
+func (ts *targets) overdue(t *target, ttl time.Duration) (since time.Time, is bool) {
+	since, orphan := t.orphaned()
+	return since, orphan && ts.o.Now().Sub(since) >= ttl
 }
 
 // expire removes overdue orphans. If the disk refuses to remove one, that one still needs its segments.
@@ -328,7 +318,7 @@ func (ts *targets) expire() error {
 	if ttl <= 0 || time.Since(ts.opened) < min(orphanGrace, ttl) {
 		return nil
 	}
-	due := func(t *target) bool { _, is := t.overdue(ttl); return is }
+	due := func(t *target) bool { _, is := ts.overdue(t, ttl); return is }
 	if !slices.ContainsFunc(ts.all(), due) {
 		return nil // commits that need room do not wait
 	}
@@ -340,7 +330,7 @@ func (ts *targets) expire() error {
 	defer ts.mu.Unlock()
 	var errs []error
 	for _, t := range ts.all() {
-		since, is := t.overdue(ttl)
+		since, is := ts.overdue(t, ttl)
 		if !is {
 			continue
 		}
@@ -385,6 +375,6 @@ func (ts *targets) orphanTTL() time.Duration {
 // close makes all savepoints durable and closes the files. Readers should be closed
 // before.
 func (ts *targets) close() error {
-	ts.touch(true)
+	ts.touch()
 	return ts.store.Close()
 }

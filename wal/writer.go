@@ -18,8 +18,8 @@ import (
 // recover.go for errors.
 //
 // Callers of its methods hold mu, except for newBatch, rollback, finish, commit, mark, run, tick,
-// syncBefore, rollNow and shut. sync, salvage and await release mu during an fsync, so their callers
-// must read the fields again.
+// syncBefore, rollNow and shut. sync and await release mu during an fsync, so their callers must read
+// the fields again.
 type writer struct {
 	// These fields do not change.
 	dir     disk.Directory
@@ -72,16 +72,19 @@ type writer struct {
 	proven  *Mark  // the last durable commit while refresh has not succeeded: later ones up to durable may not be durable; else nil
 	number  uint64 // the last commit number assigned
 
-	// retained are the batches that are written but not durable, in order. They are in before
-	// (if not nil) and the active segment; without an active segment, in the abandoned one.
+	// retained are the batches that are written but not durable, in order: in before, if it is not nil, and in the active
+	// segment.
 	retained      []*batch
 	retainedBytes int
-	syncing       bool      // an fsync runs without mu: of before, of file, or of a file abandoned meanwhile
-	unsynced      disk.File // the last file whose fsync failed: later fsyncs of it prove nothing
+	kept          keptBytes // of the active segment
+	spareKept     []byte    // buffer for the next segment's
+	syncing       bool      // an fsync runs without mu: of before or of file
 
-	err      error     // why there is no active segment; nil without an error
+	err      error     // of the last write or fsync; nil if it succeeded
 	errSince time.Time // of the first error in a row
-	nextTry  time.Time // until then, Commit does not try to begin a segment
+	nextTry  time.Time // until then, Commit does not try to write
+	wanted   int       // bytes of the commit that failed
+	doubt    bool      // an fsync failed, or the file is gone: commits fail until mend has succeeded
 	closed   bool
 }
 
@@ -165,10 +168,10 @@ func (w *writer) log(b *batch) error {
 				return w.refuse(err)
 			}
 		}
+		if w.doubt || w.err != nil && time.Now().Before(w.nextTry) {
+			return w.err
+		}
 		if w.file == nil {
-			if w.err != nil && time.Now().Before(w.nextTry) {
-				return w.err
-			}
 			return w.begin(b)
 		}
 		if w.ends {
@@ -189,10 +192,12 @@ func (w *writer) log(b *batch) error {
 				return w.refuse(err)
 			}
 			if err := w.write(w.file, w.offset); err != nil {
-				return w.recoverWrite(err, b)
+				return w.failedWrite(err)
 			}
 			w.announced = announced
+			w.kept.add(e.pages.Buf)
 			w.took(b)
+			w.recovered()
 			if !b.always {
 				w.index.publish(w.header, w.written)
 			}
@@ -277,8 +282,7 @@ func (w *writer) segmentLimit(again int64) int64 {
 	return limit
 }
 
-// begin makes a new segment the active one. After an error the segment begins with the commits
-// that are not durable yet, and counts only once it is durable. b, if not nil, follows.
+// begin makes a new segment the active one. b, if not nil, is its first commit.
 func (w *writer) begin(b *batch) error {
 	w.makeRoom(w.segmentLimit(0)) // for the whole segment, so that few of its commits have to wait for room
 	if err := w.tryBegin(b); errors.Is(err, ErrFull) {
@@ -289,11 +293,7 @@ func (w *writer) begin(b *batch) error {
 		w.failed(err)
 		return err
 	}
-	if w.err != nil {
-		w.logger.Info("The log is written again", "segment", segment.Name(w.header.Number), "after", time.Since(w.errSince).Round(time.Millisecond))
-		w.err = nil
-		w.index.heal()
-	}
+	w.recovered()
 	return nil
 }
 
@@ -301,18 +301,13 @@ func (w *writer) tryBegin(b *batch) error {
 	if err := w.inPlace(); err != nil {
 		return err
 	}
-	recovering := w.err != nil
-	h, again := w.nextHeader(recovering)
+	h := w.newHeader(w.next, w.written)
+	h.PrevID, h.PrevEnd = w.prevID, w.prevEnd
 	w.epoch++
 	e := &w.encoder
 	e.reset(h.Number, 0)
 	e.header(h)
 	start := e.pages.End()
-	for _, r := range again {
-		if err := e.commit(r, w.series, w.epoch); err != nil { // not reached: r was written before, and metadata that has grown since is left out
-			return err
-		}
-	}
 	if b != nil {
 		w.enlist(b)
 		if err := e.commit(b, w.series, w.epoch); err != nil {
@@ -320,66 +315,52 @@ func (w *writer) tryBegin(b *batch) error {
 		}
 	}
 
-	// Acknowledged commits are logged again even beyond the budget. So is the empty commit of
-	// mark: without it, a target that is ahead of the log would wait forever, and keep its queue.
-	if err := w.fit(h.Segment); err != nil && !recovering && !(b != nil && b.empty()) {
+	// The empty commit of mark is logged even beyond the budget: without it, a target that is ahead of the log would wait
+	// forever, and keep its queue.
+	if err := w.fit(h.Segment); err != nil && b != nil && !b.empty() {
 		return err
 	}
 	f, err := w.dir.Open(segment.Name(h.Number), os.O_RDWR|os.O_CREATE|os.O_TRUNC)
 	if err != nil {
 		return fmt.Errorf("create segment: %w", err)
 	}
-	if err = w.write(f, 0); err == nil && recovering {
-		err = w.syncFile(f, true)
-	}
-	if err != nil {
+	if err := w.write(f, 0); err != nil {
 		// The file stays, empty if truncating works; the next try overwrites it.
 		return errors.Join(err, f.Truncate(0), f.Close())
 	}
-
-	w.file, w.header, w.newName = f, h, !recovering
-	w.start, w.offset, w.announced = start, e.pages.End(), e.announced
-	if n := len(again); n > 0 {
-		w.written = w.markOf(again[n-1])
-	}
+	w.take(f, h, start)
 	if b != nil {
 		w.took(b)
-	}
-	switch {
-	case recovering:
-		w.forgetBefore()
-		w.becameDurable(w.written)
-	case b != nil && !b.always:
-		w.index.publish(w.header, w.written)
+		if !b.always {
+			w.index.publish(w.header, w.written)
+		}
 	}
 	w.metrics.segmentsCreated.Inc()
 	return nil
 }
 
-// nextHeader returns the header of the next segment, and the batches to log again at its
-// beginning.
-func (w *writer) nextHeader(recovering bool) (h segment.Header, again []*batch) {
-	h = segment.Header{
-		Version: segment.Version, Log: w.written.Log, Number: w.next, CreatedAt: w.now().UnixMilli(),
-		PrevID: w.prevID, PrevEnd: w.prevEnd,
+// take makes a file, which has the encoded bytes, the active segment. start is the end of its header.
+func (w *writer) take(f disk.File, h segment.Header, start int64) {
+	w.file, w.header, w.newName = f, h, true
+	w.start, w.offset, w.announced = start, w.encoder.pages.End(), w.encoder.announced
+	w.kept.reset()
+	w.kept.add(w.encoder.pages.Buf)
+}
+
+// newHeader returns the header of a segment that begins behind the commit before.
+func (w *writer) newHeader(number int, before Mark) segment.Header {
+	h := segment.Header{
+		Version: segment.Version, Log: before.Log, Number: number, CreatedAt: w.now().UnixMilli(),
+		Commit: before.Commit, Total: before.Total, Found: before.Total,
 		// No durable header records yet that a power cut lost w.lost samples.
 		DurableCommit: w.durable.Commit, DurableTotal: w.durable.Total - w.lost,
+	}
+	if before.Total == w.durable.Total { // another power cut may take the header before, which is the only one with the loss
+		h.Found -= w.lost
 	}
 	if w.proven != nil {
 		h.DurableCommit, h.DurableTotal = w.proven.Commit, w.proven.Total
 	}
 	_, _ = rand.Read(h.Segment[:]) // it never fails
-	if w.before != nil && !recovering {
-		last := w.before.end
-		h.Commit, h.Total, h.Found = last.Commit, last.Total, last.Total
-		if last.Total == w.durable.Total { // another power cut may take the header before, which is the only one with the loss
-			h.Found -= w.lost
-		}
-		return h, nil
-	}
-	h.Commit, h.Total, h.Found = w.durable.Commit, w.durable.Total, w.durable.Total-w.lost
-	if n := len(w.retained); n > 0 {
-		h.Relogged = w.retained[n-1].number
-	}
-	return h, w.retained
+	return h
 }

@@ -80,7 +80,7 @@ type WAL struct {
 	// WarnFullWithin is when the status warns: a target accepts nothing and the log is full in less than this. `0s`: only
 	// when it is nearly full.
 	WarnFullWithin model.Duration `yaml:"warn_full_within"`
-	OrphanTTL      model.Duration `yaml:"orphan_ttl"` // how long the queue of a target is kept that is no longer configured; only time in which the agent runs counts
+	OrphanTTL      model.Duration `yaml:"orphan_ttl"` // how long the queue of a target is kept that is no longer configured
 }
 
 // The values of [WAL.OnFull].

@@ -188,8 +188,9 @@ func TestDiskFull(t *testing.T) {
 }
 
 // TestDiskFullDropsOldest has somebody else fill the disk while the receiver is away and
-// min_free_bytes is to be kept: the oldest data goes, exactly as the ledger says.
+// min_free_bytes is to be kept: the oldest data goes, and the ledger counts it.
 func TestDiskFullDropsOldest(t *testing.T) {
+	const inFlight = 4 // rounds on their way at most
 	t.Parallel()
 	d := newMemory(t, "size=6m,nr_inodes=100")
 	l := newLab(t, many(options{storage: d.storage(), wal: "max_bytes: 1MiB, min_free_bytes: 1MiB"}, 100*time.Millisecond))
@@ -215,13 +216,14 @@ func TestDiskFullDropsOldest(t *testing.T) {
 	r, g := l.settle()
 	l.sound(r, g)
 	rounds := l.oracle.Missing(l.journal(), l.series)
-	if len(rounds) == 0 || uint64(len(rounds)*(l.series+report)) != g.Dropped["budget"] || g.Lost != g.Dropped["budget"] {
+	// A round that was on its way when the log dropped it counts as dropped, although the receiver may take it.
+	counted := int(g.Dropped["budget"]) / (l.series + report)
+	if len(rounds) == 0 || counted*(l.series+report) != int(g.Dropped["budget"]) || g.Lost != g.Dropped["budget"] ||
+		counted < len(rounds) || counted > len(rounds)+inFlight {
 		t.Errorf("%d rounds of %d samples are missing, the ledger says %+v", len(rounds), l.series+report, g)
 	}
-	for i := range rounds {
-		if i > 0 && rounds[i] != rounds[i-1]+1 {
-			t.Errorf("what was dropped has a gap after round %d", rounds[i-1])
-		}
+	if n := len(rounds); n > 0 && int(rounds[n-1]-rounds[0])+1 > counted {
+		t.Errorf("%d rounds were dropped, and not the oldest: missing are %v", counted, rounds)
 	}
 	if r.Unacknowledged != 0 {
 		t.Errorf("%d samples arrived that the log had refused", r.Unacknowledged)

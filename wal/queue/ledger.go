@@ -72,6 +72,23 @@ func (o Outcome) Sum() uint64 {
 	return n
 }
 
+// AtMost returns o without as many samples as it has more than n: those are the ones that were settled before, as dropped. It
+// leaves out delivered samples first, so that no loss is hidden.
+func (o Outcome) AtMost(n uint64) Outcome {
+	over := o.Sum() - min(n, o.Sum())
+	take := func(count *uint64) {
+		less := min(over, *count)
+		*count -= less
+		over -= less
+	}
+	take(&o.Delivered)
+	take(&o.Filtered)
+	for r := range o.Dropped {
+		take(&o.Dropped[r])
+	}
+	return o
+}
+
 // Lost is the number of samples that the receiver does not have: all drops except Resent.
 func (o Outcome) Lost() uint64 {
 	var n uint64

@@ -31,8 +31,8 @@ type Savepoint struct {
 	// that gets its newest data first has more: the gaps between them are its backlog.
 	Done []Range
 
-	// High is the furthest mark up to which samples may have been sent. It is durable before
-	// later samples are sent. So after a crash, only the samples after Last up to High, and
+	// High is the furthest mark up to which samples may have been sent. It is written before
+	// later samples are sent. So after a kill, only the samples after Last up to High, and
 	// those up to High of each range, may already be stored at the receiver.
 	High segment.Mark
 

@@ -3,7 +3,6 @@ package queue
 import (
 	"encoding/binary"
 	"errors"
-	"math"
 	"time"
 
 	"hwsagent/wal/internal/segment"
@@ -12,17 +11,12 @@ import (
 const (
 	// MaxControl bounds [Savepoint.Control], in bytes.
 	MaxControl = 2048
-
-	maxOrphan = uint64(math.MaxInt64 / time.Millisecond)
 )
 
 // Stored is the content of a target's record.
 type Stored struct {
-	LastOpen int64 // last time as a non-orphan, milliseconds since the epoch; for display only
+	LastOpen int64 // last time as a non-orphan, milliseconds since the epoch
 	Savepoint
-
-	// Orphan is the time for which the log was open while the target was an orphan, milliseconds.
-	Orphan int64
 
 	// Paused is the time since which sending is paused, milliseconds since the epoch; 0: not paused.
 	Paused int64
@@ -53,7 +47,6 @@ func AppendSavepoint(b []byte, st Stored) []byte {
 	for _, n := range st.Outcome.Dropped {
 		b = binary.AppendUvarint(b, n)
 	}
-	b = binary.AppendUvarint(b, uint64(st.Orphan))
 	b = binary.AppendVarint(b, st.Paused)
 	return append(binary.AppendUvarint(b, uint64(len(st.Control))), st.Control...)
 }
@@ -79,7 +72,6 @@ func DecodeSavepoint(body []byte) (Stored, error) {
 		// still adds up.
 		st.Outcome.Dropped[min(i, uint64(NumReasons)-1)] += d.Uvarint()
 	}
-	st.Orphan = int64(min(d.Uvarint(), maxOrphan))
 	st.Paused = d.Varint()
 	st.Control = []byte(d.Text())
 	if len(st.Control) == 0 {

@@ -41,7 +41,7 @@ func randomSavepoint(rng *rand.Rand, ranges int) Stored {
 		st.Outcome.Dropped[i] = rng.Uint64N(1 << 20)
 	}
 	if ranges%2 == 1 {
-		st.Orphan, st.Paused = rng.Int64N(1<<40), rng.Int64N(1<<40)
+		st.Paused = rng.Int64N(1 << 40)
 		st.Control = bytes.Repeat([]byte{7}, 1+rng.IntN(MaxControl))
 	}
 	return st
@@ -64,7 +64,7 @@ func TestSavepointRoundTrip(t *testing.T) {
 // The largest savepoint that there can be is one record, and not the largest one.
 func TestLargestSavepointFits(t *testing.T) {
 	m := segment.Mark{Position: segment.Position{Segment: math.MaxInt, Offset: math.MaxInt64}, Log: segment.ID{1}, SegmentID: segment.ID{2}, Commit: math.MaxUint64, Total: math.MaxUint64}
-	st := Stored{LastOpen: math.MinInt64, Orphan: int64(maxOrphan), Paused: math.MinInt64}
+	st := Stored{LastOpen: math.MinInt64, Paused: math.MinInt64}
 	st.Start, st.High, st.Control = m, m, make([]byte, MaxControl)
 	for range MaxRanges {
 		st.Done = append(st.Done, Range{m, m, m, 1 << 16})
@@ -93,7 +93,7 @@ func FuzzSavepoint(f *testing.F) {
 	full.Done = []Range{{From: full.Start, To: segment.Mark{Position: segment.Position{Segment: 2, Offset: 2}, Log: segment.ID{3}, SegmentID: segment.ID{4}, Commit: 15, Total: 60}}}
 	full.Outcome.Delivered = 54
 	f.Add(AppendSavepoint(nil, full))
-	full.Orphan, full.Control = 86_400_000, []byte("control")
+	full.Control = []byte("control")
 	full.Done[0].High = full.Done[0].To
 	full.Done = append(full.Done, Range{From: segment.Mark{Position: segment.Position{Segment: 3, Offset: 2}, Log: segment.ID{3}, SegmentID: segment.ID{4}, Commit: 25, Total: 90}, To: segment.Mark{Position: segment.Position{Segment: 3, Offset: 9}, Log: segment.ID{3}, SegmentID: segment.ID{4}, Commit: 26, Total: 90}})
 	f.Add(AppendSavepoint(nil, full))

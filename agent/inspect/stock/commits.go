@@ -74,8 +74,7 @@ type Commits struct {
 
 	last    uint64
 	segment int
-	foreign bool   // the segment belongs to another log
-	through uint64 // commits of the segment with greater numbers stand in a later one, too
+	foreign bool // the segment belongs to another log
 	about   map[chunks.HeadSeriesRef]*About
 
 	entry   Entry
@@ -95,7 +94,6 @@ func (c *Commits) Next() (*Entry, error) {
 		}
 		if rec.Segment != c.segment || c.about == nil {
 			c.segment, c.foreign, c.about = rec.Segment, false, map[chunks.HeadSeriesRef]*About{}
-			c.through = c.Reader.through(c.Log)
 			c.reset()
 		}
 		switch {
@@ -121,7 +119,7 @@ func (c *Commits) counts(r Commit, at *Record) bool {
 	binary.BigEndian.PutUint64(place[:8], uint64(at.Segment))
 	binary.BigEndian.PutUint64(place[8:], uint64(at.began))
 	return !c.foreign && r.Records == c.records && r.CRC == crc32.Update(c.crc, castagnoli, place[:]) &&
-		r.Number > c.last && r.Number <= c.through
+		r.Number > c.last
 }
 
 func (c *Commits) reset() {

@@ -30,7 +30,6 @@ type Header struct {
 	Found         uint64 // Total, less what a power cut took before
 	PrevID        ID     // of the segment before, which ends at PrevEnd; zero: at the end of its file
 	PrevEnd       int64  // bytes
-	Relogged      uint64 // the last commit that this segment has once more, after an error; 0: none
 }
 
 // Commit is the record that ends a commit. What has none was never acknowledged.
@@ -97,7 +96,6 @@ func decodeHeader(body []byte) (h Header, err error) {
 	h.Commit, h.Total, h.Found = f.uvarint(), f.uvarint(), f.uvarint()
 	copy(h.PrevID[:], f.bytes(uint64(len(h.PrevID))))
 	h.PrevEnd = f.varint()
-	h.Relogged = f.uvarint()
 	return h, f.err
 }
 

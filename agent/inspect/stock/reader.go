@@ -8,7 +8,6 @@ import (
 	"io"
 	"io/fs"
 	"log/slog"
-	"math"
 	"os"
 	"path/filepath"
 	"slices"
@@ -63,7 +62,6 @@ type Reader struct {
 	close    func() error // closes dir
 	segments []segment
 	headers  map[int]*Header // see header
-	whole    map[int]bool    // see repeats
 	stops    []Stop
 
 	open    fs.File // the segment that is being read; nil if none is
@@ -95,7 +93,7 @@ func Open(storage string) (*Reader, error) {
 
 // New reads the segments that dir has now.
 func New(dir fs.FS) (*Reader, error) {
-	r := &Reader{dir: dir, headers: map[int]*Header{}, whole: map[int]bool{}, close: func() error { return nil }}
+	r := &Reader{dir: dir, headers: map[int]*Header{}, close: func() error { return nil }}
 	if err := r.list(); err != nil {
 		return nil, fmt.Errorf("list segments: %w", err)
 	}
@@ -209,43 +207,6 @@ func (r *Reader) owned(s segment, later []segment) int64 {
 		return 0
 	}
 	return min(s.size, next.PrevEnd)
-}
-
-// through returns the number of the last commit of the present segment that no later segment of
-// that log repeats. A segment that repeats commits names in its header the last commit before them.
-func (r *Reader) through(log ID) uint64 {
-	least := uint64(math.MaxUint64)
-	for i, s := range r.segments {
-		h := r.header(s.number)
-		if h != nil && h.Log == log && int(h.Number) == s.number && (h.Relogged == 0 || r.repeats(s, r.segments[i+1:], h.Relogged)) {
-			least = min(least, h.Commit)
-		}
-	}
-	return least
-}
-
-// repeats reports whether Prometheus' reader finds the commit with the number last in a segment. A
-// power cut can take the end of a segment that repeats commits before the commits in it were
-// durable, and the earlier segments still have them.
-func (r *Reader) repeats(s segment, later []segment, last uint64) bool {
-	if whole, ok := r.whole[s.number]; ok {
-		return whole
-	}
-	r.whole[s.number] = false
-	f, err := r.dir.Open(name(s.number))
-	if err != nil {
-		return false
-	}
-	defer f.Close()
-	for w := wlog.NewReader(bufio.NewReaderSize(io.LimitReader(f, r.owned(s, later)), 32<<10)); w.Next(); {
-		if rec := w.Record(); len(rec) > 0 && rec[0] == typeCommit {
-			if c, err := decodeCommit(rec[1:]); err == nil && c.Number >= last {
-				r.whole[s.number] = true
-				break
-			}
-		}
-	}
-	return r.whole[s.number]
 }
 
 // header returns the first record of a segment, nil if that is no readable header. It reads each

@@ -147,11 +147,6 @@ func (d *Root) Open(name string, flag int) (File, error) {
 	if err != nil {
 		return nil, err
 	}
-	if flag&Direct != 0 {
-		if err := takesSectors(f); err != nil {
-			return nil, errors.Join(err, f.Close())
-		}
-	}
 	return &realFile{f}, nil
 }
 

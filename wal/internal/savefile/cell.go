@@ -4,7 +4,6 @@ import (
 	"encoding/binary"
 	"fmt"
 	"hash/crc32"
-	"hash/fnv"
 
 	"hwsagent/wal/internal/segment"
 )
@@ -13,20 +12,20 @@ import (
 // consecutive cells. Two records never share a cell, so writing a record does not touch a
 // sector of an older record. A cell is
 //
-//	identity (32 bytes), part (1), parts (1), length of the payload (2), count (4), checksum of the cell (4),
-//	payload (up to 436), the identity again
+//	identity (24 bytes), part (1), parts (1), length of the payload (2), count (4), checksum of the cell (4),
+//	payload (up to 452), the identity again
 //
 // and an identity is
 //
-//	magic (2), version (1), kind (1), generation (8), sequence number (8), owner (8), checksum (4)
+//	magic (2), version (1), kind (1), generation (8), sequence number (8), checksum (4)
 //
-// Each cell has the identity twice, each with a checksum, so that a damaged cell can still be identified.
+// Each cell has the identity twice, each with a checksum, so that a cell that was written in part is told from a damaged one.
 // Numbers are big-endian, checksums are CRC-32C.
 const (
 	cellSize     = 512
 	cellMagic    = "hw"
-	cellVersion  = 1
-	identitySize = 32
+	cellVersion  = 2
+	identitySize = 24
 	cellHead     = identitySize + 12
 	cellPayload  = cellSize - cellHead - identitySize // bytes of a record that a cell holds
 	maxCells     = 255                                // of one record
@@ -60,8 +59,6 @@ type identity struct {
 
 	// sequence orders the records of both files: for each target the greatest counts.
 	sequence uint64
-
-	owner uint64 // ownerOf the target's name; 0 if the record does not belong to one target
 }
 
 // cell is a decoded cell.
@@ -78,13 +75,6 @@ type cell struct {
 	count int
 
 	payload []byte // part of the decoded bytes
-}
-
-// ownerOf is the FNV-1a hash of a target's name.
-func ownerOf(name string) uint64 {
-	h := fnv.New64a()
-	_, _ = h.Write([]byte(name)) // it never fails
-	return h.Sum64()
 }
 
 // cellsFor is the number of cells for a payload of n bytes.
@@ -118,7 +108,6 @@ func (id identity) put(b []byte) {
 	}
 	binary.BigEndian.PutUint64(b[4:], id.generation)
 	binary.BigEndian.PutUint64(b[12:], id.sequence)
-	binary.BigEndian.PutUint64(b[20:], id.owner)
 	binary.BigEndian.PutUint32(b[identitySize-4:], crc32.Checksum(b[:identitySize-4], segment.Castagnoli))
 }
 
@@ -136,15 +125,24 @@ func newerFormat(version byte) error {
 	return &FormatError{fmt.Sprintf("savepoints have format version %d, this build reads up to %d: use a newer hwsagent or another --storage.path", version, cellVersion)}
 }
 
-// earlierFormat is the error for savepoints of the format with one file per target.
+// earlierFormat is the error for savepoints of version 1, or of the format with one file per target.
 func earlierFormat() error {
 	return &FormatError{"savepoints are of an earlier format, which this build does not read; nothing was changed: " +
 		"run the hwsagent that wrote them until no target has anything pending, stop it, and start this one with another --storage.path"}
 }
 
+// isEarlier reports whether a cell has version 1, whose identity had 32 bytes.
+func isEarlier(b []byte) bool {
+	const size = 32
+	return string(b[:2]) == cellMagic && b[2] == 1 && binary.BigEndian.Uint32(b[size-4:]) == crc32.Checksum(b[:size-4], segment.Castagnoli)
+}
+
 // decodeCell decodes a cell of cellSize bytes. Damage is not an error. A failed write may have left only the beginning of a
 // new cell: that counts as the previous cell.
 func decodeCell(b []byte) (c cell, err error) {
+	if isEarlier(b) {
+		return cell{}, earlierFormat()
+	}
 	const tail = cellSize - identitySize
 	begins, ok, err := decodeIdentity(b[:identitySize])
 	if err == nil {
@@ -179,6 +177,6 @@ func decodeIdentity(b []byte) (id identity, ok bool, err error) {
 	}
 	return identity{
 		kind: recordKind(b[3] &^ snapshotFlag), snapshot: b[3]&snapshotFlag != 0,
-		generation: binary.BigEndian.Uint64(b[4:]), sequence: binary.BigEndian.Uint64(b[12:]), owner: binary.BigEndian.Uint64(b[20:]),
+		generation: binary.BigEndian.Uint64(b[4:]), sequence: binary.BigEndian.Uint64(b[12:]),
 	}, true, nil
 }

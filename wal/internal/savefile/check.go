@@ -47,7 +47,7 @@ func (s *Store) goneLocked(i int) (what string, err error) {
 		return "replaced", nil
 	case err != nil:
 		return "", err
-	case t.file == nil || info.ModTime.Equal(t.looked) || s.alone.busy:
+	case t.file == nil || info.ModTime.Equal(t.looked):
 		return "", nil
 	case info.Size < s.sizes[i]:
 		return "cut short", nil
@@ -85,7 +85,6 @@ func (s *Store) vanished(i int) {
 	if s.files[i] != nil {
 		_ = s.files[i].Close() // the open file no longer has this name
 	}
-	s.alone.close(i)
 	s.files[i], s.sizes[i], s.blank[i], s.traces[i] = nil, 0, true, trace{}
 	s.active, s.compact = 1-i, true
 }

@@ -14,13 +14,6 @@ type record struct {
 	payload  []byte
 }
 
-// badCell is damage in a savepoint file: a cell that was written and is unreadable.
-type badCell struct {
-	identity
-	known bool // the identity is readable
-	at    int  // index of the cell
-}
-
 // contents is the result of reading the cells of one file.
 type contents struct {
 	present    bool
@@ -29,7 +22,7 @@ type contents struct {
 	top        uint64 // greatest sequence number
 	first      uint64 // least readable sequence number of the snapshot
 	records    []record
-	bad        []badCell
+	bad        int // cells that were written and are unreadable
 	snapshot   int // number of cells of the snapshot; 0: unknown
 
 	// complete means that the whole snapshot was once on the disk. Otherwise a power cut came during its writing, and the store
@@ -59,12 +52,12 @@ func scanCells(index int, cells []cell) contents {
 			i += f.record(cells, i, durable)
 			continue
 		case mine && !c.whole:
-			f.bad = append(f.bad, badCell{c.identity, true, i})
+			f.bad++
 		case !c.known && !c.blank && i <= end:
-			f.bad = append(f.bad, badCell{at: i})
+			f.bad++
 			end = max(end, i+1) // include damaged cells after the last good one
 		case i < durable:
-			f.bad = append(f.bad, badCell{at: i})
+			f.bad++
 		}
 		i++
 	}
@@ -116,7 +109,7 @@ func (f *contents) record(cells []cell, i, durable int) int {
 	}
 	switch {
 	case damaged, missing && i < durable:
-		f.bad = append(f.bad, badCell{first.identity, true, i})
+		f.bad++
 	case !missing:
 		f.records = append(f.records, r)
 	}
@@ -174,7 +167,7 @@ func merge[T any](files [2]contents, decode Decode[T]) Saved[T] {
 		s.take(r)
 	}
 	for name, t := range stale.Targets {
-		if s.Targets[name] == nil && base.mayHide(name) {
+		if s.Targets[name] == nil && base.bad > 0 {
 			s.Targets[name] = t
 		}
 	}
@@ -184,16 +177,6 @@ func merge[T any](files [2]contents, decode Decode[T]) Saved[T] {
 	s.judge(base, older, newer)
 	maps.DeleteFunc(s.Targets, func(_ string, t *Kept[T]) bool { return t.ended })
 	return s
-}
-
-// mayHide reports whether the snapshot may have an unreadable record of a target.
-func (f *contents) mayHide(name string) bool {
-	return slices.ContainsFunc(f.bad, func(b badCell) bool {
-		if b.known {
-			return b.snapshot && b.owner == ownerOf(name)
-		}
-		return b.at < f.snapshot || f.snapshot == 0
-	})
 }
 
 // take merges a record into s.
@@ -232,44 +215,21 @@ func (s *Saved[T]) take(r record) {
 	}
 }
 
-// judge determines the effect of damage: it sets Doubt for targets that may have lost a newer
-// savepoint, and records targets without any record as lost.
+// judge determines the effect of damage: any target may have lost a newer savepoint, and a target without a record may have had one.
 func (s *Saved[T]) judge(base, older, newer *contents) {
-	owners := make(map[uint64]*Kept[T], len(s.Targets))
-	for name, t := range s.Targets {
-		owners[ownerOf(name)] = t
-	}
-	s.Damaged = len(base.bad)
-	for _, b := range base.bad {
-		switch t := owners[b.owner]; {
-		case !b.known:
-			s.suspect(func(r *record) bool {
-				// A later record replaces the damaged one. So does any record in this file if the damage is in its snapshot.
-				return r.file == base.index && (r.at > b.at || b.at < base.snapshot)
-			})
-		case b.owner == 0 || t != nil && t.record.sequence > b.sequence:
-		case t != nil && !t.ended:
-			t.Doubt = true
-		default:
-			s.Log.Lost.add(b.owner)
-		}
-	}
+	s.Damaged = base.bad
 	switch {
 	case !older.present && !newer.present:
 	case older.generation == 0, older.generation == newer.generation, !base.complete:
-		// Both files always have a snapshot, with different generations. So the newest file may have been lost.
-		s.Damaged++
-		s.suspect(func(*record) bool { return false })
+		s.Damaged++ // both files always have a snapshot, with different generations: the newest file may have been lost
 	}
-}
-
-// suspect records the possible effect of losing a record of an unknown owner. unharmed reports whether a record
-// is certainly the newest of its target.
-func (s *Saved[T]) suspect(unharmed func(newest *record) bool) {
+	if s.Damaged == 0 {
+		return
+	}
+	s.Log.Lost = true
 	for _, t := range s.Targets {
-		t.Doubt = t.Doubt || !unharmed(&t.record)
+		t.Doubt = true
 	}
-	s.Log.Lost.All = true
 }
 
 // File sizes in bytes. Files are large enough for snapshots to be a small part of all writes.

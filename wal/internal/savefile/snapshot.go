@@ -37,9 +37,8 @@ func (s *Store) rewriteLocked() (grew bool, err error) {
 	s.active, s.generation, s.synced, s.compact, s.blank[to] = to, begins.generation, through, false, false
 	s.traces[to] = trace{file: s.files[to], first: begins, last: begins}
 	s.used, s.durable = int64(len(snapshot)), int64(len(snapshot))
-	s.alone.dirty = false // of the file that is active now
 	for _, c := range credits {
-		c.t.RelyOn(c.Credit)
+		c.t.RelyOn(c.acked)
 	}
 	for _, c := range s.unsynced {
 		c.t.Unwritten() // its record is only in the other file
@@ -58,17 +57,17 @@ func (s *Store) snapshotLocked() (b []byte, begins identity, credits []credit) {
 	}
 	var records []record
 	cells := 0
-	add := func(kind recordKind, owner uint64, payload []byte) {
+	add := func(kind recordKind, payload []byte) {
 		s.sequence++
 		cells += cellsFor(len(payload))
-		records = append(records, record{identity{kind, true, s.tried, s.sequence, owner}, payload})
+		records = append(records, record{identity{kind, true, s.tried, s.sequence}, payload})
 	}
-	add(kindLog, 0, appendLog(nil, s.log))
+	add(kindLog, appendLog(nil, s.log))
 	s.logOld, s.grown, s.single = false, false, false
 	for t := range s.all {
 		if payload, c, ok := t.Encode(appendText(nil, t.Name()), true); ok {
-			add(kindTarget, ownerOf(t.Name()), payload)
-			credits = append(credits, credit{t, c})
+			add(kindTarget, payload)
+			credits = append(credits, credit{t, c.Acked})
 		}
 	}
 	for _, r := range records {
@@ -90,7 +89,6 @@ func (s *Store) replace(to int, size int64, snapshot []byte) (int64, error) {
 			return size, err
 		}
 		s.files[to] = f
-		s.alone.open(s.dir, to, f)
 	}
 	f := s.files[to]
 	size, err := growFile(f, size, capacity(int64(len(snapshot))))
@@ -105,7 +103,6 @@ func (s *Store) replace(to int, size int64, snapshot []byte) (int64, error) {
 	}
 	if err != nil {
 		err = errors.Join(err, f.Close())
-		s.alone.close(to)
 		s.files[to] = nil // use a new descriptor next time
 	}
 	return size, err

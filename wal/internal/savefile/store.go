@@ -23,9 +23,7 @@ var names = [2]string{"records.0", "records.1"}
 // then becomes the active one. So there is always one file with a durable snapshot, to which writes only append behind
 // the durable records.
 //
-// Records are durable when Sync returns. They survive a kill as soon as they are in the file: when Write returns, or, for a record
-// that is written alone and those queued behind it, when the direct write has ended (see alone). All methods are safe for
-// concurrent use.
+// Records survive a kill when Write or Put returns, and a power cut when Sync returns. All methods are safe for concurrent use.
 //
 // Invariant: records are appended to a file only after its snapshot is durable.
 // Invariant: after an error, a file is neither appended to nor synced until it has a new snapshot.
@@ -37,7 +35,6 @@ type Store struct {
 	mu         sync.Mutex // guards the following fields; taken before a target's mutex; never held during an fsync
 	cond       sync.Cond  // signals the end of a sync
 	buf, cells []byte     // buffers for the record being written
-	alone      alone
 
 	active     int          // index of the active file
 	unsure     bool         // the active file is from an earlier process, and may not be durable
@@ -75,10 +72,10 @@ type Store struct {
 	grown  bool // log.Durable is ahead of the last written record; that need not be durable, because it only has to survive a kill
 }
 
-// credit is the Credit that target t gets once its record is durable.
+// credit is what target t may rely on once its record is durable.
 type credit struct {
-	t Target
-	Credit
+	t     Target
+	acked segment.Mark
 }
 
 // Read reads the files in dir. Missing files and damage are not errors; another format is a *FormatError.
@@ -123,8 +120,26 @@ func (s *Store) Write(t Target) (ticket uint64) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.changed = true
-	s.putLocked(t, true)
+	s.putLocked(t)
 	return s.ticketLocked()
+}
+
+// Put writes the record of a changed target, which then survives a kill. It waits for the disk only if the active file takes no
+// records at present, because of an error or because it is full: then it makes all changes durable in the other file.
+func (s *Store) Put(t Target) error {
+	s.mu.Lock()
+	s.changed = true
+	s.putLocked(t)
+	if s.closed || !s.compact {
+		defer s.mu.Unlock()
+		if s.closed {
+			return ErrClosed
+		}
+		return nil
+	}
+	ticket := s.began + 1
+	s.mu.Unlock()
+	return s.Sync(ticket)
 }
 
 // ticketLocked returns the round that makes all changes so far durable; 0 if all are that must be.
@@ -135,8 +150,8 @@ func (s *Store) ticketLocked() uint64 {
 	return s.began + 1
 }
 
-// putLocked implements Write. The record may be written alone if mayAlone is true.
-func (s *Store) putLocked(t Target, mayAlone bool) {
+// putLocked implements Write.
+func (s *Store) putLocked(t Target) {
 	if s.compact || s.closed {
 		return
 	}
@@ -145,28 +160,25 @@ func (s *Store) putLocked(t Target, mayAlone bool) {
 	if !ok {
 		return
 	}
-	if !s.appendLocked(kindTarget, t.Name(), payload, mayAlone) {
+	if !s.appendLocked(kindTarget, payload) {
 		t.Unwritten()
 		return
 	}
 	s.wanted = s.sequence
-	s.unsynced = append(s.unsynced, credit{t, c})
+	s.unsynced = append(s.unsynced, credit{t, c.Acked})
 	s.single = s.single || c.First
 }
 
-// appendLocked appends a record to the active file, alone if mayAlone is true and that is possible. If it cannot append it, all records wait for the next snapshot.
-func (s *Store) appendLocked(kind recordKind, name string, payload []byte, mayAlone bool) bool {
+// appendLocked appends a record to the active file. If it cannot append it, all records wait for the next snapshot.
+func (s *Store) appendLocked(kind recordKind, payload []byte) bool {
 	s.sequence++
 	id := identity{kind: kind, generation: s.generation, sequence: s.sequence}
-	if kind != kindLog {
-		id.owner = ownerOf(name)
-	}
 	s.cells = appendRecord(s.cells[:0], id, int(s.durable/cellSize), payload)
 	if s.used+int64(len(s.cells)) > s.sizes[s.active] {
 		s.compact = true
 		return false
 	}
-	if err := s.writeLocked(s.used, mayAlone); err != nil {
+	if _, err := s.files[s.active].WriteAt(s.cells, s.used); err != nil {
 		s.distrustLocked(fmt.Errorf("write: %w", err))
 		return false
 	}
@@ -198,11 +210,11 @@ func (s *Store) End(name string, to Target, change func()) error {
 	if s.compact || s.closed {
 		// The next snapshot records the change.
 	} else if payload := appendText(nil, name); to == nil {
-		s.appendLocked(kindDrop, name, payload, false)
+		s.appendLocked(kindDrop, payload)
 	} else {
 		payload, c, _ := to.Encode(appendText(payload, to.Name()), true)
-		if s.appendLocked(kindRename, to.Name(), payload, false) {
-			s.unsynced = append(s.unsynced, credit{to, c})
+		if s.appendLocked(kindRename, payload) {
+			s.unsynced = append(s.unsynced, credit{to, c.Acked})
 		} else {
 			to.Unwritten()
 		}
@@ -212,11 +224,11 @@ func (s *Store) End(name string, to Target, change func()) error {
 	return s.Sync(ticket)
 }
 
-// settledLocked waits until no round and no direct write runs. None can begin before the caller releases mu. The next
-// round waits for the callers of settledLocked, so that continuous reservations cannot starve them.
+// settledLocked waits until no round runs. None can begin before the caller releases mu. The next round waits for the callers of
+// settledLocked, so that continuous changes cannot starve them.
 func (s *Store) settledLocked() {
 	s.settling++
-	for s.began > s.ended || s.alone.busy {
+	for s.began > s.ended {
 		s.cond.Wait()
 	}
 	s.settling--
@@ -248,36 +260,18 @@ func (s *Store) Durable() segment.Mark {
 }
 
 // IsLost reports whether a target without a record may have had one that is unreadable now.
-func (s *Store) IsLost(name string) bool {
+func (s *Store) IsLost() bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	return s.log.Lost.Has(name)
+	return s.log.Lost
 }
 
-// MissAll records that any target may be lost.
-func (s *Store) MissAll() {
+// SetLost sets what IsLost reports.
+func (s *Store) SetLost(lost bool) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	s.log.Lost.All, s.logOld = true, true
-}
-
-// Found records that a target has a record again.
-func (s *Store) Found(name string) {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	if s.log.Lost.Any() {
-		s.logOld = true
-		delete(s.log.Lost.Owners, ownerOf(name))
-	}
-}
-
-// FoundAll records that only the targets in Lost.Owners are lost.
-func (s *Store) FoundAll() {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	if s.log.Lost.Any() {
-		s.logOld = true
-		s.log.Lost.All = false
+	if s.log.Lost != lost {
+		s.log.Lost, s.logOld = lost, true
 	}
 }
 
@@ -287,7 +281,6 @@ func (s *Store) Flush(patient bool) error {
 	s.mu.Lock()
 	s.changed = true
 	s.putAllLocked(patient)
-	s.alone.records = 0
 	s.due = s.due || s.single || compactionDue(s.used, s.sizes[s.active])
 	ticket := s.ticketLocked()
 	s.mu.Unlock()
@@ -297,10 +290,10 @@ func (s *Store) Flush(patient bool) error {
 // putAllLocked writes the records of all changed targets, and that of the log; patient is as for Flush.
 func (s *Store) putAllLocked(patient bool) {
 	for t := range s.all {
-		s.putLocked(t, false)
+		s.putLocked(t)
 	}
 	must := s.logOld || !patient
-	if (s.logOld || s.grown) && !s.compact && !s.closed && s.appendLocked(kindLog, "", appendLog(nil, s.log), true) {
+	if (s.logOld || s.grown) && !s.compact && !s.closed && s.appendLocked(kindLog, appendLog(nil, s.log)) {
 		s.logOld, s.grown = false, false
 	}
 	if must {
@@ -316,7 +309,7 @@ func (s *Store) Sync(ticket uint64) error {
 		switch {
 		case s.closed:
 			return ErrClosed
-		case s.began > s.ended, s.settling > 0, s.alone.busy:
+		case s.began > s.ended, s.settling > 0:
 			s.cond.Wait()
 		default:
 			s.roundLocked()
@@ -355,7 +348,7 @@ func (s *Store) roundLocked() {
 // syncActiveLocked makes the appended records durable. It releases mu during the fsync.
 func (s *Store) syncActiveLocked() {
 	f, through, used, credits := s.files[s.active], s.sequence, s.used, s.unsynced
-	s.unsynced, s.alone.dirty = nil, false
+	s.unsynced = nil
 	s.mu.Unlock()
 	err := f.Sync()
 	s.mu.Lock()
@@ -365,7 +358,7 @@ func (s *Store) syncActiveLocked() {
 	}
 	s.synced, s.durable = through, used
 	for _, c := range credits {
-		c.t.RelyOn(c.Credit)
+		c.t.RelyOn(c.acked)
 	}
 }
 
@@ -392,7 +385,6 @@ func (s *Store) Close() (err error) {
 	s.settledLocked()
 	s.closed = true
 	for i, f := range s.files {
-		s.alone.close(i)
 		if f != nil {
 			err = errors.Join(err, f.Close())
 			s.files[i] = nil

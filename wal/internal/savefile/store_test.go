@@ -36,7 +36,7 @@ func (t *number) Encode(b []byte, always bool) ([]byte, Credit, bool) {
 
 func (t *number) Unwritten() { t.written = false }
 
-func (t *number) RelyOn(c Credit) { t.relied = c.Acked.Commit }
+func (t *number) RelyOn(acked segment.Mark) { t.relied = acked.Commit }
 
 // openNumbers opens a store of those targets, and makes the files.
 func openNumbers(t *testing.T, dir Directory, list *[]Target) *Store {
@@ -49,15 +49,6 @@ func openNumbers(t *testing.T, dir Directory, list *[]Target) *Store {
 		t.Fatal(err)
 	}
 	return s
-}
-
-// written returns when no direct write is under way.
-func written(s *Store) {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	for s.alone.busy {
-		s.cond.Wait()
-	}
 }
 
 func readNumbers(t *testing.T, dir Directory) Saved[uint64] {
@@ -81,7 +72,6 @@ func TestWhatIsWrittenIsFound(t *testing.T) {
 	for n := range uint64(2000) {
 		a.set(n + 1)
 		ticket = s.Write(a)
-		written(s)
 		if got := readNumbers(t, dir).Targets["a"]; n%100 == 0 && (got == nil || got.Value != n+1) {
 			t.Fatalf("record %d: found %+v", n+1, got)
 		}
@@ -280,7 +270,6 @@ func TestLogRecordWaitsForASync(t *testing.T) {
 		if commit%50 > 0 {
 			continue
 		}
-		written(s)
 		if found := readNumbers(t, dir); found.Log.Durable.Commit != commit {
 			t.Fatalf("a kill leaves %d for %d", found.Log.Durable.Commit, commit)
 		}

@@ -17,16 +17,14 @@ type Target interface {
 	// Unwritten means that the last encoded body did not become a record.
 	Unwritten()
 
-	// RelyOn means that the record encoded with c is durable.
-	RelyOn(c Credit)
+	// RelyOn means that the record encoded with that Credit.Acked is durable.
+	RelyOn(acked segment.Mark)
 }
 
-// Credit is the state that a target may rely on once its record is durable.
+// Credit describes an encoded record.
 type Credit struct {
-	First  bool            // this is the target's first record
-	Acked  segment.Mark    // older segments may be deleted
-	High   [2]segment.Mark // how far each lane may have sent; zero for a lane that does not exist
-	Shards [2]int          // how many shards of each lane may have sent
+	First bool         // this is the target's first record
+	Acked segment.Mark // older segments may be deleted once the record is durable
 }
 
 // Directory is the directory with the two files, with the operations that the store needs.

@@ -102,15 +102,10 @@ func Find(list []Info, head int, after Mark) int {
 	}
 	// The segment of the mark does not exist, or another one has its number: a power cut
 	// took it, or its header is damaged. Headers tell which commits the segments before have.
-	again := false // a later segment has the next commits, but may only repeat them
-	for i, s := range slices.Backward(list) {
+	for _, s := range slices.Backward(list) {
 		switch h := &s.Header; {
 		case s.Number > head: // it could not be begun, so its header may be from before an error
 		case !h.of(after.Log) || h.Commit > after.Commit:
-		case i > 0 && h.PrevID != (ID{}) && (!again || h.Relogged > after.Commit):
-			// This segment may have been begun after an error, with the commits that were not durable. If a power
-			// cut has torn it, an earlier segment still has them.
-			again = true
 		default:
 			return s.Number
 		}

@@ -17,7 +17,7 @@ const (
 )
 
 // Version is the version in a segment's header. Readers refuse all others.
-const Version = 2
+const Version = 3
 
 // Header is the first record of every segment.
 type Header struct {
@@ -49,13 +49,6 @@ type Header struct {
 	// (An open log applies this to the segment ends that cursors see.)
 	PrevID  ID
 	PrevEnd int64
-
-	// Relogged is the number of the last commit that this segment repeats, if it was begun after
-	// an error: the commits after Commit up to Relogged had been published in earlier segments
-	// and were not durable. It is 0 if there are none. The segment counts only after its first
-	// sync: if it does not hold the commit Relogged, a start continues with the last earlier
-	// segment whose header is readable, which has all of them.
-	Relogged uint64
 
 	// DurableCommit and DurableTotal are those of the last commit known to be durable when the
 	// segment began: Commit and Total, unless the previous segment was still being synced.
@@ -120,7 +113,6 @@ func AppendHeader(b []byte, h Header) []byte {
 	b = binary.AppendUvarint(b, h.Found)
 	b = append(b, h.PrevID[:]...)
 	b = binary.AppendVarint(b, h.PrevEnd)
-	b = binary.AppendUvarint(b, h.Relogged)
 	b = binary.AppendUvarint(b, h.DurableCommit)
 	return binary.AppendUvarint(b, h.DurableTotal)
 }
@@ -134,9 +126,9 @@ func DecodeHeader(rec []byte) (Header, error) {
 	}
 	h.Version = rec[1]
 	switch {
-	case h.Version == 1:
-		return h, fmt.Errorf("%w, the earlier version 1, which this build does not read; nothing was changed: "+
-			"run the hwsagent that wrote it until no target has anything pending, stop it, and start this one with another --storage.path", ErrOtherFormat)
+	case h.Version < Version:
+		return h, fmt.Errorf("%w, the earlier version %d, which this build does not read; nothing was changed: "+
+			"run the hwsagent that wrote it until no target has anything pending, stop it, and start this one with another --storage.path", ErrOtherFormat, h.Version)
 	case h.Version != Version:
 		return h, fmt.Errorf("%w, version %d, and this build reads %d: use a newer hwsagent or another --storage.path", ErrOtherFormat, h.Version, Version)
 	}
@@ -151,7 +143,6 @@ func DecodeHeader(rec []byte) (Header, error) {
 	h.Found = d.Uvarint()
 	copy(h.PrevID[:], d.Bytes(uint64(len(h.PrevID))))
 	h.PrevEnd = d.Varint()
-	h.Relogged = d.Uvarint()
 	h.DurableCommit, h.DurableTotal = d.Uvarint(), d.Uvarint()
 	if d.Err != nil {
 		return h, fmt.Errorf("decode segment header: %w", d.Err)
