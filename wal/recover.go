@@ -55,13 +55,13 @@ func (w *writer) recovered() {
 func (w *writer) failedWrite(err error) error {
 	w.failed(err)
 	w.wanted = len(w.encoder.pages.Buf)
+	w.unannounce()
 	w.cutFailed()
 	return err
 }
 
 // cutFailed cuts what is behind the last commit off the active segment.
 func (w *writer) cutFailed() {
-	w.epoch++ // what the failed commit announced is not in the file
 	if w.file == nil {
 		return
 	}
@@ -237,6 +237,7 @@ func (w *writer) writeWhole(number int) (disk.File, error) {
 func (w *writer) panicked(b *batch) {
 	w.metrics.errors.Inc()
 	w.logger.Error("A commit panicked; it is cut off the log")
+	w.epoch++
 	w.cutFailed()
 	w.rollback(b)
 }

@@ -188,7 +188,7 @@ func (w *writer) log(b *batch) error {
 		announced := w.announced.plus(e.announced)
 		if e.pages.End() <= w.segmentLimit(announced.again(w.series.size())) || w.offset <= w.start {
 			if err := w.fit(w.header.Segment); err != nil {
-				w.epoch++
+				w.unannounce()
 				return w.refuse(err)
 			}
 			if err := w.write(w.file, w.offset); err != nil {
@@ -203,7 +203,7 @@ func (w *writer) log(b *batch) error {
 			}
 			return nil
 		}
-		w.epoch++ // the encoded announcements are not written
+		w.unannounce()
 		w.ends = true
 	}
 }
@@ -216,6 +216,14 @@ func (w *writer) fit(id ID) error {
 	}
 	w.makeRoom(bytes)
 	return w.full(bytes)
+}
+
+// unannounce makes later commits announce their series again if the encoded bytes, which are not in the file, announce some. Announcing
+// all again after each refused commit would make the next one larger while space is short.
+func (w *writer) unannounce() {
+	if w.encoder.announced.bytes > 0 {
+		w.epoch++
+	}
 }
 
 // refuse records that the budget, not the disk, refuses a commit.

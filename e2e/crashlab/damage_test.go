@@ -175,8 +175,8 @@ func (f *logFiles) damage(rnd *rand.Rand, n int, foreign []byte) harm {
 	}
 	if n%32 < 16 {
 		s := bytes.Clone(f.files[savepoint])
-		s[2] = 0xff // magic, version, kind, generation, sequence, owner, checksum
-		bigendian.BigEndian.PutUint32(s[28:], crc32.Checksum(s[:28], crc32.MakeTable(crc32.Castagnoli)))
+		s[2] = 0xff // magic, version, kind, generation, sequence, checksum
+		bigendian.BigEndian.PutUint32(s[20:], crc32.Checksum(s[:20], crc32.MakeTable(crc32.Castagnoli)))
 		h := save("of a newer format", s)
 		h.refused = true
 		return h
