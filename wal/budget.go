@@ -27,8 +27,12 @@ type budget struct {
 	free atomic.Int64 // bytes free at the last check
 	most atomic.Int64 // size limit of the log while free space is low, in bytes; 0: no limit. See bound
 
-	mu      sync.Mutex // held while segments are removed, over I/O; guards garbage
+	mu      sync.Mutex // held while segments are removed, over I/O; guards the next fields
 	garbage []int      // numbers of segments whose files could not be removed yet
+	refused struct {   // the last segment that scanEnd could not read
+		number int
+		since  time.Time
+	}
 
 	configMu sync.Mutex // guards settings, noted and lowSince; never held during I/O
 	settings Settings
@@ -213,8 +217,11 @@ func (g *budget) drop(seg segment.Info, end Mark) error {
 	return nil
 }
 
+// scanPatience is how long a segment is kept beyond the budget because it cannot be read.
+const scanPatience = 15 * time.Second
+
 // scanEnd finds the last commit of a segment if the next header does not name it. A
-// segment that cannot be read is removed uncounted; cursors find its samples missing
+// segment that stays unreadable is removed uncounted; cursors find its samples missing
 // between the totals of commits before and after, and count them as damage.
 func (g *budget) scanEnd(seg segment.Info, end Mark) (Mark, error) {
 	f, err := g.dir.Open(segment.Name(seg.Number), 0)
@@ -226,6 +233,14 @@ func (g *budget) scanEnd(seg segment.Info, end Mark) (Mark, error) {
 	}
 	info, err := segment.Scan(f, seg.Number, seg.End)
 	g.note("scan segment", cmp.Or(err, info.Refused))
+	if info.Refused != nil {
+		if g.refused.since.IsZero() || g.refused.number != seg.Number {
+			g.refused.number, g.refused.since = seg.Number, time.Now()
+		}
+		if time.Since(g.refused.since) < scanPatience {
+			return end, errors.Join(info.Refused, f.Close())
+		}
+	}
 	if info.Last.Commit > 0 {
 		end.Log, end.Commit, end.Total = g.index.mark().Log, info.Last.Commit, info.Last.Total
 	}

@@ -43,7 +43,8 @@ type crashTarget struct {
 	only     bool          // in that session and the last only: an orphan between
 	pace     time.Duration // of its rounds
 	r        *Reader       // nil when it is not open
-	known    bool          // its savepoint is durable
+	known    bool          // it has a savepoint
+	sure     bool          // that is durable
 	since    []bool        // by commit: it was not there any more when the target was opened first
 	received []int         // by commit: in which pass it came last; 0 is never
 	passes   int           // goes up when a lane starts again

@@ -15,6 +15,8 @@ func (c *crashLife) openTargets(l *Log, n int, last bool) {
 	for _, f := range c.targets {
 		t := l.targets.byName[f.name]
 		switch {
+		case t == nil && f.known && !f.sure: // a kill ended its enrolment, the next start could not make it durable, and then came a power cut
+			*f = crashTarget{name: f.name, opts: f.opts, pace: f.pace, first: f.first, only: f.only, splits: f.splits}
 		case t == nil && f.known:
 			c.fail("the savepoint of %s, which was durable, is gone", f.name)
 		case f.known && l.targets.store.IsLost() && c.machine.fault.IsZero(): // after an error of the disk they may be damaged
@@ -42,6 +44,7 @@ func (c *crashLife) openTargets(l *Log, n int, last bool) {
 			f.known = true
 			f.since = c.absent()
 		}
+		f.sure = f.sure || !l.targets.undurable
 		f.r, f.live.Lane, f.back.Lane = r, r.Lane, r.Backlog()
 		f.again(&f.live)
 		f.again(&f.back)
