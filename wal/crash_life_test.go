@@ -2,6 +2,7 @@ package wal
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"math/rand/v2"
 	"slices"
@@ -149,6 +150,9 @@ func (c *crashLife) run(t testing.TB) {
 		if !c.off && err != nil && !c.hit() {
 			t.Fatalf("open the log on a good disk: %v", err)
 		}
+		if err == nil && !c.off && l.refreshAgain != nil {
+			c.refreshed(t, l)
+		}
 		if err == nil {
 			if !c.off {
 				// The interval began as a little less than a second, so that the log's two
@@ -186,6 +190,30 @@ func (c *crashLife) run(t testing.TB) {
 		c.tally.Holes++
 	}
 	c.tally.Commits += len(c.commits)
+}
+
+// refreshed makes the disk good while readers would wait for it: a start could not make durable what the last process left, and holds
+// it in memory, or there are holes that count only when it is durable. So the oracle can read all of it.
+func (c *crashLife) refreshed(t testing.TB, l *Log) {
+	c.judging = true
+	defer func() { c.judging = false }()
+	cursor := newSilentCursor(l)
+	defer cursor.close()
+	start, err := oldest(l)
+	if err != nil {
+		t.Fatal(err)
+	}
+	cursor.place(start, Mark{})
+	for e := (&Entry{}); e != nil && err == nil; {
+		e, err = cursor.next(l.head())
+	}
+	if !c.drops && !errors.Is(err, errNotDurable) {
+		return
+	}
+	c.brokenUntil = time.Time{}
+	if err := l.retryRefresh(); err != nil && !c.off {
+		c.fail("make durable what the last process left, on a good disk: %v", err)
+	}
 }
 
 // drawFuse says when the n-th process ends.

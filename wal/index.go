@@ -15,6 +15,7 @@ type index struct {
 	mu     sync.Mutex // guards everything below
 	head   Mark
 	safe   Mark           // the last durable commit
+	proven *Mark          // the same while refresh has not succeeded: later ones up to safe may not be durable; else nil
 	list   []segment.Info // by number; may have gaps
 	floor  int            // while list is empty: number of the first segment to come
 	wake   chan struct{}
@@ -44,7 +45,24 @@ func (ix *index) settle(m Mark) {
 func (ix *index) durable() Mark {
 	ix.mu.Lock()
 	defer ix.mu.Unlock()
+	if ix.proven != nil {
+		return *ix.proven
+	}
 	return ix.safe
+}
+
+// prove sets the last commit that is durable while refresh has not succeeded, or nil when it has.
+func (ix *index) prove(m *Mark) {
+	ix.mu.Lock()
+	defer ix.mu.Unlock()
+	ix.proven = m
+}
+
+// unproven returns what prove has set.
+func (ix *index) unproven() *Mark {
+	ix.mu.Lock()
+	defer ix.mu.Unlock()
+	return ix.proven
 }
 
 // publish moves the head to m, the end of a commit in the segment of h.

@@ -112,7 +112,12 @@ func (w *writer) mend() error {
 	err := w.missing()
 	there := err == nil
 	if there {
-		err = w.writeAgain()
+		if err = w.writeAgain(); err == nil {
+			err = w.syncAgain()
+		}
+		if err != nil {
+			_ = w.writeAgain() // after a kill, a start must find what the failed fsync has dropped; the next try reports an error
+		}
 	}
 	if err != nil && (!there || time.Since(w.errSince) >= movePatience) {
 		if moved := w.move(); moved == nil {
@@ -130,12 +135,23 @@ func (w *writer) mend() error {
 	return nil
 }
 
-// writeAgain writes the bytes that are not durable again at their places, and syncs them.
-func (w *writer) writeAgain() error {
+// writeAgain writes the bytes that are not durable again at their places.
+func (w *writer) writeAgain() (err error) {
+	if w.before != nil {
+		err = w.before.kept.rewrite(w.before.file)
+	}
+	if w.file != nil {
+		err = errors.Join(err, w.kept.rewrite(w.file))
+	}
+	if err != nil {
+		return fmt.Errorf("write commits again: %w", err)
+	}
+	return nil
+}
+
+// syncAgain makes durable what writeAgain has written.
+func (w *writer) syncAgain() error {
 	if b := w.before; b != nil {
-		if err := b.kept.rewrite(b.file); err != nil {
-			return fmt.Errorf("write commits again: %w", err)
-		}
 		if err := w.syncFile(b.file, b.newName); err != nil {
 			return err
 		}
@@ -144,9 +160,6 @@ func (w *writer) writeAgain() error {
 	}
 	if w.file == nil {
 		return nil
-	}
-	if err := w.kept.rewrite(w.file); err != nil {
-		return fmt.Errorf("write commits again: %w", err)
 	}
 	if err := w.syncFile(w.file, w.newName); err != nil {
 		return err

@@ -5,7 +5,6 @@ import (
 	"fmt"
 	"io/fs"
 	"os"
-	"slices"
 
 	"hwsagent/wal/internal/savefile"
 	"hwsagent/wal/internal/segment"
@@ -23,13 +22,32 @@ import (
 //     It also syncs newer segments without a commit: their header may record the end of the previous segment, and failed
 //     commits that were cut off them must not reappear, because new commits get their numbers.
 //   - The bytes do not change, so durable sectors stay as they are even if the power fails meanwhile.
+//   - The bytes stay in memory until that has succeeded, because a failed fsync may drop them from the file. Readers that find
+//     damage behind the durable commit wait meanwhile (errNotDurable).
 //   - If the disk refuses the writes, the log opens anyway, and retries each second. Until a try succeeds, savepoints
-//     and headers (writer.proven) record no further commits as durable, so the next start retries too.
+//     and headers (index.proven) record no further commits as durable, so the next start retries too.
+
+// leftSegment is a segment that an earlier process left, with the bytes of it that may not be durable.
+type leftSegment struct {
+	number    int
+	from, end int64
+	bytes     savefile.Left // once they are read
+}
 
 // refresh makes the newest segments durable. All commits up to the mark known are durable already.
 func (l *Log) refresh(newest []segment.Info, known Mark) {
-	newest = slices.Clone(newest)
-	l.refreshAgain = func() error { return l.tryRefresh(&newest, known) }
+	var left []leftSegment
+	for _, s := range newest {
+		from := int64(0)
+		switch {
+		case known.Segment > s.Number:
+			from = s.End
+		case s.Known() && s.Header.Segment == known.SegmentID:
+			from = known.Offset
+		}
+		left = append(left, leftSegment{number: s.Number, from: from, end: s.End})
+	}
+	l.refreshAgain = func() error { return l.tryRefresh(&left) }
 	_ = l.retryRefresh() // which logs the error
 }
 
@@ -42,36 +60,33 @@ func (l *Log) retryRefresh() error {
 	l.budget.note("make the newest segments durable", err)
 	if err == nil {
 		l.refreshAgain = nil
-		l.writer.mu.Lock()
-		l.writer.proven = nil
-		l.writer.mu.Unlock()
+		l.index.prove(nil)
 	}
 	return err
 }
 
 // tryRefresh is one try of refresh. It leaves in left the segments that the disk has refused.
-func (l *Log) tryRefresh(left *[]segment.Info, known Mark) error {
+func (l *Log) tryRefresh(left *[]leftSegment) error {
 	var errs []error
 	newest := *left
 	*left = newest[:0]
 	for _, s := range newest {
-		from := int64(0)
-		switch {
-		case known.Segment > s.Number:
-			from = s.End
-		case s.Known() && s.Header.Segment == known.SegmentID:
-			from = known.Offset
-		}
-		f, err := l.dir.Open(segment.Name(s.Number), os.O_RDWR)
+		f, err := l.dir.Open(segment.Name(s.number), os.O_RDWR)
 		if errors.Is(err, fs.ErrNotExist) {
 			continue // removed meanwhile
 		}
 		if err == nil {
-			err = errors.Join(savefile.Refresh(f, from, s.End), f.Close())
+			if s.bytes == nil {
+				s.bytes = savefile.ReadLeft(f, s.from, s.end)
+			}
+			if err = s.bytes.Restore(f); err != nil {
+				_ = s.bytes.Write(f) // after a kill, the next start must find what the failed fsync has dropped
+			}
+			err = errors.Join(err, f.Close())
 		}
 		if err != nil {
 			*left = append(*left, s)
-			errs = append(errs, fmt.Errorf("segment %s: %w", segment.Name(s.Number), err))
+			errs = append(errs, fmt.Errorf("segment %s: %w", segment.Name(s.number), err))
 		}
 	}
 	return errors.Join(append(errs, l.dir.Sync())...)

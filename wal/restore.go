@@ -226,7 +226,7 @@ func (l *Log) resume(told, durable, last Mark) error {
 	}
 	if l.refreshAgain != nil {
 		proven := segment.Later(durable, l.targets.durable(id))
-		w.proven = &proven
+		l.index.prove(&proven)
 		if n := len(l.index.list); n > 0 && w.prevID == (ID{}) {
 			// Commits that were cut off the last segment may come back, with the numbers of the next commits.
 			w.prevID, w.prevEnd = l.index.list[n-1].Header.Segment, l.index.list[n-1].End
@@ -248,8 +248,8 @@ func (l *Log) resume(told, durable, last Mark) error {
 	w.number += all.Commit
 	lost := all.Total - durable.Total
 	w.lost = lost
-	if w.proven != nil {
-		w.lost = max(lost, l.lostAt(all.Total, *w.proven))
+	if proven := l.index.unproven(); proven != nil {
+		w.lost = max(lost, l.lostAt(all.Total, *proven))
 	}
 	if damaged := durable.Total - last.Total; lost > 0 || damaged > 0 || all.Commit > last.Commit {
 		l.logger.Warn("Acknowledged samples are no longer on the disk", "power_cut", lost, "damage", damaged)

@@ -2,6 +2,7 @@ package wal
 
 import (
 	"bytes"
+	"encoding/binary"
 	"errors"
 	"fmt"
 	"log/slog"
@@ -349,12 +350,13 @@ func TestThousandTenants(t *testing.T) {
 		for _, victim := range []string{held, "e/0", "e/999"} {
 			left, damaged := saves.crash(), 0
 			left.entries[newest].data.edit(func(b []byte) {
-				for at := len(b) - cellSize; at >= 0 && damaged == 0; at -= cellSize {
-					if ownedBy(b[at:], victim) {
-						b[at+cellHead]++
-						damaged++
+				last, sequence := 0, uint64(0) // the newest record: cells behind it may be left over from earlier use of the file
+				for at := 0; at+cellSize <= len(b); at += cellSize {
+					if n := binary.BigEndian.Uint64(b[at+12:]); ownedBy(b[at:], victim) && n > sequence {
+						last, sequence, damaged = at, n, 1
 					}
 				}
+				b[last+cellHead]++
 			})
 			again := openLog(t, memOptions(t, segments.crash(), left))
 			if err := again.Enroll([]Enrolment{{Name: "e", Family: true}}); err != nil {

@@ -69,7 +69,6 @@ type writer struct {
 	// Invariant: durable.Commit <= written.Commit <= number.
 	durable Mark   // of the last durable commit
 	written Mark   // of the last commit in the log
-	proven  *Mark  // the last durable commit while refresh has not succeeded: later ones up to durable may not be durable; else nil
 	number  uint64 // the last commit number assigned
 
 	// retained are the batches that are written but not durable, in order: in before, if it is not nil, and in the active
@@ -366,8 +365,8 @@ func (w *writer) newHeader(number int, before Mark) segment.Header {
 	if before.Total == w.durable.Total { // another power cut may take the header before, which is the only one with the loss
 		h.Found -= w.lost
 	}
-	if w.proven != nil {
-		h.DurableCommit, h.DurableTotal = w.proven.Commit, w.proven.Total
+	if proven := w.index.unproven(); proven != nil {
+		h.DurableCommit, h.DurableTotal = proven.Commit, proven.Total
 	}
 	_, _ = rand.Read(h.Segment[:]) // it never fails
 	return h
