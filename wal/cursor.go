@@ -31,6 +31,12 @@ type cursor struct {
 	reader segment.Reader
 	decode *entryDecoder
 
+	// opened is the durable end of the log when the open segment was opened, and basis the same for the segment in which last was found.
+	// What the reader has buffered of later commits may be what a failed fsync had dropped, and is not damage: see mayComeBack. After
+	// rebase, the next segment that is opened gives basis.
+	opened, basis Mark
+	rebase        bool
+
 	ready   bool // the reader is at a commit that next has not returned
 	refused bool // the disk refused the last read
 
@@ -42,7 +48,7 @@ type cursor struct {
 type span struct{ from, to uint64 }
 
 func newCursor(t tail, log *slog.Logger, found *findings) *cursor {
-	return &cursor{tail: t, log: log, found: found, decode: newEntryDecoder(t.pool())}
+	return &cursor{tail: t, log: log, found: found, decode: newEntryDecoder(t.pool()), rebase: true}
 }
 
 // newSilentCursor creates a cursor that does not report damage, because the cursors that deliver do.
@@ -56,7 +62,7 @@ func newSilentCursor(t tail) *cursor {
 func (c *cursor) place(after, end Mark) {
 	number := locate(c.tail, after)
 	c.close()
-	c.last, c.end, c.want, c.cuts = after, end, number, nil
+	c.last, c.end, c.want, c.cuts, c.rebase = after, end, number, nil, true
 }
 
 // arrived reports whether the cursor has returned all entries up to its end.
@@ -67,7 +73,7 @@ func (c *cursor) close() {
 	if c.file == nil {
 		return
 	}
-	if safe := c.tail.safe(); safe.Segment > c.want || safe.Commit >= c.tail.head().Commit { // else it may not be damage
+	if c.opened.Segment > c.want || c.opened.Commit >= c.tail.head().Commit { // else it may not be damage
 		c.found.add(finding{segment: c.want, skipped: c.reader.Skipped()})
 	}
 	c.shut()
@@ -104,13 +110,16 @@ func (c *cursor) next(head Mark) (*Entry, error) {
 	switch {
 	case err != nil:
 		return nil, err
-	case !ok && c.last.Commit < head.Commit && c.tail.safe().Commit < head.Commit:
+	case !ok && c.last.Commit < head.Commit && c.basis.Commit < head.Commit:
 		return nil, c.reread()
 	case !ok:
 		return nil, nil
 	}
 	commit := c.reader.Commit
 	if c.end != (Mark{}) && commit.Number > c.end.Commit {
+		if c.basis.Total < c.end.Total && c.last.Total < c.end.Total {
+			return nil, c.reread() // it may come back, too
+		}
 		return c.stop(), nil
 	}
 	e := c.decodeCommit()
@@ -123,24 +132,24 @@ func (c *cursor) next(head Mark) (*Entry, error) {
 	e.End.Log = head.Log // a damaged segment has no header
 	e.MinT, e.MaxT = commit.MinT, commit.MaxT
 	e.Missing = missing
-	c.last = e.End
+	c.last, c.basis = e.End, c.opened
 	return e, nil
 }
 
-// mayComeBack reports whether some of the samples that count as damage before or in a commit, of which so many were decoded, are not
-// durable yet.
+// mayComeBack reports whether some of the samples that count as damage before or in a commit, of which so many were decoded, were not
+// durable yet when the cursor opened their segment.
 func (c *cursor) mayComeBack(commit segment.Commit, decoded, damage uint64) bool {
 	if damage == 0 {
 		return false
 	}
-	safe, within := c.tail.safe(), commit.Samples-decoded
-	return within > 0 && commit.Number > safe.Commit || damage > within && c.last.Total+damage-within > safe.Total
+	within := commit.Samples - decoded
+	return within > 0 && commit.Number > c.opened.Commit || damage > within && c.last.Total+damage-within > c.basis.Total
 }
 
 // reread makes the cursor read the commits after last from the disk again.
 func (c *cursor) reread() error {
 	c.shut()
-	c.want = locate(c.tail, c.last)
+	c.want, c.rebase = locate(c.tail, c.last), true
 	return errNotDurable
 }
 
@@ -201,7 +210,10 @@ func (c *cursor) open(head Mark) (ok bool, err error) {
 			return false, fmt.Errorf("open segment %s: %w", segment.Name(s.Number), err)
 		}
 		c.found.add(finding{segment: s.Number, missing: s.Number - c.want})
-		c.want, c.file = s.Number, f
+		c.want, c.file, c.opened = s.Number, f, c.tail.safe()
+		if c.rebase {
+			c.basis, c.rebase = c.opened, false
+		}
 		c.decode.series.turn()
 		if s.Number == head.Segment {
 			c.reader.Reset(f, s.Number, head.Offset, false)
