@@ -8,7 +8,7 @@ import (
 	"hwsagent/probes/hw"
 )
 
-// newHardwareDisks reads disks, software RAID and tape drives. It never wakes a sleeping disk.
+// newHardwareDisks reads disks, their enclosures, software RAID and tape drives. It never wakes a sleeping disk.
 func newHardwareDisks(e *environment) reader {
 	p := newPlaces(e.SysPath)
 	nvme := func(name string) bool { _, ok := unit(name, "nvme"); return ok }
@@ -22,6 +22,7 @@ func newHardwareDisks(e *environment) reader {
 		hardwareClass{e.sys("block"), disk, p.blockDisk},
 		hardwareClass{e.sys("block"), array, func(dir string) []hw.Report { return raidArray(dir, e.UdevPath) }},
 		hardwareClass{e.sys("class/scsi_tape"), tape, p.tapeDrive},
+		hardwareClass{e.sys("class/enclosure"), nil, p.enclosure},
 	)
 	h.join = joinPaths
 	return h

@@ -101,6 +101,8 @@ func (*Probe) Redact(t *tape.Tape, r *tape.Redactor) {
 			kind = tape.Names
 		}
 		switch {
+		case kind == "" && strings.Contains(e.Ask, "/enclosure/") && path.Base(e.Ask) == "id": // the enclosure's World Wide Name
+			r.Learn(tape.Serials, strings.TrimPrefix(text, "0x"))
 		case kind == "":
 		case kind == tape.Serials:
 			for _, prefix := range [...]string{"naa.", "eui.", "nvme.", "t10.", "uuid.", "0x"} {

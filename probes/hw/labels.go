@@ -19,6 +19,7 @@ const (
 	LabelGPUTask        = "hw_gpu_task"
 	LabelKernelCode     = "hw_kernel_code"  // an Xid, a severity, a kind of failure
 	LabelKernelEvent    = "hw_kernel_event" // the kind of message in the kernel's log
+	LabelLight          = "hw_light"        // of a bay: fault or locate
 	LabelLimitType      = "hw_limit_type"
 	LabelLocation       = "hw_sensor_location" // the place of a sensor within its component
 	LabelMemberState    = "hw_member_state"

@@ -81,6 +81,7 @@ const (
 	PowerLimit
 
 	BatteryCharge
+	BayLight
 	BatteryChargeLimit
 	BatteryTimeLeft
 	BatteryTimeLimit
@@ -228,6 +229,7 @@ var table = [...]row{
 	Power:      {"hw.power", false, gauge, "W", true, "", nil, "Power that the component consumes."},
 	PowerLimit: {"hw.power.limit", true, gauge, "W", true, "hw_limit_type", nil, "Limit of the component's power."},
 
+	BayLight:                    {"hw.bay.light", true, upDown, "1", false, "hw_light", []Kind{Module}, "1 if the light of the bay is on, 0 if not."},
 	BatteryCharge:               {"hw.battery.charge", false, gauge, "1", false, "", []Kind{Battery}, "Remaining charge of the battery, from 0 to 1."},
 	BatteryChargeLimit:          {"hw.battery.charge.limit", false, gauge, "1", false, "hw_limit_type", []Kind{Battery}, "Limit of the battery's charge."},
 	BatteryTimeLeft:             {"hw.battery.time_left", false, gauge, "s", false, "hw_state hw_battery_state", []Kind{Battery}, "Time until the battery is empty (while discharging) or full (while charging)."},
@@ -317,7 +319,7 @@ var hubEnclosure = map[Metric]string{Energy: "hw.enclosure.energy", Power: "hw.e
 // hubLabels are MetricsHub's names of labels: they lack the word hw, except for kind and parent.
 var hubLabels = map[string]string{
 	"hw_id": "id", "hw_name": "name", "hw_parent": "hw_parent_id", "hw_state": "state", "hw_limit_type": "limit_type", "error_type": "hw_error_type", "network_io_direction": "direction",
-	"hw_sensor_location": "sensor_location", "hw_gpu_task": "task", "hw_task": "task", "hw_kernel_event": "kernel_event", "hw_kernel_code": "kernel_code", "hw_physical_disk_state": "state", "hw_logical_disk_state": "state", "hw_logical_disk_raid_level": "raid_level",
+	"hw_sensor_location": "sensor_location", "hw_gpu_task": "task", "hw_task": "task", "hw_light": "light", "hw_kernel_event": "kernel_event", "hw_kernel_code": "kernel_code", "hw_physical_disk_state": "state", "hw_logical_disk_state": "state", "hw_logical_disk_raid_level": "raid_level",
 	"hw_tape_drive_operation_type": "type", "hw_quality": "quality", "hw_battery_state": "state", "hw_physical_disk_smart_attribute": "smart_attribute",
 	Vendor: "vendor", Model: "model", Serial: "serial_number", Firmware: "firmware_version", Driver: "driver_version", BIOS: "bios_version", PhysicalAddress: "physical_address",
 }
