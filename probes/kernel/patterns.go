@@ -24,12 +24,10 @@ type pattern struct {
 	place   place
 	// code is the event's code if the message has no group named code.
 	code string
-	// source is the file and the function that writes the message, in the kernel of the version linux, or a module's.
+	// source is the file and the function that writes the message, in Linux 6.12, or a module's. Forms of
+	// older versions are accepted where the pattern says so.
 	source string
 }
-
-// linux is the version of the kernel whose sources the patterns name. Forms of older versions are accepted where the pattern says so.
-const linux = "6.12"
 
 // patterns are tried in order; the first that matches counts.
 var patterns = []pattern{

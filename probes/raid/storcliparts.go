@@ -48,7 +48,8 @@ func (s *storcli) controller(a *answer) controller {
 		hw.Model, basics.say("Model"), hw.Serial, basics.say("Serial Number"), hw.Firmware, cmp.Or(version.say("Firmware Package Build"), version.say("Firmware Version")),
 		hw.DriverName, version.say("Driver Name"), hw.Driver, version.say("Driver Version"), hw.Device, pci)
 	own.Status = state(controllerStates, status.say("Controller Status"))
-	addNumber(&own, hw.TemperatureNow, cmp.Or(features.say("ROC temperature(Degree Celsius)"), features.say("ROC temperature(Degree Celcius)")))
+	const misspelt = "ROC temperature(Degree Celcius)" //nolint:misspell // older programs write it so
+	addNumber(&own, hw.TemperatureNow, cmp.Or(features.say("ROC temperature(Degree Celsius)"), features.say(misspelt)))
 	addNumber(&own, hw.Errors, status.say("Memory Correctable Errors"), "error_type", "memory_corrected")
 	addNumber(&own, hw.Errors, status.say("Memory Uncorrectable Errors"), "error_type", "memory_uncorrected")
 	for _, row := range s.patrols[a.index] {
