@@ -13,6 +13,7 @@ import (
 	"path/filepath"
 	"slices"
 	"strings"
+	"sync/atomic"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -151,17 +152,18 @@ func TestHanging(t *testing.T) {
 func TestStuck(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		_, p := machine(t, "ssacli")
-		resume, calls := make(chan struct{}), 0
+		resume := make(chan struct{})
+		var calls atomic.Int32
 		p.program = func(context.Context, ...string) ([]byte, error) {
-			calls++
+			calls.Add(1)
 			<-resume
 			return []byte(read(t, "testdata/ssacli/ctrl_all_show_config_detail")), nil
 		}
 		if _, err := round(t, p); err == nil || !strings.Contains(err.Error(), "does not end, although it was killed") {
 			t.Errorf("the error is %v", err)
 		}
-		if _, err := round(t, p); err == nil || !strings.Contains(err.Error(), "of an earlier round has not ended") || calls != 1 {
-			t.Errorf("%d calls; the error is %v", calls, err)
+		if _, err := round(t, p); err == nil || !strings.Contains(err.Error(), "of an earlier round has not ended") || calls.Load() != 1 {
+			t.Errorf("%d calls; the error is %v", calls.Load(), err)
 		}
 		close(resume)
 		synctest.Wait()
