@@ -42,6 +42,8 @@ type memDir struct {
 	// operation returns. It is called without mu.
 	struck func(op, name string) error
 
+	striking sync.Mutex // held while struck is called, and by whoever changes it under a running log
+
 	// unlisted is the error of listing it.
 	unlisted error
 
@@ -195,8 +197,17 @@ func (d *memDir) pause(op string) {
 	}
 }
 
+// onStrike changes struck under a running log.
+func (d *memDir) onStrike(struck func(op, name string) error) {
+	d.striking.Lock()
+	defer d.striking.Unlock()
+	d.struck = struck
+}
+
 // strike is what an operation returns that would have returned err.
 func (d *memDir) strike(op, name string, err error) error {
+	d.striking.Lock()
+	defer d.striking.Unlock()
 	if d.struck != nil {
 		if e := d.struck(op, name); e != nil {
 			return e

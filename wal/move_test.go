@@ -3,6 +3,7 @@ package wal
 import (
 	"errors"
 	"slices"
+	"sync/atomic"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -45,13 +46,14 @@ func moveCommits(t *testing.T, rolled, forgets bool) {
 	time.Sleep(1500 * time.Millisecond)
 	began := time.Now()
 	allowed := func() bool { return time.Since(began) > 3*time.Minute }
-	refused, last := 0, 0 // fsyncs, and the newest segment when they began to fail
+	var refused atomic.Int32 // fsyncs
+	last := 0                // the newest segment when they began to fail
 	if rolled {
 		last = 1
 	}
-	segments.struck = func(op, name string) error {
+	segments.onStrike(func(op, name string) error {
 		if n, ok := segment.ParseName(name); op == "synced" && ok && (!allowed() || n <= last) {
-			refused++
+			refused.Add(1)
 			if forgets {
 				segments.mu.Lock()
 				segments.entries[name].drop(nil, true)
@@ -60,7 +62,7 @@ func moveCommits(t *testing.T, rolled, forgets bool) {
 			return errDisk
 		}
 		return nil
-	}
+	})
 	for range 5 {
 		if err := commit(3); err != nil {
 			t.Fatal(err)
@@ -72,8 +74,8 @@ func moveCommits(t *testing.T, rolled, forgets bool) {
 		}
 	}
 	time.Sleep(30 * time.Second)
-	if err := commit(3); !errors.Is(err, errDisk) || refused == 0 {
-		t.Fatalf("the fsync failed %d times, and a commit: %v", refused, err)
+	if err := commit(3); !errors.Is(err, errDisk) || refused.Load() == 0 {
+		t.Fatalf("the fsync failed %d times, and a commit: %v", refused.Load(), err)
 	}
 	time.Sleep(4 * time.Minute)
 	if st := l.Status(); st.Err != nil || st.Head.Segment != last+1 {
@@ -114,15 +116,15 @@ func TestKillWhileCommitsMove(t *testing.T) {
 			want = append(want, float64(v))
 		}
 		var lefts []*memDir
-		segments.struck = func(op, name string) error {
+		segments.onStrike(func(op, name string) error {
 			lefts = append(lefts, segments.kill())
 			if op == "synced" && name == segment.Name(0) {
 				return errDisk
 			}
 			return nil
-		}
+		})
 		time.Sleep(2 * time.Minute)
-		segments.struck = nil
+		segments.onStrike(nil)
 		unfinished := 0
 		for n, left := range lefts {
 			if left.entries[segment.Name(1)] == nil {
