@@ -446,3 +446,33 @@ func FuzzRecord(f *testing.F) {
 		}
 	})
 }
+
+// TestStateFileCannotBeWritten: the next round reports it, and the counts are saved once the file can be written.
+func TestStateFileCannotBeWritten(t *testing.T) {
+	dir := filepath.Join(t.TempDir(), "state")
+	if err := os.WriteFile(dir, nil, 0o600); err != nil { // a file in place of the directory
+		t.Fatal(err)
+	}
+	p := &Probe{state: filepath.Join(dir, "kernel.json"), counts: newCounts(), log: nowhere{}}
+	p.counts.Next = 1
+	p.Committed(nil)
+	if err := p.Collect(t.Context(), new(probes.Round)); err == nil || !strings.Contains(err.Error(), "a restart would count events twice") {
+		t.Fatalf("the error is %v", err)
+	}
+	if err := os.Remove(dir); err != nil {
+		t.Fatal(err)
+	}
+	if err := os.Mkdir(dir, 0o700); err != nil {
+		t.Fatal(err)
+	}
+	p.Committed(nil)
+	if err := p.Collect(t.Context(), new(probes.Round)); err != nil || p.saved != 1 {
+		t.Errorf("saved up to %d, %v", p.saved, err)
+	}
+}
+
+// nowhere is a log without records.
+type nowhere struct{}
+
+func (nowhere) Next() ([]byte, error) { return nil, errEnd }
+func (nowhere) Close() error          { return nil }

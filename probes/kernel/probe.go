@@ -34,13 +34,14 @@ type Probe struct {
 	exclude *regexp.Regexp
 	state   string // the file with the counts; "": they are kept in memory
 
-	open   func() (source, error)
-	boot   func() (string, error)
-	places places
-	keep   func(record) // is told each record that counts; nil: nothing is
-	log    source       // nil: not open
-	counts *counts      // nil: not loaded
-	saved  uint64       // the sequence number up to which the state file has the counts
+	open    func() (source, error)
+	boot    func() (string, error)
+	places  places
+	keep    func(record) // receives each record that counts; may be nil
+	log     source       // nil: not open
+	counts  *counts      // nil: not loaded
+	saved   uint64       // the sequence number up to which the state file has the counts
+	unsaved error        // why the state file could not be written after the last round
 }
 
 // New returns the probe, which opens nothing before the first round. state is the file that keeps the counts across
@@ -75,6 +76,9 @@ func (p *Probe) Collect(ctx context.Context, r *probes.Round) error {
 			p.counts, err = load(p.state)
 			errs = append(errs, err)
 		}
+	}
+	if p.unsaved != nil {
+		errs = append(errs, fmt.Errorf("a restart would count events twice: %w", p.unsaved))
 	}
 	before := p.counts.more
 	if err := p.read(ctx); err != nil {
@@ -132,7 +136,7 @@ func (p *Probe) read(ctx context.Context) error {
 		case errors.Is(err, errEnd):
 			return nil
 		case errors.Is(err, errOverwritten):
-			continue // the gap in the sequence numbers tells how many
+			continue // the gap in the sequence numbers gives their number
 		case err != nil:
 			return errors.Join(fmt.Errorf("read the kernel's log: %w", err), p.Close())
 		}
@@ -140,7 +144,7 @@ func (p *Probe) read(ctx context.Context) error {
 		if !ok || rec.sequence < p.counts.Next {
 			continue
 		}
-		if p.counts.Next > 0 { // 0: the first record of a boot that was read; what was overwritten before is not known
+		if p.counts.Next > 0 { // 0: this is the first record read of a boot, and the number of records overwritten before is unknown
 			p.counts.Lost += rec.sequence - p.counts.Next
 		}
 		p.counts.Next = rec.sequence + 1
@@ -161,12 +165,12 @@ func (p *Probe) read(ctx context.Context) error {
 	return fmt.Errorf("%d records were read; the next round continues", maxRound)
 }
 
-// Committed writes the counts to the state file once the log has them.
+// Committed writes the counts to the state file once the log has them. The next round reports an error, and Committed tries again.
 func (p *Probe) Committed(err error) {
 	if err != nil && !errors.Is(err, probes.ErrPartial) || p.counts == nil || p.state == "" || p.counts.Next == p.saved {
 		return
 	}
-	if p.counts.save(p.state) == nil {
+	if p.unsaved = p.counts.save(p.state); p.unsaved == nil {
 		p.saved = p.counts.Next
 	}
 }

@@ -16,7 +16,7 @@ type ask func(ctx context.Context, args ...string) ([]byte, error)
 type dialect struct {
 	names []string // what the program's file name begins with, in lower case
 	paths []string // where the maker's packages install it
-	// read returns the controllers. After an error they have what was read before it.
+	// read returns the controllers. With an error it also returns those, and the parts of one, that it read before.
 	read func(ctx context.Context, run ask) ([]controller, error)
 }
 
