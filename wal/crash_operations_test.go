@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"sync"
 	"syscall"
 	"testing"
 	"testing/synctest"
@@ -50,24 +51,21 @@ func (s sickness) errors() []error {
 // does not come back, the ledgers add up, and the log is well within one sync interval
 // after the disk is, with no restart.
 func TestEveryOperationForAWhile(t *testing.T) {
-	if testing.Short() {
-		t.Skip("left out with -short: its disk is shared with the log's goroutines without a mutex")
-	}
 	for _, where := range [][2]bool{{true, false}, {false, true}, {true, true}} {
 		for _, cause := range []sickness{{}, {short: 300}, {reads: true}} {
-			for _, sync := range []time.Duration{0, SyncAlways} {
+			for _, interval := range []time.Duration{0, SyncAlways} {
 				cause.segments, cause.saves = where[0], where[1]
 				if cause.reads && !cause.segments {
 					continue // a savepoint is read at the start only
 				}
-				t.Run(fmt.Sprintf("segments=%v,saves=%v,reads=%v,short=%d,sync=%v", where[0], where[1], cause.reads, cause.short, sync), func(t *testing.T) {
+				t.Run(fmt.Sprintf("segments=%v,saves=%v,reads=%v,short=%d,sync=%v", where[0], where[1], cause.reads, cause.short, interval), func(t *testing.T) {
 					t.Parallel()
 					cause, fired, step := cause, 0, tier.Of(3, 1) // prime to the number of errors
 					for _, cause.lasts = range []time.Duration{0, 2500 * time.Millisecond} {
 						hit := true
 						for cause.n = 1; hit; cause.n += step {
 							for _, cause.err = range cause.errors() {
-								synctest.Test(t, func(t *testing.T) { hit = sickLife(t, cause, sync) })
+								synctest.Test(t, func(t *testing.T) { hit = sickLife(t, cause, interval) })
 								if t.Failed() {
 									t.Fatalf("with %v", cause)
 								}
@@ -91,9 +89,12 @@ type sick struct {
 	*testing.T
 	oracle
 	sickness
-	o     Options
-	log   *Log
+	o   Options
+	log *Log
+
+	mu    sync.Mutex // the log's goroutines ask, and so does the test
 	ops   int
+	begun bool      // reads fail only after the start
 	hit   time.Time // when the first operation failed; zero: none did
 	uncut bool
 
@@ -103,12 +104,12 @@ type sick struct {
 }
 
 // sickLife lives a life of two processes. It tells whether an operation has failed.
-func sickLife(t *testing.T, cause sickness, sync time.Duration) bool {
+func sickLife(t *testing.T, cause sickness, interval time.Duration) bool {
 	segments, saves := newMemDir(), newMemDir()
 	s := &sick{T: t, sickness: cause, o: memOptions(t, segments, saves), got: [2]map[int]bool{{}, {}}}
 	s.oracle.orphaned = map[int]uint64{}
 	s.oracle.fail = func(format string, args ...any) { t.Errorf(format, args...) }
-	s.o.Sync, s.o.SegmentBytes, s.o.MaxBytes, s.o.Retain = sync, 1000, 16_000, 0
+	s.o.Sync, s.o.SegmentBytes, s.o.MaxBytes, s.o.Retain = interval, 1000, 16_000, 0
 	for _, d := range []struct {
 		hit bool
 		*memDir
@@ -153,12 +154,15 @@ func sickLife(t *testing.T, cause sickness, sync time.Duration) bool {
 		}
 	}
 	s.close()
-	return !s.hit.IsZero()
+	was, _ := s.ill()
+	return was
 }
 
 // ask fails an operation, if it is its turn.
 func (s *sick) ask(op string) (int, error) {
-	if s.reads && s.log == nil {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.reads && !s.begun {
 		return 0, nil // what the disk refuses at the start counts as damage: see TestEveryOperation
 	}
 	s.ops++
@@ -172,8 +176,19 @@ func (s *sick) ask(op string) (int, error) {
 	return s.short, s.err
 }
 
-// ill reports whether the disk may fail still.
-func (s *sick) ill() bool { return !s.hit.IsZero() && time.Since(s.hit) <= s.lasts }
+// ill reports whether an operation has failed, and whether the next may still.
+func (s *sick) ill() (was, is bool) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return !s.hit.IsZero(), !s.hit.IsZero() && time.Since(s.hit) <= s.lasts
+}
+
+// use makes l the log in use, none if it is nil.
+func (s *sick) use(l *Log) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.log, s.begun = l, l != nil
+}
 
 // open opens the log and its readers. That may fail while the disk does, and then works.
 func (s *sick) open() {
@@ -191,7 +206,7 @@ func (s *sick) open() {
 				s.readers[k] = nil
 			}
 			_ = s.log.Close()
-			s.log = nil
+			s.use(nil)
 		}
 		if !errors.Is(err, s.err) || tries > 5 {
 			s.Fatalf("open: %v", err)
@@ -205,8 +220,11 @@ func (s *sick) tryOpen() (err error) {
 	if err != nil {
 		return err
 	}
-	s.reopened(l, crash{uncut: s.uncut}, newTally())
-	s.log = l
+	s.mu.Lock()
+	uncut := s.uncut
+	s.mu.Unlock()
+	s.reopened(l, crash{uncut: uncut}, newTally())
+	s.use(l)
 	for k := range s.readers {
 		if s.readers[k], err = l.Reader(fmt.Sprint(k), ReaderOptions{StartAt: StartOldest}); err != nil {
 			return err
@@ -228,7 +246,7 @@ func (s *sick) commit(samples int) error {
 		}
 	}
 	err := app.Commit()
-	if err != nil && s.hit.IsZero() {
+	if was, _ := s.ill(); err != nil && !was {
 		s.Errorf("commit on a good disk: %v", err)
 	}
 	s.answer(id, err, false)
@@ -268,14 +286,22 @@ func (s *sick) read(k, n int) {
 // heal waits until the disk is well, and demands that the log is within one interval.
 func (s *sick) heal() {
 	s.Helper()
-	for s.ill() || !s.hit.IsZero() && time.Since(s.hit.Add(s.lasts)) <= time.Second {
+	for {
+		s.mu.Lock()
+		well := s.hit.IsZero() || time.Since(s.hit.Add(s.lasts)) > time.Second
+		s.mu.Unlock()
+		if well {
+			break
+		}
 		time.Sleep(50 * time.Millisecond)
 	}
 	if st := s.log.Status(); st.Err != nil {
 		s.Errorf("the disk has been well for a second: %v", st.Err)
 	}
-	if err := s.commit(2); err != nil && !s.ill() {
-		s.Errorf("the disk has been well for a second: %v", err)
+	if err := s.commit(2); err != nil {
+		if _, is := s.ill(); !is {
+			s.Errorf("the disk has been well for a second: %v", err)
+		}
 	}
 }
 
@@ -283,7 +309,7 @@ func (s *sick) heal() {
 func (s *sick) close() {
 	s.Helper()
 	log := s.log
-	s.log = nil
+	s.use(nil)
 	s.view, _, _ = s.oracle.read(log)
 	var errs []error
 	for _, r := range s.readers {

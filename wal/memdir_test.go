@@ -24,6 +24,7 @@ type memDir struct {
 	entries map[string]*inode
 	durable map[string]*inode // as of the last sync of the directory
 	changes []entryChange     // since then, in order
+	settled int               // how many changes were made before those
 	off     bool              // every change fails from now on
 	torn    int               // files of which the cut that left this has torn a write
 
@@ -42,7 +43,7 @@ type memDir struct {
 	// operation returns. It is called without mu.
 	struck func(op, name string) error
 
-	striking sync.Mutex // held while struck is called, and by whoever changes it under a running log
+	striking sync.Mutex // guards struck, for whoever changes it under a running log
 
 	// unlisted is the error of listing it.
 	unlisted error
@@ -207,9 +208,10 @@ func (d *memDir) onStrike(struck func(op, name string) error) {
 // strike is what an operation returns that would have returned err.
 func (d *memDir) strike(op, name string, err error) error {
 	d.striking.Lock()
-	defer d.striking.Unlock()
-	if d.struck != nil {
-		if e := d.struck(op, name); e != nil {
+	struck := d.struck
+	d.striking.Unlock()
+	if struck != nil { // it may wait for another operation of this directory
+		if e := struck(op, name); e != nil {
 			return e
 		}
 	}
@@ -295,15 +297,15 @@ func (d *memDir) Look(name string, f disk.File) (disk.Info, error) {
 
 func (d *memDir) Sync() error {
 	d.mu.Lock()
-	asked, n := maps.Clone(d.entries), len(d.changes)
+	asked, made := maps.Clone(d.entries), d.settled+len(d.changes)
 	d.mu.Unlock()
 	if err := d.strike("syncdir", "", nil); err != nil {
 		return err
 	}
 	d.mu.Lock()
 	_, err := d.fails("syncdir")
-	if err == nil && !d.journals {
-		d.durable, d.changes = asked, slices.Clone(d.changes[n:])
+	if n := made - d.settled; err == nil && !d.journals && n > 0 { // or another call has made more durable meanwhile
+		d.durable, d.changes, d.settled = asked, slices.Clone(d.changes[n:]), made
 	}
 	d.mu.Unlock()
 	return d.strike("syncdired", "", err)

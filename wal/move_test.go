@@ -125,6 +125,7 @@ func TestKillWhileCommitsMove(t *testing.T) {
 		})
 		time.Sleep(2 * time.Minute)
 		segments.onStrike(nil)
+		synctest.Wait() // the call under way has ended
 		unfinished := 0
 		for n, left := range lefts {
 			if left.entries[segment.Name(1)] == nil {
