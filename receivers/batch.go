@@ -56,6 +56,10 @@ type Batch struct {
 	family string
 	meta   metadata.Metadata
 	fault  Reason // why its samples are refused; "" if they are not
+	name   string // as sent
+	size   int64  // of its labels as sent, in bytes
+	hash   uint64 // of labels
+	known  *Known // the series that is repeated; nil if it was decoded
 
 	lb *labels.Builder
 
@@ -108,15 +112,10 @@ func (b *Batch) Series(ls labels.Labels, family string, meta metadata.Metadata) 
 	if why := b.r.CheckLabels(ls); why != nil {
 		return b.SeriesBeyond(ls.Get(model.MetricNameLabel), why)
 	}
-	if err := b.next(); err != nil {
+	if err := b.begin(int64(ls.ByteSize()), family, meta); err != nil { // #nosec G115 -- labels are bounded
 		return err
 	}
-	// Each series is logged with its texts, even if many have the same ones.
-	texts := min(len(meta.Help), maxHelpBytes) + len(meta.Unit) + len(family)
-	if err := b.r.take(seriesBytes + int64(ls.ByteSize()) + int64(texts)); err != nil {
-		return err
-	}
-	b.ref, b.family, b.meta, b.fault = 0, family, meta, ""
+	b.name = ls.Get(model.MetricNameLabel)
 	if why := invalid(ls); why != "" {
 		b.fault = InvalidLabels
 		b.tell(InvalidLabels, ls, why)
@@ -136,8 +135,27 @@ func (b *Batch) Series(ls labels.Labels, family string, meta metadata.Metadata) 
 			return nil
 		}
 	}
-	b.labels = ls
-	hash := ls.Hash()
+	b.admit(ls, ls.Hash())
+	return nil
+}
+
+// begin counts a series with that many bytes of labels, takes its memory, and makes it the current one.
+func (b *Batch) begin(size int64, family string, meta metadata.Metadata) error {
+	if err := b.next(); err != nil {
+		return err
+	}
+	// Each series is logged with its texts, even if many have the same ones.
+	texts := min(len(meta.Help), maxHelpBytes) + len(meta.Unit) + len(family)
+	if err := b.r.take(seriesBytes + size + int64(texts)); err != nil {
+		return err
+	}
+	b.ref, b.family, b.meta, b.fault, b.size, b.known = 0, family, meta, "", size, nil
+	return nil
+}
+
+// admit sets the labels of the current series, and refuses it if too many are active.
+func (b *Batch) admit(ls labels.Labels, hash uint64) {
+	b.labels, b.hash = ls, hash
 	ok, fresh := b.g.active.admit(hash, ls.ByteSize(), b.now, b.r.number)
 	if fresh {
 		b.r.fresh = append(b.r.fresh, hash)
@@ -146,7 +164,6 @@ func (b *Batch) Series(ls labels.Labels, family string, meta metadata.Metadata) 
 		b.fault = NewSeries
 		b.tell(NewSeries, ls, fmt.Sprintf("limits.active_series (%d) series are active already; one with long labels counts more than once", b.g.o.Limits.ActiveSeries))
 	}
-	return nil
 }
 
 // Refuses reports whether the samples of the series set by Series are not stored.
@@ -244,6 +261,9 @@ func (b *Batch) Append(st, t int64, v float64, h *histogram.Histogram, fh *histo
 	default:
 		b.refuse(InvalidSample, err.Error())
 		return nil
+	}
+	if b.known != nil && ref != b.ref {
+		b.known.ref.Store(uint64(ref))
 	}
 	b.ref = ref
 	if h != nil || fh != nil {

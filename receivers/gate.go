@@ -43,6 +43,7 @@ type Gate struct {
 	memory  *semaphore.Weighted // of Limits.MemoryBytes
 	slots   *semaphore.Weighted // of Limits.Requests
 	active  *activeSeries
+	known   *knownSeries
 	repeats *repeats
 
 	numbers atomic.Uint32 // of requests: odd ones, so that none is 0
@@ -76,7 +77,7 @@ func NewGate(o GateOptions) *Gate {
 	}
 	return &Gate{
 		o: o, memory: semaphore.NewWeighted(o.Limits.MemoryBytes), slots: semaphore.NewWeighted(int64(o.Limits.Requests)),
-		active: newActiveSeries(o.Limits.ActiveSeries), repeats: newRepeats(), told: map[Reason]time.Time{},
+		active: newActiveSeries(o.Limits.ActiveSeries), known: newKnownSeries(), repeats: newRepeats(), told: map[Reason]time.Time{},
 		counts: Counts{RefusedRequests: map[Reason]uint64{}, RefusedSamples: map[Reason]uint64{}},
 	}
 }

@@ -21,9 +21,7 @@ const (
 // decode1 adds the samples of a prometheus.WriteRequest to the batch, with one series at a time as an object. It
 // returns the metadata of families, to be recorded when the request is stored.
 func (h *handler) decode1(r *receivers.Request, body []byte, b *receivers.Batch) (said []prompb.MetricMetadata, err error) {
-	var series prompb.TimeSeries
-	lb := labels.NewScratchBuilder(16)
-	memory := room{r: r}
+	d := &decoder1{h: h, r: r, b: b, lb: labels.NewScratchBuilder(16), memory: room{r: r}}
 	err = fields(body, func(number protowire.Number, value []byte) error {
 		switch {
 		case number == symbols2 || number == series2:
@@ -33,20 +31,7 @@ func (h *handler) decode1(r *receivers.Request, body []byte, b *receivers.Batch)
 		}
 		switch number {
 		case series1:
-			if len(value) > maxSeriesBytes {
-				if name, why, samples := beyond1(r, value); why != nil {
-					return refuse1(b, name, why, samples)
-				}
-			}
-			if err := memory.of(value); err != nil {
-				return err
-			}
-			series.Labels, series.Samples = series.Labels[:0], series.Samples[:0]
-			series.Exemplars, series.Histograms = series.Exemplars[:0], series.Histograms[:0]
-			if err := series.Unmarshal(value); err != nil {
-				return fmt.Errorf("read a series: %w", err)
-			}
-			return h.append1(&series, &lb, b)
+			return d.add(value)
 		case metadata1:
 			m, err := metadataOf(r, value)
 			said = append(said, m)
@@ -55,6 +40,91 @@ func (h *handler) decode1(r *receivers.Request, body []byte, b *receivers.Batch)
 		return nil
 	})
 	return said, err
+}
+
+type decoder1 struct {
+	h      *handler
+	r      *receivers.Request
+	b      *receivers.Batch
+	series prompb.TimeSeries
+	floats []prompb.Sample
+	lb     labels.ScratchBuilder
+	memory room
+}
+
+// add adds the series of one message. It decodes the labels only if the receiver does not know them.
+func (d *decoder1) add(message []byte) error {
+	if len(message) > maxSeriesBytes {
+		if name, why, samples := beyond1(d.r, message); why != nil {
+			return refuse1(d.b, name, why, samples)
+		}
+	}
+	if err := d.memory.of(message); err != nil {
+		return err
+	}
+	var key []byte
+	var plain bool
+	key, d.floats, plain = floats1(message, d.floats[:0])
+	if plain {
+		if s := d.b.Find(key); s != nil {
+			family, meta := d.h.families.of(s.Name())
+			if err := d.b.Repeat(s, family, meta); err != nil {
+				return err
+			}
+			return d.append(d.floats)
+		}
+	}
+	series := &d.series
+	series.Labels, series.Samples = series.Labels[:0], series.Samples[:0]
+	series.Exemplars, series.Histograms = series.Exemplars[:0], series.Histograms[:0]
+	if err := series.Unmarshal(message); err != nil {
+		return fmt.Errorf("read a series: %w", err)
+	}
+	ls := series.ToLabels(&d.lb, nil)
+	family, meta := d.h.families.of(ls.Get(model.MetricNameLabel))
+	if err := d.b.Series(ls, family, meta); err != nil {
+		return err
+	}
+	if err := d.append(series.Samples); err != nil {
+		return err
+	}
+	if plain {
+		d.b.Learn(key)
+		return nil
+	}
+	return d.appendOthers()
+}
+
+// append adds floats of the current series.
+func (d *decoder1) append(floats []prompb.Sample) error {
+	for i := range floats {
+		if err := d.b.Append(0, floats[i].Timestamp, floats[i].Value, nil, nil); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// appendOthers adds the histograms and the exemplars of the series that was decoded last.
+func (d *decoder1) appendOthers() error {
+	for i := range d.series.Histograms {
+		p := &d.series.Histograms[i]
+		var err error
+		if p.IsFloatHistogram() {
+			err = d.b.Append(0, p.Timestamp, 0, nil, p.ToFloatHistogram())
+		} else {
+			err = d.b.Append(0, p.Timestamp, 0, p.ToIntHistogram(), nil)
+		}
+		if err != nil {
+			return err
+		}
+	}
+	for i := range d.series.Exemplars {
+		if err := d.b.AppendExemplar(d.series.Exemplars[i].ToExemplar(&d.lb, nil)); err != nil {
+			return err
+		}
+	}
+	return nil
 }
 
 // beyond1 returns why the labels of a series exceed the receiver's limits, nil if they do not, without decoding the
@@ -102,38 +172,6 @@ func refuse1(b *receivers.Batch, name string, why *receivers.Refusal, samples in
 	}
 	for range samples {
 		if err := b.Append(0, 0, 0, nil, nil); err != nil {
-			return err
-		}
-	}
-	return nil
-}
-
-// append1 adds one series.
-func (h *handler) append1(s *prompb.TimeSeries, lb *labels.ScratchBuilder, b *receivers.Batch) error {
-	ls := s.ToLabels(lb, nil)
-	family, meta := h.families.of(ls.Get(model.MetricNameLabel))
-	if err := b.Series(ls, family, meta); err != nil {
-		return err
-	}
-	for i := range s.Samples {
-		if err := b.Append(0, s.Samples[i].Timestamp, s.Samples[i].Value, nil, nil); err != nil {
-			return err
-		}
-	}
-	for i := range s.Histograms {
-		p := &s.Histograms[i]
-		var err error
-		if p.IsFloatHistogram() {
-			err = b.Append(0, p.Timestamp, 0, nil, p.ToFloatHistogram())
-		} else {
-			err = b.Append(0, p.Timestamp, 0, p.ToIntHistogram(), nil)
-		}
-		if err != nil {
-			return err
-		}
-	}
-	for i := range s.Exemplars {
-		if err := b.AppendExemplar(s.Exemplars[i].ToExemplar(lb, nil)); err != nil {
 			return err
 		}
 	}
