@@ -43,7 +43,8 @@ type Gate struct {
 	memory  *semaphore.Weighted // of Limits.MemoryBytes
 	slots   *semaphore.Weighted // of Limits.Requests
 	active  *activeSeries
-	known   *knownSeries
+	known   *Table[*Known]
+	texts   *Table[string]
 	repeats *repeats
 
 	numbers atomic.Uint32 // of requests: odd ones, so that none is 0
@@ -77,7 +78,7 @@ func NewGate(o GateOptions) *Gate {
 	}
 	return &Gate{
 		o: o, memory: semaphore.NewWeighted(o.Limits.MemoryBytes), slots: semaphore.NewWeighted(int64(o.Limits.Requests)),
-		active: newActiveSeries(o.Limits.ActiveSeries), known: newKnownSeries(), repeats: newRepeats(), told: map[Reason]time.Time{},
+		active: newActiveSeries(o.Limits.ActiveSeries), known: NewTable[*Known](knownBytes), texts: NewTable[string](textBytes), repeats: newRepeats(), told: map[Reason]time.Time{},
 		counts: Counts{RefusedRequests: map[Reason]uint64{}, RefusedSamples: map[Reason]uint64{}},
 	}
 }

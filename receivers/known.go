@@ -1,7 +1,6 @@
 package receivers
 
 import (
-	"hash/maphash"
 	"strings"
 	"sync"
 	"sync/atomic"
@@ -16,15 +15,14 @@ import (
 const (
 	// knownBytes bounds the memory of one generation of known series.
 	knownBytes = 32 << 20
-	// knownFor is how long a generation of known series grows. A series that is not sent for two of them is forgotten.
+	// knownFor is how long a generation of a [Table] grows. What is not sent for two of them is forgotten.
 	knownFor = 10 * time.Minute
-	// knownOverhead is the memory of a known series beside its key, in bytes.
-	knownOverhead = 160
+	// knownOverhead is the memory of an entry of a [Table], with a series, beside its key and its texts, in bytes.
+	knownOverhead = 176
 )
 
 // Known is a series that a receiver has passed to the log, with the outcome of the checks and of relabelling.
 type Known struct {
-	key    string
 	name   string // as sent
 	size   int64  // of the labels as sent, in bytes
 	labels labels.Labels
@@ -36,65 +34,61 @@ type Known struct {
 // Name returns the name of the series as it was sent.
 func (s *Known) Name() string { return s.name }
 
-// knownSeries finds series by the bytes of their labels as the sender encodes them, so that only new ones are decoded
-// and checked. The hash has a key of its own in each process: no sender can make series collide. Two series with one
-// hash are told apart by their bytes, and then only the later one is found. When a generation is full, further series
-// are decoded each time. It is safe for concurrent use.
-type knownSeries struct {
-	seed maphash.Seed
+// Table finds what a receiver knows by bytes that senders repeat. Its keys are compared byte by byte; a hash of Go's maps,
+// with a seed of its own, only leads to them, so no sender can make them collide. When a generation is full, nothing new is
+// kept: what is sent then is decoded each time. It is safe for concurrent use.
+type Table[V any] struct {
+	most int // bytes of a generation
 
 	mu         sync.Mutex
-	young, old map[uint64]*Known // by hash
-	bytes      int               // of young
-	until      time.Time         // when young becomes old
+	young, old map[string]entry[V]
+	bytes      int       // of young
+	until      time.Time // when young becomes old
 }
 
-func newKnownSeries() *knownSeries {
-	return &knownSeries{seed: maphash.MakeSeed(), young: map[uint64]*Known{}}
+type entry[V any] struct {
+	key   string // of the map, so that a move to young allocates nothing
+	value V
+	bytes int
 }
 
-// find returns the series with that key, nil if it is not known.
-func (k *knownSeries) find(key []byte, now time.Time) *Known {
-	hash := maphash.Bytes(k.seed, key)
-	k.mu.Lock()
-	defer k.mu.Unlock()
-	if !now.Before(k.until) {
-		k.old, k.young, k.bytes, k.until = k.young, make(map[uint64]*Known, len(k.young)), 0, now.Add(knownFor)
-	}
-	if s := k.young[hash]; s != nil {
-		if s.key == string(key) {
-			return s
-		}
-		return nil
-	}
-	s := k.old[hash]
-	if s == nil || s.key != string(key) {
-		return nil
-	}
-	k.putLocked(hash, s)
-	return s
+// NewTable returns an empty table of at most 2 × most bytes.
+func NewTable[V any](most int) *Table[V] {
+	return &Table[V]{most: most, young: map[string]entry[V]{}}
 }
 
-// put adds a series, if there is room.
-func (k *knownSeries) put(s *Known) {
-	k.mu.Lock()
-	defer k.mu.Unlock()
-	k.putLocked(maphash.String(k.seed, s.key), s)
+// Find returns what was stored under the key.
+func (t *Table[V]) Find(key []byte, now time.Time) (v V, ok bool) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	if !now.Before(t.until) {
+		t.old, t.young, t.bytes, t.until = t.young, make(map[string]entry[V], len(t.young)), 0, now.Add(knownFor)
+	}
+	e, ok := t.young[string(key)]
+	if ok {
+		return e.value, true
+	}
+	if e, ok = t.old[string(key)]; ok {
+		t.put(e)
+	}
+	return e.value, ok
 }
 
-func (k *knownSeries) putLocked(hash uint64, s *Known) {
-	bytes := k.bytes + s.memory()
-	if before := k.young[hash]; before != nil {
-		bytes -= before.memory()
-	}
-	if bytes > knownBytes {
+// Put stores a value that takes that many bytes with its key, if there is room.
+func (t *Table[V]) Put(key string, v V, bytes int) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	t.put(entry[V]{key, v, bytes})
+}
+
+// put is Put. t.mu must be held.
+func (t *Table[V]) put(e entry[V]) {
+	bytes := t.bytes + e.bytes - t.young[e.key].bytes
+	if bytes > t.most {
 		return
 	}
-	k.young[hash], k.bytes = s, bytes
+	t.young[e.key], t.bytes = e, bytes
 }
-
-// memory counts the labels as well: if the log forgets the series, only the table holds them.
-func (s *Known) memory() int { return knownOverhead + len(s.key) + int(s.labels.ByteSize()) } // #nosec G115 -- labels are bounded
 
 // sharer is implemented by appendables that keep labels of their own.
 type sharer interface {
@@ -103,7 +97,10 @@ type sharer interface {
 
 // Find returns the series that [Batch.Learn] stored under that key, nil if there is none. The caller sets it by
 // [Batch.Repeat].
-func (b *Batch) Find(key []byte) *Known { return b.g.known.find(key, b.now) }
+func (b *Batch) Find(key []byte) *Known {
+	s, _ := b.g.known.Find(key, b.now)
+	return s
+}
 
 // Learn stores the series set by Series, so that Find returns it for equal keys. A key must determine the labels. A
 // series that is refused is not stored: each request says why.
@@ -111,7 +108,7 @@ func (b *Batch) Learn(key []byte) {
 	if b.fault != "" && b.fault != Relabelled {
 		return
 	}
-	s := &Known{key: string(key), name: strings.Clone(b.name), size: b.size, fault: b.fault}
+	s := &Known{name: strings.Clone(b.name), size: b.size, fault: b.fault}
 	if b.fault == "" {
 		s.labels, s.hash = b.labels, b.hash
 		if out, ok := b.g.o.Out.(sharer); ok {
@@ -122,7 +119,8 @@ func (b *Batch) Learn(key []byte) {
 		}
 		s.ref.Store(uint64(b.ref))
 	}
-	b.g.known.put(s)
+	// The labels count as well: if the log forgets the series, only the table holds them.
+	b.g.known.Put(string(key), s, knownOverhead+len(key)+int(s.labels.ByteSize())) // #nosec G115 -- labels are bounded
 }
 
 // Repeat is [Batch.Series] for a series that Find returned.
@@ -137,4 +135,20 @@ func (b *Batch) Repeat(s *Known, family string, meta metadata.Metadata) error {
 	b.known, b.ref = s, storage.SeriesRef(s.ref.Load())
 	b.admit(s.labels, s.hash)
 	return nil
+}
+
+// textBytes bounds the memory of one generation of texts.
+const textBytes = 2 << 20
+
+// Text returns the bytes as a string, which is the same one for equal bytes as long as they are repeated.
+func (b *Batch) Text(bytes []byte) string {
+	if len(bytes) == 0 {
+		return ""
+	}
+	s, ok := b.g.texts.Find(bytes, b.now)
+	if !ok {
+		s = string(bytes)
+		b.g.texts.Put(s, s, knownOverhead+len(s))
+	}
+	return s
 }

@@ -1,51 +1,49 @@
 package receivers
 
 import (
-	"hash/maphash"
 	"strings"
 	"testing"
 	"time"
 )
 
-// TestKnownSeriesWithOneHash: a hash never stands for a series; its bytes do.
-func TestKnownSeriesWithOneHash(t *testing.T) {
-	k, now := newKnownSeries(), time.Now()
-	k.find(nil, now) // begins the first generation
-	a, b := &Known{key: "a"}, &Known{key: "b"}
-	k.put(a)
-	if got := k.find([]byte("a"), now); got != a {
-		t.Fatalf("%v", got)
-	}
-	k.young[maphash.String(k.seed, "a")] = b
-	if got := k.find([]byte("a"), now); got != nil {
-		t.Errorf("the series %q is found as a", got.key)
-	}
-	now = now.Add(knownFor)
-	if got := k.find([]byte("a"), now); got != nil || len(k.old) != 1 {
-		t.Errorf("the series %v is found as a in the generation before, of %d", got, len(k.old))
-	}
-}
-
-// TestKnownSeriesAreBounded: memory is bounded, a series that is sent stays, and one that is not sent is forgotten.
-func TestKnownSeriesAreBounded(t *testing.T) {
-	k, now := newKnownSeries(), time.Now()
-	k.find(nil, now)
-	first := &Known{key: "first"}
-	k.put(first)
-	long := strings.Repeat("x", 1<<20)
+// TestTableIsBounded: memory is bounded, what is sent stays, and what is not sent is forgotten.
+func TestTableIsBounded(t *testing.T) {
+	const most = 1 << 20
+	k, now := NewTable[int](most), time.Now()
+	k.Find(nil, now) // begins the first generation
+	k.Put("first", 1, 5)
 	for i := range 100 {
-		k.put(&Known{key: string(rune('A'+i)) + long})
+		k.Put(string(rune('A'+i)), i, most/20)
+		k.Put("A", 0, most/20) // a second time counts once
 	}
-	if k.bytes > knownBytes || len(k.young) < 20 || len(k.young) > 32 {
-		t.Errorf("%d series of %d bytes", len(k.young), k.bytes)
+	if k.bytes > most || len(k.young) < 19 || len(k.young) > 21 {
+		t.Errorf("%d entries of %d bytes", len(k.young), k.bytes)
 	}
 	for range 3 {
 		now = now.Add(knownFor)
-		if k.find([]byte("first"), now) != first {
-			t.Fatal("a series that is sent is forgotten")
+		if v, ok := k.Find([]byte("first"), now); !ok || v != 1 {
+			t.Fatal("what is sent is forgotten")
 		}
 	}
-	if len(k.young)+len(k.old) != 2 || k.young[maphash.String(k.seed, "first")] != first {
-		t.Errorf("%d and %d series are known", len(k.young), len(k.old))
+	if len(k.young)+len(k.old) != 2 || k.bytes != 5 {
+		t.Errorf("%d and %d are known, of %d bytes", len(k.young), len(k.old), k.bytes)
+	}
+	if _, ok := k.Find([]byte("B"), now); ok {
+		t.Error("what is not sent stays")
+	}
+}
+
+// TestTableTellsKeysApart: only equal bytes are equal.
+func TestTableTellsKeysApart(t *testing.T) {
+	k, now := NewTable[string](1<<20), time.Now()
+	k.Find(nil, now)
+	for _, key := range []string{"", "a", "b", "a\x00", strings.Repeat("a", 1000)} {
+		if v, ok := k.Find([]byte(key), now); ok {
+			t.Errorf("%.20q is found as %.20q", key, v)
+		}
+		k.Put(key, key, len(key))
+		if v, ok := k.Find([]byte(key), now); !ok || v != key {
+			t.Errorf("%.20q is found as %.20q", key, v)
+		}
 	}
 }

@@ -5,6 +5,7 @@ import (
 
 	"github.com/prometheus/common/model"
 	"github.com/prometheus/prometheus/model/labels"
+	"github.com/prometheus/prometheus/model/metadata"
 	writev2 "github.com/prometheus/prometheus/prompb/io/prometheus/write/v2"
 	"google.golang.org/protobuf/encoding/protowire"
 
@@ -19,33 +20,29 @@ const (
 
 // decode2 adds the samples of an io.prometheus.write.v2.Request to the batch, with one series at a time as an object.
 func decode2(r *receivers.Request, body []byte, b *receivers.Batch) error {
-	symbols, err := symbolsOf(r, body)
+	table, err := symbolsOf(r, body)
 	if err != nil {
 		return err
 	}
-	d := &decoder2{symbols: symbols, r: r, b: b, lb: labels.NewScratchBuilder(16)}
-	memory := room{r: r}
+	d := &decoder2{table: table, r: r, b: b, lb: labels.NewScratchBuilder(16), memory: room{r: r}}
 	return fields(body, func(number protowire.Number, value []byte) error {
 		if number != series2 {
 			return nil
 		}
-		if err := memory.of(value); err != nil {
-			return err
-		}
-		s := &d.series
-		s.LabelsRefs, s.Samples, s.Histograms, s.Exemplars = s.LabelsRefs[:0], s.Samples[:0], s.Histograms[:0], s.Exemplars[:0]
-		s.Metadata = writev2.Metadata{}
-		if err := s.Unmarshal(value); err != nil {
-			return fmt.Errorf("read a series: %w", err)
-		}
-		return d.append()
+		return d.add(value)
 	})
 }
 
+// symbolTable is the table of symbols of a request. Most requests need only their bytes.
+type symbolTable struct {
+	bytes [][]byte // parts of the body
+	texts []string // nil until they are needed
+}
+
 // symbolsOf reads the table of symbols, which may be anywhere in the message.
-func symbolsOf(r *receivers.Request, body []byte) ([]string, error) {
+func symbolsOf(r *receivers.Request, body []byte) (t symbolTable, err error) {
 	count, bytes := 0, 0
-	err := fields(body, func(number protowire.Number, value []byte) error {
+	err = fields(body, func(number protowire.Number, value []byte) error {
 		switch {
 		case number == series1 || number == metadata1:
 			return another(message2)
@@ -57,31 +54,134 @@ func symbolsOf(r *receivers.Request, body []byte) ([]string, error) {
 		return nil
 	})
 	if err != nil {
-		return nil, err
+		return t, err
 	}
-	const header = 16 // size of a string header in bytes
-	if err := r.Take(int64(bytes + header*count)); err != nil {
-		return nil, err
+	const headers = 24 + 16 // of a slice and a string, in bytes
+	if err := r.Take(int64(bytes + headers*count)); err != nil {
+		return t, err
 	}
-	symbols := make([]string, 0, count)
+	t.bytes = make([][]byte, 0, count)
 	err = fields(body, func(number protowire.Number, value []byte) error {
 		if number == symbols2 {
-			symbols = append(symbols, string(value))
+			t.bytes = append(t.bytes, value)
 		}
 		return nil
 	})
-	if err == nil && (len(symbols) == 0 && bytes > 0 || len(symbols) > 0 && symbols[0] != "") {
-		return nil, fmt.Errorf("read the symbols: the first one is not empty")
+	if err == nil && count > 0 && len(t.bytes[0]) > 0 {
+		return t, fmt.Errorf("read the symbols: the first one is not empty")
 	}
-	return symbols, err
+	return t, err
+}
+
+// strings returns the symbols as strings.
+func (t *symbolTable) strings() []string {
+	if t.texts == nil {
+		t.texts = make([]string, len(t.bytes))
+		for i, b := range t.bytes {
+			t.texts[i] = string(b)
+		}
+	}
+	return t.texts
 }
 
 type decoder2 struct {
-	symbols []string
+	table   symbolTable
+	symbols []string // of table, once a series must be decoded
 	r       *receivers.Request
 	b       *receivers.Batch
 	series  writev2.TimeSeries
 	lb      labels.ScratchBuilder
+	memory  room
+
+	plain plain2
+	key   []byte
+	help  text // of the series that was repeated last
+	unit  text
+}
+
+// text is a symbol as a string.
+type text struct {
+	ref uint32
+	s   string
+}
+
+// of returns a symbol as a string. Series with one text follow each other.
+func (x *text) of(ref uint32, d *decoder2) string {
+	if ref != x.ref {
+		x.ref, x.s = ref, d.b.Text(d.table.bytes[ref])
+	}
+	return x.s
+}
+
+// maxKey bounds the labels of a series that can be found by their bytes: each reference may name the longest symbol.
+const maxKey = 64 << 10
+
+// setKey sets the key of the plain series: its labels as 1.0 encodes them. It reports false for a series that must be
+// decoded, because a reference is not in the table or the labels are too long.
+func (d *decoder2) setKey() bool {
+	p, n := &d.plain, uint32(len(d.table.bytes)) // #nosec G115 -- a body has fewer symbols
+	if len(p.refs)%2 != 0 || p.help >= n || p.unit >= n {
+		return false
+	}
+	d.key = d.key[:0]
+	for i := 0; i < len(p.refs); i += 2 {
+		if p.refs[i] >= n || p.refs[i+1] >= n {
+			return false
+		}
+		name, value := d.table.bytes[p.refs[i]], d.table.bytes[p.refs[i+1]]
+		if len(d.key)+len(name)+len(value) > maxKey {
+			return false
+		}
+		d.key = append(d.key, tagMessage1)
+		d.key = protowire.AppendVarint(d.key, uint64(protowire.SizeBytes(len(name))+protowire.SizeBytes(len(value))+2)) // #nosec G115 -- lengths
+		d.key = protowire.AppendBytes(append(d.key, tagMessage1), name)
+		d.key = protowire.AppendBytes(append(d.key, tagMessage2), value)
+	}
+	return true
+}
+
+// described returns the metadata of the plain series.
+func (d *decoder2) described() metadata.Metadata {
+	kind := writev2.TimeSeries{Metadata: writev2.Metadata{Type: writev2.Metadata_MetricType(d.plain.kind)}}
+	var none [1]string
+	meta, _ := kind.ToMetadata(none[:]) // fails for references only
+	meta.Help, meta.Unit = d.help.of(d.plain.help, d), d.unit.of(d.plain.unit, d)
+	return meta
+}
+
+// add adds the series of one message. It decodes the labels only if the receiver does not know them.
+func (d *decoder2) add(message []byte) error {
+	if err := d.memory.of(message); err != nil {
+		return err
+	}
+	plain := d.plain.read(message) && d.setKey()
+	if plain {
+		if s := d.b.Find(d.key); s != nil {
+			if err := d.b.Repeat(s, "", d.described()); err != nil {
+				return err
+			}
+			for _, p := range d.plain.floats {
+				if err := d.b.Append(p.st, p.t, p.v, nil, nil); err != nil {
+					return err
+				}
+			}
+			return nil
+		}
+	}
+	s := &d.series
+	s.LabelsRefs, s.Samples, s.Histograms, s.Exemplars = s.LabelsRefs[:0], s.Samples[:0], s.Histograms[:0], s.Exemplars[:0]
+	s.Metadata = writev2.Metadata{}
+	if err := s.Unmarshal(message); err != nil {
+		return fmt.Errorf("read a series: %w", err)
+	}
+	d.symbols = d.table.strings()
+	if err := d.append(); err != nil {
+		return err
+	}
+	if plain {
+		d.b.Learn(d.key)
+	}
+	return nil
 }
 
 // append adds the series that was decoded last.

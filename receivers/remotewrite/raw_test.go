@@ -8,6 +8,7 @@ import (
 	"math"
 	"net/http/httptest"
 	"runtime"
+	"slices"
 	"testing"
 
 	"github.com/golang/snappy"
@@ -16,6 +17,7 @@ import (
 	"github.com/prometheus/prometheus/model/labels"
 	"github.com/prometheus/prometheus/model/relabel"
 	"github.com/prometheus/prometheus/prompb"
+	writev2 "github.com/prometheus/prometheus/prompb/io/prometheus/write/v2"
 	"github.com/prometheus/prometheus/storage"
 
 	"hwsagent/receivers"
@@ -61,6 +63,50 @@ func FuzzFloats1(f *testing.F) {
 	})
 }
 
+// FuzzPlain2 holds the raw decoder to the generated one: what it accepts has the same references, floats and metadata, and
+// nothing else.
+func FuzzPlain2(f *testing.F) {
+	for _, s := range []writev2.TimeSeries{
+		{},
+		{
+			LabelsRefs: []uint32{1, 2, 300, math.MaxUint32}, Samples: []writev2.Sample{{Value: 1, Timestamp: 2, StartTimestamp: 1}, {}, {Value: math.NaN(), Timestamp: -1}},
+			Metadata: writev2.Metadata{Type: writev2.Metadata_METRIC_TYPE_COUNTER, HelpRef: 7, UnitRef: 8},
+		},
+		{LabelsRefs: []uint32{0}, Metadata: writev2.Metadata{UnitRef: math.MaxUint32}},
+		{LabelsRefs: []uint32{1, 2}, Samples: []writev2.Sample{{Value: 1}}, Exemplars: []writev2.Exemplar{{Value: 1}}},
+	} {
+		f.Add(marshal(f, &s))
+	}
+	f.Add([]byte("\x08\x01\x08\x02\x12\x00"))                         // references that are not packed
+	f.Add([]byte("\x0a\x01\x01\x0a\x01\x02"))                         // in two parts
+	f.Add([]byte("\x0a\x05\xff\xff\xff\xff\x7f"))                     // one of more than 32 bits
+	f.Add([]byte("\x2a\x06\x08\xff\xff\xff\xff\x7f\x2a\x02\x18\x01")) // metadata twice, with a type of more than 32 bits
+	f.Fuzz(func(t *testing.T, message []byte) {
+		p := plain2{refs: []uint32{1}, floats: []float2{{}}, kind: 1, help: 1, unit: 1} // of the series before
+		if !p.read(message) {
+			return
+		}
+		var whole writev2.TimeSeries
+		if err := whole.Unmarshal(message); err != nil {
+			t.Fatalf("the generated code refuses it: %v", err)
+		}
+		same := len(p.floats) == len(whole.Samples)
+		for i := 0; same && i < len(p.floats); i++ {
+			s := &whole.Samples[i]
+			same = p.floats[i].t == s.Timestamp && p.floats[i].st == s.StartTimestamp && math.Float64bits(p.floats[i].v) == math.Float64bits(s.Value)
+		}
+		if !same {
+			t.Errorf("%v instead of %v", p.floats, whole.Samples)
+		}
+		if m := whole.Metadata; !slices.Equal(p.refs, whole.LabelsRefs) || p.kind != int32(m.Type) || p.help != m.HelpRef || p.unit != m.UnitRef {
+			t.Errorf("%+v instead of %v, %v", p, whole.LabelsRefs, m)
+		}
+		if len(whole.Exemplars)+len(whole.Histograms) > 0 {
+			t.Errorf("%v, %v", whole.Exemplars, whole.Histograms)
+		}
+	})
+}
+
 // FuzzKnown: a receiver that knows the series answers and stores as one that does not.
 func FuzzKnown(f *testing.F) {
 	f.Add(false, request1(f))
@@ -72,6 +118,7 @@ func FuzzKnown(f *testing.F) {
 		{Labels: pairs("__name__", "a", "__name__", "c"), Samples: []prompb.Sample{{Value: 3, Timestamp: 4}}},
 		{Labels: pairs("b", "c"), Samples: []prompb.Sample{{Value: 3, Timestamp: 4}}},
 	}}))
+	f.Add(true, known2(f))
 	limits := receivers.DefaultLimits()
 	limits.MemoryBytes, limits.DecodedBytes, limits.ActiveSeries = 16<<20, 4<<20, 3
 	rules := receivertest.Rules(f, "[{source_labels: [__name__], regex: drop, action: drop}, {regex: b, action: labeldrop}]")
@@ -98,6 +145,19 @@ func FuzzKnown(f *testing.F) {
 	})
 }
 
+// known2 is a request of 2.0 whose series are good and bad in many ways.
+func known2(t testing.TB) []byte {
+	q := &writev2.Request{Symbols: []string{"", "__name__", "a", "b", "c", "drop", "Help.", "bytes"}}
+	one := []writev2.Sample{{Value: 1, Timestamp: 2, StartTimestamp: 1}}
+	for _, refs := range [][]uint32{{1, 2, 3, 4}, {1, 5, 3, 4}, {3, 4, 1, 2}, {1, 2, 1, 4}, {3, 4}, {}, {1, 2, 0, 4}, {1, 2, 3, 0}} {
+		for _, m := range []writev2.Metadata{{}, {Type: writev2.Metadata_METRIC_TYPE_GAUGE, HelpRef: 6, UnitRef: 7}, {HelpRef: 7}} {
+			q.Timeseries = append(q.Timeseries, writev2.TimeSeries{LabelsRefs: refs, Samples: one, Metadata: m})
+		}
+	}
+	q.Timeseries = append(q.Timeseries, writev2.TimeSeries{LabelsRefs: []uint32{1, 2}, Samples: []writev2.Sample{{Value: 1, Timestamp: 2}, {Value: 2, Timestamp: 2}, {Value: 2, Timestamp: 1}}})
+	return marshal(t, q)
+}
+
 // sink accepts every sample and keeps none.
 type sink struct{ appended int }
 
@@ -109,31 +169,56 @@ func (s *sink) Append(storage.SeriesRef, labels.Labels, int64, int64, float64, *
 func (s *sink) Commit() error   { return nil }
 func (s *sink) Rollback() error { return nil }
 
-// TestRepeatedSamplesDoNotAllocate: a sample of a known series costs no allocation; a request costs some.
+// TestRepeatedSamplesDoNotAllocate: a sample of a known series costs no allocation, with metadata or without; a request
+// costs some.
 func TestRepeatedSamplesDoNotAllocate(t *testing.T) {
 	const series, requests, perRequest = 2000, 20, 150
-	out := &sink{}
-	h := New(receivers.NewGate(receivers.GateOptions{Name: "remote_write", Limits: receivers.DefaultLimits(), Out: out, Logger: slog.New(slog.DiscardHandler)}))
-	var before, after runtime.MemStats
-	for i := range int64(requests + 2) {
-		q := &prompb.WriteRequest{}
-		for n := range series {
-			q.Timeseries = append(q.Timeseries, prompb.TimeSeries{
-				Labels:  pairs("__name__", "a", "job", "j", "n", fmt.Sprint(n)),
-				Samples: []prompb.Sample{{Value: 1, Timestamp: i}},
-			})
+	for contentType, request := range map[string]func(t testing.TB, series int, at int64) []byte{"application/x-protobuf": many1, content2: many2} {
+		out := &sink{}
+		h := New(receivers.NewGate(receivers.GateOptions{Name: "remote_write", Limits: receivers.DefaultLimits(), Out: out, Logger: slog.New(slog.DiscardHandler)}))
+		var before, after runtime.MemStats
+		for i := range int64(requests + 2) {
+			r := httptest.NewRequest("POST", Path, bytes.NewReader(snappy.Encode(nil, request(t, series, i))))
+			r.Header.Set("Content-Encoding", "snappy")
+			r.Header.Set("Content-Type", contentType)
+			w := httptest.NewRecorder()
+			runtime.ReadMemStats(&before)
+			h.ServeHTTP(w, r)
+			runtime.ReadMemStats(&after)
+			if mallocs := after.Mallocs - before.Mallocs; w.Code != 204 || i > 1 && mallocs > perRequest {
+				t.Errorf("%s, request %d: %d, %d allocations for %d samples", contentType, i, w.Code, mallocs, series)
+			}
 		}
-		r := httptest.NewRequest("POST", Path, bytes.NewReader(snappy.Encode(nil, marshal(t, q))))
-		r.Header.Set("Content-Encoding", "snappy")
-		w := httptest.NewRecorder()
-		runtime.ReadMemStats(&before)
-		h.ServeHTTP(w, r)
-		runtime.ReadMemStats(&after)
-		if mallocs := after.Mallocs - before.Mallocs; w.Code != 204 || i > 1 && mallocs > perRequest {
-			t.Errorf("request %d: %d, %d allocations for %d samples", i, w.Code, mallocs, series)
+		if out.appended != series*(requests+2) {
+			t.Errorf("%s: %d samples arrive", contentType, out.appended)
 		}
 	}
-	if out.appended != series*(requests+2) {
-		t.Errorf("%d samples arrive", out.appended)
+}
+
+// many1 is a request of 1.0 with one sample for each of many series.
+func many1(t testing.TB, series int, at int64) []byte {
+	q := &prompb.WriteRequest{}
+	for n := range series {
+		q.Timeseries = append(q.Timeseries, prompb.TimeSeries{
+			Labels:  pairs("__name__", "a", "job", "j", "n", fmt.Sprint(n)),
+			Samples: []prompb.Sample{{Value: 1, Timestamp: at}},
+		})
 	}
+	return marshal(t, q)
+}
+
+// many2 is the same of 2.0, with metadata. The numbers of the symbols differ from one request to the next.
+func many2(t testing.TB, series int, at int64) []byte {
+	q, symbols := &writev2.Request{}, writev2.NewSymbolTable()
+	symbols.Symbolize(fmt.Sprint("first ", at))
+	for i := range series {
+		n := (i + int(at)) % series
+		q.Timeseries = append(q.Timeseries, writev2.TimeSeries{
+			LabelsRefs: symbols.SymbolizeLabels(labels.FromStrings("__name__", "a", "job", "j", "n", fmt.Sprint(n)), nil),
+			Samples:    []writev2.Sample{{Value: 1, Timestamp: at, StartTimestamp: 1}},
+			Metadata:   writev2.Metadata{Type: writev2.Metadata_METRIC_TYPE_COUNTER, HelpRef: symbols.Symbolize(fmt.Sprint("help ", n/10)), UnitRef: symbols.Symbolize("bytes")},
+		})
+	}
+	q.Symbols = symbols.Symbols()
+	return marshal(t, q)
 }
