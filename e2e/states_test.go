@@ -71,7 +71,7 @@ const (
 	waitsOnly = `nothing is lost; (\d+|\d+\D\d+) samples wait on disk`
 )
 
-// unsaid returns what of the state a text does not say; "" if it says all.
+// unsaid returns what of the state the text of a terminal does not say; "" if it says all.
 func (s state) unsaid(text string) string {
 	missing := "whose it is: " + s.whose
 	for _, at := range regexp.MustCompile(`\b`+s.whose+`\b[^:]{0,200}: `).FindAllStringIndex(text, -1) {
@@ -94,6 +94,42 @@ func (s state) unsaid(text string) string {
 	return missing
 }
 
+// rowsOf are the rows of the page, and what of each shows before it opens.
+var rowsOf = regexp.MustCompile(`(?s)<details class="(?:error|warning|note)">\s*<summary>(.*?)</summary>(.*?)</details>`)
+
+// unsaidInRow returns what of the state no row of the page says; "" if one says all. Before it opens, the row says since when, what
+// it costs and what to do.
+func (s state) unsaidInRow(page string) string {
+	missing := "whose it is: " + s.whose
+	for _, m := range rowsOf.FindAllStringSubmatch(page, -1) {
+		closed, whole := plainHTML(m[1]), plainHTML(m[0])
+		if !regexp.MustCompile(`\b` + s.whose + `\b`).MatchString(closed) {
+			continue
+		}
+		try := closed // of several problems, the first one
+		if regexp.MustCompile(`, \d+ more`).MatchString(closed) {
+			try = whole
+		}
+		_, try, _ = strings.Cut(try, "Try: ")
+		var lacks []string
+		for what, found := range map[string]bool{
+			"the cause " + s.cause: strings.Contains(whole, s.cause), "what to do: " + s.try: strings.Contains(try, s.try),
+			"since when: " + s.since: regexp.MustCompile(s.since).MatchString(whole), "what it costs: " + s.cost: regexp.MustCompile(s.cost).MatchString(whole),
+			"since when, closed":    regexp.MustCompile(`since \d\d:\d\d:\d\d \d+(\.\d)? (s|ms|min)`).MatchString(closed),
+			"what it costs, closed": regexp.MustCompile(`\d waiting|\d refused|\d lost|in force: that of|log does not grow`).MatchString(closed),
+		} {
+			if !found {
+				lacks = append(lacks, what)
+			}
+		}
+		if len(lacks) == 0 {
+			return ""
+		}
+		missing = strings.Join(lacks, ", ") + " in the row " + whole
+	}
+	return missing
+}
+
 // understood waits until the page alone says all of each state, and `hwsagent status` alone as well. status runs that command.
 func understood(t *testing.T, states []state, page func() (string, error), status func() (stdout string, code int), want int) {
 	t.Helper()
@@ -106,11 +142,13 @@ func understood(t *testing.T, states []state, page func() (string, error), statu
 		if code != want {
 			return fmt.Sprintf("exit code %d, want %d\n%s", code, want, stdout)
 		}
-		for where, text := range map[string]string{"the page": plainHTML(body), "status": strings.Join(strings.Fields(stdout), " ")} {
-			for _, s := range states {
-				if lacks := s.unsaid(text); lacks != "" {
-					return fmt.Sprintf("%s: %s does not say %s\n%s", s.whose, where, lacks, text)
-				}
+		text := strings.Join(strings.Fields(stdout), " ")
+		for _, s := range states {
+			if lacks := s.unsaidInRow(body); lacks != "" {
+				return fmt.Sprintf("%s: the page does not say %s", s.whose, lacks)
+			}
+			if lacks := s.unsaid(text); lacks != "" {
+				return fmt.Sprintf("%s: status does not say %s\n%s", s.whose, lacks, text)
 			}
 		}
 		return ""

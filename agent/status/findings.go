@@ -1,10 +1,12 @@
 package status
 
 import (
+	"cmp"
 	"fmt"
 	"net/url"
 	"slices"
 	"strings"
+	"time"
 
 	"hwsagent/internal/text"
 )
@@ -37,6 +39,10 @@ type Finding struct {
 	Names    []string `json:"names,omitempty"` // none if the kind is enough
 	Text     string   `json:"text"`
 	Tries    []Advice `json:"tries,omitempty"`
+
+	// Cause is the part of Text that says what and why. Since is when the first of them began; zero: unknown.
+	Cause string    `json:"-"`
+	Since time.Time `json:"-"`
 }
 
 // Advice is a remedy; For lists the names that it concerns, empty if all.
@@ -65,17 +71,24 @@ func (a Advice) Pieces() (all []Piece) {
 	}
 }
 
-// Targets reports whether the names are those of targets, which have rows on the page.
-func (f Finding) Targets() bool { return strings.HasPrefix(f.Kind, "target") }
+// Thing returns the kind in the singular, also if there are several names.
+func (f Finding) Thing() string {
+	if len(f.Names) > 1 {
+		return strings.TrimSuffix(f.Kind, "s")
+	}
+	return f.Kind
+}
 
 // member is a problem with the fields that are needed to merge it with others.
 type member struct {
 	problem    Problem
 	kind, name string
 	key        string // equal if the cause is equal
+	plain      string // the cause of this one
 	cause      string // without the parts that differ between members
 	target     TargetStatus
 	loss       LossStatus
+	since      time.Time // zero: unknown
 	join       func(s Status, all []member) string
 }
 
@@ -88,7 +101,7 @@ func Findings(s Status) []Finding {
 		kind, name, _ := strings.Cut(p.Subject, " ")
 		m, ok := known[p]
 		if !ok {
-			m = member{key: p.Severity + "\x00" + p.Text + "\x00" + p.Try, join: func(_ Status, all []member) string { return all[0].problem.Text }}
+			m = member{plain: causeOf(s, kind, p), since: sinceOf(s, kind, name), key: p.Severity + "\x00" + p.Text + "\x00" + p.Try, join: func(_ Status, all []member) string { return all[0].problem.Text }}
 		}
 		m.problem, m.kind, m.name = p, kind, name
 		key := kind + "\x00" + m.key
@@ -124,6 +137,9 @@ func newFinding(s Status, group []member) Finding {
 	f := Finding{Severity: first.problem.Severity, Kind: first.kind, Text: first.problem.Text}
 	var whom [][]string // names for each advice
 	for _, m := range group {
+		if f.Since.IsZero() || !m.since.IsZero() && m.since.Before(f.Since) {
+			f.Since = m.since
+		}
 		if m.name != "" && !slices.Contains(f.Names, m.name) {
 			f.Names = append(f.Names, m.name)
 		}
@@ -144,8 +160,10 @@ func newFinding(s Status, group []member) Finding {
 			f.Tries[i].For = strings.Join(whom[i], ", ")
 		}
 	}
+	f.Cause = cmp.Or(first.plain, f.Text)
 	if len(group) > 1 {
 		f.Text = first.join(s, group)
+		f.Cause = cmp.Or(first.cause, f.Text)
 	}
 	if len(f.Names) > 1 {
 		f.Kind += "s"
@@ -159,21 +177,97 @@ func members(s Status) map[Problem]member {
 	for _, t := range s.Targets {
 		if b, ok := stuck(s, t); ok {
 			cause := impersonal(b.cause, t.URL)
-			known[b.problem("target", t.Name)] = member{key: cause, cause: cause, target: t, join: joinStuck}
+			since := t.PausedSince
+			if t.State != StatePaused {
+				since = s.Now.Add(-downFor(s, t))
+			}
+			known[b.problem("target", t.Name)] = member{key: cause, plain: b.cause, cause: cause, target: t, since: since, join: joinStuck}
 		}
 	}
 	for _, p := range s.Probes {
 		if b, ok := failing(p); ok {
 			cause := impersonal(text.FirstLine(p.LastError), p.Target)
-			known[b.problem("probe", p.Name)] = member{key: cause, cause: cause, join: func(_ Status, all []member) string { return "fail: " + all[0].cause }}
+			known[b.problem("probe", p.Name)] = member{key: cause, plain: text.FirstLine(p.LastError), cause: cause, since: failingSince(p), join: func(_ Status, all []member) string { return "fail: " + all[0].cause }}
 		}
 	}
 	for _, l := range s.Losses {
 		if l.alarms(s.Now) {
-			known[lossProblem(s, l)] = member{key: "loss\x00" + l.Reason, loss: l, join: joinLosses}
+			since := l.FirstAt
+			if since.IsZero() {
+				since = l.LastAt
+			}
+			cause := "samples lost: " + lossCause(l)
+			known[lossProblem(s, l)] = member{key: "loss\x00" + l.Reason, plain: cause, cause: cause, loss: l, since: since, join: joinLosses}
 		}
 	}
 	return known
+}
+
+// causeOf returns the cause in a problem without when it began; "" for its whole text.
+func causeOf(s Status, kind string, p Problem) string {
+	switch w := s.WAL; {
+	case kind == "wal" && w.Error != "" && strings.HasPrefix(p.Text, logFails):
+		return "cannot be written: " + logErrorEnd(w.Error)
+	case kind == "wal" && strings.Contains(p.Text, "less than wal.min_free_bytes"):
+		return Size(w.FreeBytes) + " free, less than wal.min_free_bytes"
+	case kind == "config" && s.Config.ReloadError != "" && strings.HasPrefix(p.Text, "the reload at"):
+		return "reload failed: " + firstMistake(s.Config)
+	case kind == "target":
+		if before, after, ok := strings.Cut(p.Text, " not sent since "); ok {
+			if _, why, ok := strings.Cut(after, ": "); ok {
+				return before + " not sent: " + why
+			}
+		}
+	}
+	return ""
+}
+
+// sinceOf returns when a problem began that has no record of its own; zero: unknown.
+func sinceOf(s Status, kind, name string) time.Time {
+	switch kind {
+	case "wal":
+		if s.WAL.Error != "" {
+			return s.WAL.ErrorSince
+		}
+		return s.WAL.LowSince
+	case "config":
+		if s.Config.ReloadError != "" {
+			return s.Config.ReloadedAt
+		}
+		return s.Config.LoadedAt
+	case "clock":
+		return s.Clock.LastStepAt
+	case "receiver":
+		for _, r := range s.Receivers {
+			if r.Name == name {
+				return r.LastErrorAt
+			}
+		}
+	case "probe":
+		for _, p := range s.Probes {
+			if p.Name == name && p.State == "hung" {
+				return p.LastRun
+			}
+		}
+	case "target":
+		for _, t := range s.Targets {
+			if t.Name == name && len(t.Quarantined) > 0 {
+				return t.Quarantined[0].Since
+			}
+			if t.Name == name && deliveryOf(s, t) == DeliveryBehind {
+				return t.OldestPending
+			}
+		}
+	}
+	return time.Time{}
+}
+
+// failingSince returns the time of the first of the failures in a row, by the probe's interval.
+func failingSince(p ProbeStatus) time.Time {
+	if p.LastRun.IsZero() || p.Failures == 0 {
+		return time.Time{}
+	}
+	return p.LastRun.Add(-time.Duration(p.Failures-1) * p.Interval)
 }
 
 // impersonal replaces the address in a text, so that the same failure at two addresses gives the same text.

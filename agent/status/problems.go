@@ -84,11 +84,14 @@ func configProblems(s Status) []Problem {
 		"correct " + s.Config.File + ", check it with `hwsagent check --no-network`, and reload"})
 }
 
+// logFails begins the problem of a log that cannot be written.
+const logFails = "the log cannot be written"
+
 func logProblems(s Status) []Problem {
 	var all []Problem
 	w := s.WAL
 	if w.Error != "" {
-		text := "the log cannot be written"
+		text := logFails
 		if !w.ErrorSince.IsZero() {
 			text += " since " + Clock(s.Now, w.ErrorSince)
 		}

@@ -32,6 +32,11 @@ func chromium(t *testing.T) string {
 
 // measure shows a page in frames of both widths and writes down how large it is there.
 const measure = `<!DOCTYPE html><body><script>
+function ends(d, rows) {
+  var low = 0;
+  d.querySelectorAll(rows).forEach(function (e) { low = Math.max(low, e.getBoundingClientRect().bottom); });
+  return Math.ceil(low);
+}
 [1280, 390].forEach(function (width) {
   var f = document.createElement("iframe");
   f.style.width = width + "px"; f.style.height = "900px"; f.style.border = "0"; f.src = "/?" + width;
@@ -42,24 +47,23 @@ const measure = `<!DOCTYPE html><body><script>
     var cut = 0;
     d.querySelectorAll("summary span").forEach(function (e) { if (e.scrollWidth > e.clientWidth && e.clientWidth > 0) { cut++; } });
     p.textContent = "width " + width + " inside " + d.documentElement.clientWidth + " content " + d.documentElement.scrollWidth +
-      " right " + Math.ceil(worst) + " height " + d.documentElement.scrollHeight + " open " + d.querySelectorAll("details[open]").length + " cut " + cut + ";";
+      " right " + Math.ceil(worst) + " height " + d.documentElement.scrollHeight + " broken " + ends(d, ".things details") + " rows " + ends(d, "details") + " cut " + cut + ";";
     document.body.append(p);
   };
   document.body.append(f);
 });
 </script></body>`
 
-// measured are the figures of one width.
-var measured = regexp.MustCompile(`width (\d+) inside (\d+) content (\d+) right (\d+) height (\d+) open (\d+) cut (\d+);`)
+// measured are the figures of one width: broken and rows are where the last row with problems, and the last of all, ends.
+var measured = regexp.MustCompile(`width (\d+) inside (\d+) content (\d+) right (\d+) height (\d+) broken (\d+) rows (\d+) cut (\d+);`)
 
-// A browser shows 50 targets of which 3 are broken on two screens of 1280 by 900, and nothing is wider than a screen
-// of 1280, or a phone's of 390.
-func TestPageFitsChromium(t *testing.T) {
+// size is what a browser measures of a page on a screen of a width.
+type size struct{ width, inside, content, right, height, broken, rows, cut int }
+
+// sizes returns what a browser measures of a status on both screens.
+func sizes(t *testing.T, s status.Status, events []status.Event) (all []size) {
+	t.Helper()
 	browser := chromium(t)
-	s, events := brokenFleet(50)
-	s.Targets[30].PendingSamples, s.Targets[30].Name = 1_234_567_890, "a-receiver-with-a-name-that-is-longer-than-its-column-and-than-a-phone-is-wide"
-	s.Losses = []status.LossStatus{{Target: s.Targets[31].Name, Reason: "budget", Samples: 123_456_789, LastAt: s.Now.Add(-time.Hour), Acknowledged: true}}
-	s.Scrape = []status.ScrapeStatus{{Job: "kafka", Targets: []status.ScrapeTargetStatus{{URL: "http://127.0.0.1:9308/metrics", Health: status.HealthUp, Interval: "15s", LastScrape: s.Now}}}}
 	h := pageOf(Options{Status: func() status.Status { return s }, Events: func() []status.Event { return events }, History: func(string) []Figures {
 		return day(time.Now(), 1440, func(i int) float64 { return float64(i % 100) })
 	}})
@@ -77,30 +81,54 @@ func TestPageFitsChromium(t *testing.T) {
 	if err != nil {
 		t.Fatalf("run %s: %v", browser, err)
 	}
-	all := measured.FindAllStringSubmatch(string(out), -1)
-	if len(all) != 2 {
-		t.Fatalf("the browser measured nothing:\n%s", out)
-	}
-	for _, m := range all {
+	for _, m := range measured.FindAllStringSubmatch(string(out), -1) {
 		var n [8]int
-		for i := range m[1:] {
-			if n[i+1], err = strconv.Atoi(m[i+1]); err != nil {
+		for i := range n {
+			if n[i], err = strconv.Atoi(m[i+1]); err != nil {
 				t.Fatal(err)
 			}
 		}
-		width, inside, content, right, height, open, cut := n[1], n[2], n[3], n[4], n[5], n[6], n[7]
-		t.Logf("%d wide: %d high", width, height)
-		if content > inside || right > inside {
-			t.Errorf("%d wide: the page is %d wide and something ends at %d, beyond the screen's %d", width, content, right, inside)
+		all = append(all, size{n[0], n[1], n[2], n[3], n[4], n[5], n[6], n[7]})
+	}
+	if len(all) != 2 {
+		t.Fatalf("the browser measured nothing:\n%s", out)
+	}
+	for _, one := range all {
+		t.Logf("%+v", one)
+		if one.content > one.inside || one.right > one.inside {
+			t.Errorf("%d wide: the page is %d wide and something ends at %d, beyond the screen's %d", one.width, one.content, one.right, one.inside)
 		}
-		if cut > 0 {
-			t.Errorf("%d wide: %d figures are cut off", width, cut)
+		if one.cut > 0 {
+			t.Errorf("%d wide: %d figures are cut off", one.width, one.cut)
 		}
-		if open != 3 {
-			t.Errorf("%d wide: %d rows are open", width, open)
+	}
+	return all
+}
+
+// A browser shows 50 targets of which 3 are broken on two screens of 1280 by 900, and nothing is wider than a screen
+// of 1280, or a phone's of 390.
+func TestPageFitsChromium(t *testing.T) {
+	s, events := brokenFleet(50)
+	s.Targets[30].PendingSamples, s.Targets[30].Name = 1_234_567_890, "a-receiver-with-a-name-that-is-longer-than-its-column-and-than-a-phone-is-wide"
+	s.Losses = []status.LossStatus{{Target: s.Targets[31].Name, Reason: "budget", Samples: 123_456_789, LastAt: s.Now.Add(-time.Hour), Acknowledged: true}}
+	s.Scrape = []status.ScrapeStatus{{Job: "kafka", Targets: []status.ScrapeTargetStatus{{URL: "http://127.0.0.1:9308/metrics", Health: status.HealthUp, Interval: "15s", LastScrape: s.Now}}}}
+	for _, one := range sizes(t, s, events) {
+		if one.width == 1280 && one.height > 2*900 {
+			t.Errorf("%d wide: %d high, more than two screens of 900", one.width, one.height)
 		}
-		if width == 1280 && height > 2*900 {
-			t.Errorf("%d wide: %d high, more than two screens of 900", width, height)
+	}
+}
+
+// The verdict, and all rows of 20 targets of which 6 are broken and of 8 probes, fit a screen of 1280 by 900; on a phone of 390 by 844
+// the verdict and the 6 broken ones fit two screens.
+func TestPlantFitsChromium(t *testing.T) {
+	s, events := plant()
+	for _, one := range sizes(t, s, events) {
+		switch {
+		case one.width == 1280 && (one.rows > 900 || one.broken == 0):
+			t.Errorf("%d wide: the last row ends at %d, beyond the screen", one.width, one.rows)
+		case one.width == 390 && (one.broken > 2*844 || one.broken == 0):
+			t.Errorf("%d wide: the last broken row ends at %d, beyond two screens", one.width, one.broken)
 		}
 	}
 }

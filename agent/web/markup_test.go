@@ -76,8 +76,8 @@ func TestHostileWordsStayWords(t *testing.T) {
 			page := func(text string) []byte {
 				var v view
 				fill(reflect.ValueOf(&v).Elem(), text, yes)
-				for i := range v.Findings { // half of them are of targets, whose names are links
-					v.Findings[i].Kind = []string{"target", text}[i%2]
+				for i := range v.Things { // half of them are of targets, which have commands
+					v.Things[i].Kind = []string{"target", text}[i%2]
 				}
 				return screen.whole(v)
 			}

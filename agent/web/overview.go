@@ -1,10 +1,6 @@
 package web
 
-import (
-	"strings"
-
-	"hwsagent/agent/status"
-)
+import "hwsagent/agent/status"
 
 // The start of each page, its title, and its end.
 const (
@@ -79,12 +75,12 @@ func overviewMain(p *page, v view) {
 	p.put(`<main id="main" data-title="`, overviewTitle(v), `">
 <p class="who"><b>hwsagent</b>`)
 	showVerdict(p, v)
-	showFindings(p, v)
+	showThings(p, v)
 	showTargets(p, v)
-	showLog(p, v)
 	showProbes(p, v)
-	showReceivers(p, v)
 	showJobs(p, v)
+	showReceivers(p, v)
+	showLog(p, v)
 	showEvents(p, v)
 	showConfig(p, v)
 	p.put(`<footer>hwsagent `, v.Version, ``)
@@ -110,54 +106,6 @@ func showVerdict(p *page, v view) {
 	p.put(`  <h1>`, v.Verdict.Text, `</h1>
 </header>
 `)
-}
-
-func showFindings(p *page, v view) {
-	if len(v.Findings) == 0 {
-		return
-	}
-	p.raw(`<section aria-label="Problems">
-<ul class="problems">
-`)
-	for _, f := range v.Findings {
-		p.put(`  <li class="`, f.Severity, `"><b>`)
-		p.text(f.Kind)
-		for i, name := range f.Names {
-			p.rawIf(i > 0, `,`)
-			p.raw(` `)
-			if f.Targets() {
-				p.raw(`<a href="#t-`)
-				p.fragment(name)
-				p.put(`">`, name, `</a>`)
-			} else {
-				p.text(name)
-			}
-		}
-		p.put(`:</b> <span class="what">`, f.Text, `</span>`)
-		for _, a := range f.Tries {
-			showAdvice(p, a)
-		}
-		p.raw("</li>\n")
-	}
-	p.raw(`</ul>
-</section>
-`)
-}
-
-func showAdvice(p *page, a status.Advice) {
-	p.raw(`<br><span class="try">Try`)
-	if a.For != "" {
-		p.put(` (`, a.For, `)`)
-	}
-	p.raw(`: `)
-	for _, piece := range a.Pieces() {
-		if piece.Command {
-			p.put(`<code>`, piece.Text, `</code>`)
-		} else {
-			p.text(piece.Text)
-		}
-	}
-	p.raw(`</span>`)
 }
 
 func showLog(p *page, v view) {
@@ -215,14 +163,7 @@ func showEvents(p *page, v view) {
 <ul class="events card">
 `)
 	for _, e := range v.Events.Lines {
-		p.put(`<li class="`, e.Level, ``)
-		p.put(`"><time>`, e.At, ``)
-		p.put(`</time> <span class="state">`, e.Kind, ``)
-		p.put(`</span> <b>`, strings.Join(e.Subjects, ", "), `</b>`)
-		if e.Text != "" {
-			p.put(`: `, e.Text, ``)
-		}
-		p.raw("</li>\n")
+		showEvent(p, e)
 	}
 	if v.Events.More > 0 {
 		p.number(`<li class="more">and `, v.Events.More, " older ones: <code>hwsagent events</code></li>\n")

@@ -3,9 +3,10 @@ package web
 import (
 	"embed"
 	"net/http"
-	"slices"
+	"time"
 
 	"hwsagent/agent/status"
+	"hwsagent/internal/text"
 )
 
 //go:embed assets/page.css assets/page.js
@@ -17,13 +18,13 @@ type view struct {
 	Verdict  status.Verdict
 	Up, At   string
 	LoadedAt string
-	Findings []status.Finding
 	Log      logView
-	Rows     []rowView
-	Many     bool // rows
+	Things   []thing   // those with problems, worst first; the lists below have the others
+	Rows     []rowView // targets
 	Probes   []probeView
-	Jobs     []scrapeView
+	Well     []scrapeView // scrape jobs
 	Intakes  []receiverView
+	Jobs     []scrapeView // all
 	Events   eventsView
 }
 
@@ -40,7 +41,7 @@ type probeView struct {
 }
 
 func newView(s status.Status, events []status.Event) view {
-	v := view{Status: s, Verdict: s.Conclusion(), At: s.Now.Format("2006-01-02 15:04:05 MST"), LoadedAt: status.Clock(s.Now, s.Config.LoadedAt), Findings: slices.DeleteFunc(status.Findings(s), inRow)}
+	v := view{Status: s, Verdict: s.Conclusion(), At: s.Now.Format("2006-01-02 15:04:05 MST"), LoadedAt: status.Clock(s.Now, s.Config.LoadedAt)}
 	if !s.Started.IsZero() {
 		v.Up = status.Span(s.Now.Sub(s.Started))
 	}
@@ -55,8 +56,7 @@ func newView(s status.Status, events []status.Event) view {
 	if w.Refused > 0 {
 		v.Log.Refused = status.Count(w.Refused)
 	}
-	v.Rows = newRows(s, v.Findings)
-	v.Many = len(v.Rows) > manyRows
+	v.Rows = newRows(s)
 	for _, p := range s.Probes {
 		v.Probes = append(v.Probes, newProbe(s, p))
 	}
@@ -66,20 +66,18 @@ func newView(s status.Status, events []status.Event) view {
 	for _, r := range s.Receivers {
 		v.Intakes = append(v.Intakes, newReceiver(s, r))
 	}
+	addThings(&v, s, events)
 	v.Events = newEvents(s, events)
 	return v
 }
-
-// inRow reports whether the page shows the finding in the target's row.
-func inRow(f status.Finding) bool { return f.Severity == status.SeverityNote && f.Targets() }
 
 func newProbe(s status.Status, p status.ProbeStatus) probeView {
 	v := probeView{ProbeStatus: p, Level: p.Level(), Last: status.Ago(s.Now, p.LastRun), TookText: "–", Count: status.Count(uint64(max(0, p.Samples))), Every: status.Span(p.Interval)}
 	if p.Took > 0 {
 		v.TookText = status.Span(p.Took)
 	}
-	if p.State == "hung" {
-		v.Error = p.LastError // it hangs now; this error is older
+	if p.LastError != "" {
+		v.Error = text.FirstLine(p.LastError)
 	}
 	return v
 }
@@ -101,13 +99,20 @@ func (h *handlers) look() view {
 	}
 	v := newView(h.o.Status(), events)
 	if h.o.History != nil && v.Running {
-		for i := range v.Rows {
-			if v.Rows[i].State != status.StateOrphan {
-				v.Rows[i].Plots = plotsOf(v.Rows[i].Name, v.Now)
-			}
+		addPlots(v.Rows, v.Now)
+		for _, t := range v.Things {
+			addPlots(t.Targets, v.Now)
 		}
 	}
 	return v
+}
+
+func addPlots(rows []rowView, now time.Time) {
+	for i := range rows {
+		if rows[i].State != status.StateOrphan {
+			rows[i].Plots = plotsOf(rows[i].Name, now)
+		}
+	}
 }
 
 func (h *handlers) asset(w http.ResponseWriter, r *http.Request) {

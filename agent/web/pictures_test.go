@@ -42,6 +42,9 @@ var pictures = []pictured{
 	{"held", 1280, 780, "light"},
 	{"held", 390, 844, "light"},
 	{"full", 1280, 800, "dark"},
+	{"plant", 1280, 900, "light"},
+	{"plant", 1280, 900, "dark"},
+	{"plant", 390, 1688, "light"},
 	{"fleet", 1280, 900, "light"},
 	{"fleet", 390, 844, "dark"},
 }
@@ -122,6 +125,8 @@ func picturePages(t *testing.T) http.Handler {
 	}
 	many, events := brokenFleet(50)
 	pages["fleet"] = pageOf(Options{Status: func() status.Status { return many }, Events: func() []status.Event { return events }, History: history})
+	six, since := plant()
+	pages["plant"] = pageOf(Options{Status: func() status.Status { return six }, Events: func() []status.Event { return since }, History: history})
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		parts := strings.SplitN(strings.TrimPrefix(r.URL.Path, "/"), "/", 3)
 		switch {

@@ -10,17 +10,10 @@ import (
 	"hwsagent/agent/status"
 )
 
-// Bounds of the list of targets.
-const (
-	manyRows = 12 // beyond that, rows use two columns if there is room
-	maxOpen  = 5  // how many targets with problems are open at first
-)
-
 // rowView is a target for the page: a row that can be opened.
 type rowView struct {
 	status.TargetStatus
 	Level                             string // the row's colour: ok, warning, error, note
-	Open                              bool
 	Word                              string // state or delivery
 	Lag, Waiting, Sent, Lost24        string // the row
 	Size, Oldest, FullIn, Retry       string // shown when the row is open
@@ -31,27 +24,13 @@ type rowView struct {
 	Backlog                           int // share of the log's budget, in percent
 }
 
-// newRows returns the rows, those of targets with problems first. Rows are open if no other target has the same
-// trouble.
-func newRows(s status.Status, said []status.Finding) []rowView {
+// newRows returns the rows, those of targets with problems first.
+func newRows(s status.Status) []rowView {
 	rows := make([]rowView, 0, len(s.Targets))
 	for _, t := range s.Targets {
 		rows = append(rows, newRow(s, t))
 	}
 	slices.SortStableFunc(rows, func(a, b rowView) int { return cmp.Compare(status.Rank(a.Level), status.Rank(b.Level)) })
-	alone := map[string]bool{}
-	for _, f := range said {
-		if f.Targets() && len(f.Names) == 1 {
-			alone[f.Names[0]] = true
-		}
-	}
-	open := 0
-	for i := range rows {
-		if open < maxOpen && alone[rows[i].Name] {
-			rows[i].Open = true
-			open++
-		}
-	}
 	return rows
 }
 

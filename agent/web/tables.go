@@ -1,49 +1,57 @@
 package web
 
+import "hwsagent/agent/status"
+
 // The functions below write cells: a state with its colour, a text, and a number with a label for narrow tables.
 func showState(p *page, level, state string) {
 	p.put(`<tr class="`, level, ``)
 	p.put(`"><td class="state"><i class="dot"></i>`, state, ``)
 }
 
+// showProbes shows the probes without problems.
 func showProbes(p *page, v view) {
-	p.raw(`<section>
-<h2>Probes</h2>
+	startRows(p, `Probes`, `probe`, len(v.Probes), len(v.Status.Probes))
+	for _, one := range v.Probes {
+		showSummary(p, one.Level, one.State, one.Name)
+		p.put(`<span>`, one.Type, `</span> `)
+		p.put(`<span>`, one.Last, `</span> `)
+		p.put(`<span>`, one.Count, ` <small>samples</small></span></summary>
 `)
-	if len(v.Probes) == 0 {
-		p.raw(`<p class="none">No probes are configured.</p>`)
-	} else {
-		p.raw(`<table class="card">
-<thead><tr><th>state</th><th>name</th><th>type</th><th>reads</th><th>last round</th><th class="n">took</th><th class="n">samples</th><th class="n">every</th></tr></thead>
-<tbody>
+		p.put(`<div id="p-`, one.Name, `">
 `)
-		for _, one := range v.Probes {
-			showProbe(p, one)
-		}
-		p.raw(`</tbody>
-</table>`)
+		showProbe(p, one)
+		p.raw("</div></details>\n")
 	}
-	p.raw(`
-</section>
-
-`)
+	endRows(p, len(v.Probes))
 }
 
+// showSummary begins a row: its state and name.
+func showSummary(p *page, level, state, name string) {
+	p.put(`<details class="`, level, `">
+<summary><span class="state"><i class="dot"></i>`)
+	p.put(``, state, `</span> `)
+	p.put(`<b title="`, name, `">`)
+	p.put(`<bdi>`, name, `</bdi></b> `)
+}
+
+// showProbe writes the details of a probe.
 func showProbe(p *page, v probeView) {
-	showState(p, v.Level, v.State)
-	if v.Failures > 1 {
-		p.number(` ×`, v.Failures, ``)
+	p.put(`<dl><div><dt>type</dt><dd>`, v.Type, `</dd></div>`)
+	if v.Target != "" {
+		p.put(`<div><dt>reads</dt><dd class="url">`, v.Target, `</dd></div>`)
 	}
-	p.put(`</td><td><b>`, v.Name, `</b></td>`)
-	p.put(`<td>`, v.Type, `</td>`)
-	p.put(`<td class="wrap">`, v.Target, `</td>`)
-	p.put(`<td data-l="last round">`, v.Last, `</td>`)
-	p.put(`<td class="n" data-l="took">`, v.TookText, `</td>`)
-	p.put(`<td class="n" data-l="samples">`, v.Count, `</td>`)
-	p.put(`<td class="n" data-l="every">`, v.Every, "</td></tr>\n")
+	p.put(`<div><dt>last round</dt><dd>`, v.Last, `</dd></div>`)
+	p.put(`<div><dt>took</dt><dd>`, v.TookText, `</dd></div>`)
+	p.put(`<div><dt>samples</dt><dd>`, v.Count, `</dd></div>`)
+	p.put(`<div><dt>every</dt><dd>`, v.Every, "</dd></div>")
+	if v.Failures > 0 {
+		p.number(`<div><dt>failures in a row</dt><dd>`, v.Failures, `</dd></div>`)
+	}
+	p.raw("</dl>\n")
 	if v.Error != "" {
-		showDetail(p, v.Level, `"8">`, v.Error)
+		p.put(`<p><b>last error</b> `, v.Error, "</p>\n")
 	}
+	p.put(`<p class="more">Run it once: <code>hwsagent probe `, v.Name, "</code></p>\n")
 }
 
 // showDetail writes a row below another one. columns is its width and the end of the cell's tag.
@@ -52,71 +60,88 @@ func showDetail(p *page, level string, columns markup, text string) {
 	p.put(columns, text, "</td></tr>\n")
 }
 
+// showReceivers shows the receivers without problems.
 func showReceivers(p *page, v view) {
-	if len(v.Intakes) == 0 {
+	if len(v.Receivers) == 0 {
 		return
 	}
-	p.raw(`<section>
-<h2>Receivers</h2>
-<table class="card">
-<thead><tr><th>last request</th><th>name</th><th>listens on</th><th class="n">requests</th><th class="n">samples</th><th class="n">series</th><th>refused</th></tr></thead>
-<tbody>
-`)
+	startRows(p, `Receivers`, `receiver`, len(v.Intakes), len(v.Receivers))
 	for _, one := range v.Intakes {
-		showReceiver(p, one)
-	}
-	p.raw(`</tbody>
-</table>
-</section>
-
+		showSummary(p, one.Level, "listening", one.Name)
+		p.put(`<span>`, one.Listen, `</span> `)
+		p.put(`<span>`, one.Last, `</span> `)
+		p.put(`<span>`, one.Taken, ` <small>samples</small></span></summary>
 `)
+		p.put(`<div id="r-`, one.Name, `">
+`)
+		showReceiver(p, one)
+		p.raw("</div></details>\n")
+	}
+	endRows(p, len(v.Intakes))
 }
 
+// showReceiver writes the details of a receiver.
 func showReceiver(p *page, v receiverView) {
-	showState(p, v.Level, v.Last)
-	p.put(`</td><td><b>`, v.Name, `</b></td>`)
-	p.put(`<td class="wrap">`, v.Listen, ``)
+	p.put(`<dl><div><dt>listens on</dt><dd class="url">`, v.Listen, ``)
 	p.rawIf(v.TLS, ` TLS`)
-	p.put(`</td><td class="n" data-l="requests">`, v.Count, `</td>`)
-	p.put(`<td class="n" data-l="samples">`, v.Taken, `</td>`)
-	p.put(`<td class="n" data-l="series">`, v.Active, `</td><td class="wrap"`)
-	p.rawIf(v.Refused != "", ` data-l="refused"`)
-	p.put(`>`, v.Refused, "</td></tr>\n")
-	if v.Left != "" {
-		showDetail(p, v.Level, `"7">samples refused by themselves: `, v.Left)
+	p.put(`</dd></div><div><dt>last request</dt><dd>`, v.Last, `</dd></div>`)
+	p.put(`<div><dt>requests</dt><dd>`, v.Count, `</dd></div>`)
+	p.put(`<div><dt>samples</dt><dd>`, v.Taken, `</dd></div>`)
+	p.put(`<div><dt>series</dt><dd>`, v.Active, `</dd></div>`)
+	if v.Refused != "" {
+		p.put(`<div><dt>refused requests</dt><dd>`, v.Refused, `</dd></div>`)
 	}
+	if v.Left != "" {
+		p.put(`<div><dt>samples refused by themselves</dt><dd>`, v.Left, `</dd></div>`)
+	}
+	p.raw("</dl>\n")
 	if v.Error != "" {
-		showDetail(p, v.Level, `"7">last refusal `, v.Error)
+		p.put(`<p><b>last refusal</b> `, v.Error, "</p>\n")
 	}
 }
 
+// showJobs shows the scrape jobs without problems.
 func showJobs(p *page, v view) {
 	if len(v.Jobs) == 0 {
 		return
 	}
-	p.raw(`<section>
-<h2>Scraping</h2>
-<table class="card">
-<thead><tr><th>targets up</th><th>job</th><th>last scrape</th><th class="n">slowest</th><th class="n">every</th></tr></thead>
-<tbody>
+	startRows(p, `Scraping`, `job`, len(v.Well), len(v.Jobs))
+	for _, j := range v.Well {
+		showSummary(p, j.Level, j.Up+" up", j.Job)
+		p.put(`<span>`, j.Slowest, ` <small>slowest</small></span> `)
+		p.put(`<span>`, j.Last, `</span> `)
+		p.put(`<span>`, j.Every, ` <small>apart</small></span></summary>
 `)
-	for _, j := range v.Jobs {
-		p.put(`<tr class="`, j.Level, `"><td class="state"><i class="dot"></i><a href="/targets#job-`)
-		p.fragment(j.Job)
-		p.put(`">`, j.Up, `</a>`)
-		if j.Dropped > 0 {
-			p.number(` <small>(`, j.Dropped, ` dropped)</small>`)
-		}
-		p.put(`</td><td class="wrap"><b>`, j.Job, `</b></td>`)
-		p.put(`<td data-l="last scrape">`, j.Last, `</td>`)
-		p.put(`<td class="n" data-l="slowest">`, j.Slowest, `</td>`)
-		p.put(`<td class="n" data-l="every">`, j.Every, "</td></tr>\n")
+		p.put(`<div id="s-`, j.Job, `">
+`)
+		showJobMore(p, j)
+		p.raw("</div></details>\n")
 	}
-	p.raw(`</tbody>
-</table>
-</section>
+	endRows(p, len(v.Well))
+}
 
-`)
+// maxDown bounds how many targets of a job that are down its row names.
+const maxDown = 5
+
+// showJobMore writes the details of a job: its targets that are down, and where all of them are.
+func showJobMore(p *page, j scrapeView) {
+	down := 0
+	for _, r := range j.Rows {
+		if r.Health != status.HealthDown {
+			continue
+		}
+		if down++; down <= maxDown {
+			p.put(`<p><b>`, r.URL, `</b> `)
+			p.put(`<span class="bad">`, r.LastError, "</span></p>\n")
+		}
+	}
+	p.put(`<p class="more">last scrape `, j.Last, ``)
+	if j.Dropped > 0 {
+		p.number(` · `, j.Dropped, ` dropped by relabelling`)
+	}
+	p.raw(` · <a href="/targets#job-`)
+	p.fragment(j.Job)
+	p.raw("\">all its targets</a></p>\n")
 }
 
 // scraped returns the page with every scraped target.

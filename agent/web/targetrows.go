@@ -2,47 +2,54 @@ package web
 
 import "hwsagent/agent/status"
 
+// showTargets shows the targets without problems.
 func showTargets(p *page, v view) {
-	p.raw(`<section>
-<h2>Targets</h2>
-`)
-	if len(v.Rows) == 0 {
-		p.raw(`<p class="none">No targets are configured.</p>
-`)
-	} else {
-		p.raw(`<div class="rows`)
-		p.rawIf(v.Many, ` many`)
-		p.raw("\">\n")
-		for _, r := range v.Rows {
-			showRow(p, r)
+	startRows(p, `Targets`, `target`, len(v.Rows), len(v.Targets))
+	for _, r := range v.Rows {
+		showSummary(p, r.Level, r.Word, r.Name)
+		p.put(`<span>`, r.Lag, ` <small>behind</small></span> `)
+		p.put(`<span>`, r.Waiting, ` <small>waiting</small></span> `)
+		if r.Lost24 != "" {
+			p.put(`<span class="bad">`, r.Lost24, ` <small>lost</small></span>`)
+		} else {
+			p.put(`<span>`, r.Sent, ` <small>sent</small></span>`)
 		}
-		p.raw(`</div>`)
-	}
-	p.raw(`
-</section>
-
+		p.put(`</summary>
+<div id="t-`, r.Name, `">
 `)
+		showTarget(p, r)
+		p.raw("</div></details>\n")
+	}
+	endRows(p, len(v.Rows))
 }
 
-// showRow writes the visible part of a closed row, and its details.
-func showRow(p *page, r rowView) {
-	p.put(`<details class="`, r.Level, `"`)
-	p.rawIf(r.Open, ` open`)
-	p.put(`>
-<summary><span class="state"><i class="dot"></i>`, r.Word, `</span> `)
-	p.put(`<b title="`, r.Name, `">`)
-	p.put(`<bdi>`, r.Name, `</bdi></b> `)
-	p.put(`<span>`, r.Lag, ` <small>behind</small></span> `)
-	p.put(`<span>`, r.Waiting, ` <small>waiting</small></span> `)
-	p.put(`<span>`, r.Sent, ` <small>sent</small></span> <span`)
-	if r.Lost24 != "" {
-		p.put(` class="bad">`, r.Lost24, ``)
-	} else {
-		p.raw(`>0`)
+// startRows begins the list of things of one kind that have no problems, and says how many of all these are.
+func startRows(p *page, title, kind markup, well, all int) {
+	if well == 0 && all > 0 {
+		return
 	}
-	p.put(` <small>lost in 24 h</small></span></summary>
-<div id="t-`, r.Name, `">
-<dl>`)
+	p.raw("<section>\n<h2>" + title)
+	if all == 0 {
+		p.raw("</h2>\n" + `<p class="none">No ` + kind + "s are configured.</p>\n</section>\n")
+		return
+	}
+	p.number(` <small>`, well, ``)
+	if well < all {
+		p.number(` of `, all, ``)
+	}
+	p.raw("</small></h2>\n" + `<div class="rows well">` + "\n")
+}
+
+// endRows ends what startRows began.
+func endRows(p *page, well int) {
+	if well > 0 {
+		p.raw("</div>\n</section>\n\n")
+	}
+}
+
+// showTarget writes the details of a target.
+func showTarget(p *page, r rowView) {
+	p.raw(`<dl>`)
 	if r.URL != "" {
 		p.put(`<div><dt>to</dt><dd class="url">`, r.URL, `</dd></div>`)
 	}
@@ -112,5 +119,5 @@ func showMore(p *page, r rowView) {
 	}
 	p.text(r.Account)
 	p.rawIf(!r.Ledger.Balanced, ` <b>which does not add up</b>`)
-	p.raw("</p></div></details>\n")
+	p.raw("</p>\n")
 }

@@ -10,9 +10,6 @@
   document.addEventListener("click", function (e) {
     var s = e.target.closest && e.target.closest("summary");
     if (s) { chosen[s.nextElementSibling.id] = !s.parentNode.open; }
-    var link = e.target.closest && e.target.closest("a[href^='#t-']");
-    var body = link && document.getElementById(decodeURIComponent(link.hash.slice(1)));
-    if (body) { chosen[body.id] = body.parentNode.open = true; }
   });
   function keep(old, fresh) {
     rows(fresh, function (row, id) { if (id in chosen) { row.open = chosen[id]; } });

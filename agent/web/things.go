@@ -1,0 +1,206 @@
+package web
+
+import (
+	"slices"
+	"strings"
+	"time"
+
+	"hwsagent/agent/status"
+)
+
+// Bounds of a row with problems. What it leaves out stands in what the row opens to.
+const (
+	causeWords = 8 // of the cause
+	rowNames   = 6
+	rowTries   = 2
+	lastErrors = 3 // distinct errors of the last 24 hours
+)
+
+// thing is a row with problems: a target, a probe, a scrape job, a receiver, the log, or several with the same cause.
+type thing struct {
+	ID, Level, Word, Kind string
+	Names                 []string
+	Cause, Clock, Since   string           // Cause has causeWords words at most
+	Cost, Room            string           // what waits or is missing, and whether that is lost
+	Lost                  bool             // Room tells of a loss
+	Tries                 []status.Advice  // of the first finding
+	Findings              []status.Finding // the first one is the row's cause
+	Errors                []eventLine      // the newest distinct ones
+	Targets               []rowView
+	Probes                []probeView
+	Jobs                  []scrapeView
+	Intakes               []receiverView
+}
+
+// index finds the row of a thing by its kind and name.
+type index map[string]int
+
+// newThings returns the rows of all that has problems, worst first. Each thing is in one row: that of its worst finding.
+func newThings(s status.Status) (things []thing, at index) {
+	at = index{}
+	for _, f := range status.Findings(s) {
+		kind, names := f.Thing(), f.Names
+		if f.Severity == status.SeverityNote && (kind == "target" || kind == "probe") {
+			continue // the thing's own row has it
+		}
+		if len(names) == 0 {
+			names = []string{""}
+		}
+		var own []string
+		var others []int // rows that have one of the names already
+		for _, name := range names {
+			i, ok := at[kind+" "+name]
+			switch {
+			case !ok:
+				own = append(own, name)
+			case !slices.Contains(others, i):
+				others = append(others, i)
+			}
+		}
+		for _, i := range others {
+			things[i].Findings = append(things[i].Findings, f)
+		}
+		if len(own) == 0 {
+			continue
+		}
+		for _, name := range own {
+			at[kind+" "+name] = len(things)
+		}
+		things = append(things, newThing(s, f, kind, own))
+	}
+	return things, at
+}
+
+func newThing(s status.Status, f status.Finding, kind string, names []string) thing {
+	t := thing{
+		ID: strings.TrimSuffix(kind[:1]+"-"+names[0], "-"), Level: f.Severity, Word: f.Severity, Kind: kind, Names: names,
+		Cause: fewWords(f.Cause), Tries: f.Tries, Findings: []status.Finding{f},
+	}
+	if names[0] == "" {
+		t.Names, t.ID = nil, "k-"+kind
+	}
+	if !f.Since.IsZero() {
+		t.Clock, t.Since = status.Clock(s.Now, f.Since), status.Span(max(0, s.Now.Sub(f.Since)))
+	}
+	return t
+}
+
+// fewWords returns the first causeWords words of a text, without an article before them.
+func fewWords(text string) string {
+	text = strings.TrimPrefix(strings.TrimPrefix(text, "the "), "its ")
+	words := strings.Fields(text)
+	if len(words) <= causeWords {
+		return strings.Join(words, " ")
+	}
+	return strings.TrimRight(strings.Join(words[:causeWords], " "), ".,;:") + " …"
+}
+
+// take moves the views of things with problems to their rows, and returns the others.
+func take[T any](things []thing, at index, kind string, all []T, name func(T) string, add func(*thing, T)) (others []T) {
+	for _, one := range all {
+		if i, ok := at[kind+" "+name(one)]; ok {
+			add(&things[i], one)
+		} else {
+			others = append(others, one)
+		}
+	}
+	return others
+}
+
+// addThings divides the rows of v into those with problems and those without.
+func addThings(v *view, s status.Status, events []status.Event) {
+	things, at := newThings(s)
+	v.Rows = take(things, at, "target", v.Rows, func(r rowView) string { return r.Name }, func(t *thing, r rowView) { t.Targets = append(t.Targets, r) })
+	v.Probes = take(things, at, "probe", v.Probes, func(p probeView) string { return p.Name }, func(t *thing, p probeView) { t.Probes = append(t.Probes, p) })
+	v.Intakes = take(things, at, "receiver", v.Intakes, func(r receiverView) string { return r.Name }, func(t *thing, r receiverView) { t.Intakes = append(t.Intakes, r) })
+	v.Well = take(things, at, "scrape", v.Jobs, func(j scrapeView) string { return j.Job }, func(t *thing, j scrapeView) { t.Jobs = append(t.Jobs, j) })
+	for i := range things {
+		things[i].addState()
+		things[i].addCost(s)
+		things[i].addErrors(s, events)
+	}
+	v.Things = things
+}
+
+// addState names the state that all things of the row share.
+func (t *thing) addState() {
+	var words []string
+	for _, r := range t.Targets {
+		words = append(words, r.Word)
+	}
+	for _, p := range t.Probes {
+		words = append(words, p.State)
+	}
+	for _, j := range t.Jobs {
+		words = append(words, j.Up+" up")
+	}
+	for range t.Intakes {
+		words = append(words, "refusing")
+	}
+	if words = slices.Compact(words); len(words) == 1 {
+		t.Word = words[0]
+	}
+}
+
+// addCost says what the problem costs.
+func (t *thing) addCost(s status.Status) {
+	var refused uint64
+	for _, r := range t.Intakes {
+		refused += status.Sum(r.RefusedRequests)
+	}
+	switch {
+	case len(t.Targets) > 0:
+		t.addWaiting(s)
+	case t.Kind == "probe" && (t.Word == "failing" || t.Word == "hung"):
+		t.Cost = "no samples"
+	case len(t.Jobs) > 0:
+		t.Cost = "no samples of some"
+	case refused > 0:
+		t.Cost = status.Count(refused) + " refused"
+	case t.Kind == "wal" && s.WAL.Error != "":
+		t.Cost = status.Count(s.WAL.Refused) + " refused"
+	case t.Kind == "wal" && !s.WAL.LowSince.IsZero():
+		t.Cost = "log does not grow"
+	case t.Kind == "config" && s.Config.ReloadError != "":
+		t.Cost = "in force: that of " + status.Clock(s.Now, s.Config.LoadedAt)
+	}
+}
+
+// addWaiting says how much waits for the targets of the row and how long there is room for more, and what was lost.
+func (t *thing) addWaiting(s status.Status) {
+	var waiting, lost uint64
+	var least time.Duration
+	room, atMost := "", false
+	for _, r := range t.Targets {
+		waiting += r.PendingSamples
+		lost += status.Lost24(s, r.Name)
+		atMost = atMost || r.LostAtMost
+		if d, ok := status.FullIn(s, r.TargetStatus); ok && (room == "" || d < least) {
+			least, room = d, ", room for "+status.Lasting(d)
+		}
+	}
+	t.Cost, t.Room = status.Count(waiting)+" waiting", "none lost"+room
+	if t.Lost = lost > 0; t.Lost {
+		t.Room = status.AtMost(atMost) + status.Count(lost) + " lost" + room
+	}
+}
+
+// addErrors collects the newest distinct errors of the row's targets from the events.
+func (t *thing) addErrors(s status.Status, events []status.Event) {
+	for _, e := range slices.Backward(events) {
+		name, ok := strings.CutPrefix(e.Subject, "target ")
+		if !ok || len(t.Errors) == lastErrors {
+			continue
+		}
+		if level := eventLevel(e.Kind); level != status.SeverityError || t.Kind != "target" || !slices.Contains(t.Names, name) || s.Now.Sub(e.Time) > status.LossesFor {
+			continue
+		}
+		l := eventLine{At: status.Clock(s.Now, e.Time), Kind: strings.ReplaceAll(e.Kind, "_", " "), Level: status.SeverityError, Text: e.Text}
+		if len(t.Names) > 1 {
+			l.Subjects = []string{name}
+		}
+		if e.Text != "" && !slices.ContainsFunc(t.Errors, func(o eventLine) bool { return o.Text == e.Text }) {
+			t.Errors = append(t.Errors, l)
+		}
+	}
+}
