@@ -150,7 +150,6 @@ func TestStormsThatFoundFaults(t *testing.T) {
 	defer runtime.GOMAXPROCS(runtime.GOMAXPROCS(1))
 	dir := memTempDir(t)
 	for _, seed := range []uint64{
-		30001523,            // a savepoint record that the disk refused counted as overwritten by another process
 		12686, 13662, 19554, // a start did not make durable what the start before could not: it was not in the newest two segments
 		42680,                  // a refused commit that a power cut brought back hid one that was durable
 		902775,                 // the samples of one, beyond what a target had read at its place, counted as damage

@@ -3,10 +3,12 @@ package wal
 import (
 	"errors"
 	"fmt"
+	"io"
 	"io/fs"
 	"os"
+	"slices"
 
-	"hwsagent/wal/internal/savefile"
+	"hwsagent/wal/internal/disk"
 	"hwsagent/wal/internal/segment"
 )
 
@@ -16,9 +18,8 @@ import (
 //
 //   - Savepoints record a commit up to which the log was durable. A start rewrites only the bytes after that commit, which
 //     are those of a few seconds. Without that record, it rewrites the two segments that may have waited for an fsync: the
-//     newest one with a commit, and the one before. If the newest one is a torn repetition of commits, it rewrites all
-//     segments back to the one that has all these commits. It goes further back if neither that record nor a header shows
-//     that the earlier commits of these segments are durable, because the disk refused the writes of the last start.
+//     newest one with a commit, and the one before. It goes further back if neither that record nor a header shows that the
+//     earlier commits of these segments are durable, because the disk refused the writes of the last start.
 //     It also syncs newer segments without a commit: their header may record the end of the previous segment, and failed
 //     commits that were cut off them must not reappear, because new commits get their numbers.
 //   - The bytes do not change, so durable sectors stay as they are even if the power fails meanwhile.
@@ -31,7 +32,48 @@ import (
 type leftSegment struct {
 	number    int
 	from, end int64
-	bytes     savefile.Left // once they are read
+	bytes     leftBytes // once they are read
+}
+
+// leftBytes are bytes that an earlier process left in a file, in pieces of at most leftPieceSize.
+type leftBytes []leftPiece
+
+type leftPiece struct {
+	at int64
+	b  []byte
+}
+
+const leftPieceSize = 4096
+
+// readLeft reads the bytes of a file between two offsets, but for zeros, which hold no records, and unreadable pieces.
+func readLeft(f disk.File, from, to int64) (l leftBytes) {
+	b := make([]byte, leftPieceSize)
+	for at := from; at < to; at += leftPieceSize {
+		n, err := f.ReadAt(b[:min(leftPieceSize, to-at)], at)
+		if err != nil && !errors.Is(err, io.EOF) || segment.AllZero(b[:n]) {
+			continue
+		}
+		l = append(l, leftPiece{at, slices.Clone(b[:n])})
+	}
+	return l
+}
+
+// write writes the bytes again in place.
+func (l leftBytes) write(f disk.File) error {
+	for _, p := range l {
+		if _, err := f.WriteAt(p.b, p.at); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// restore writes the bytes again in place and makes them durable.
+func (l leftBytes) restore(f disk.File) error {
+	if err := l.write(f); err != nil {
+		return err
+	}
+	return f.Sync()
 }
 
 // refresh makes the newest segments durable. All commits up to the mark known are durable already.
@@ -77,10 +119,10 @@ func (l *Log) tryRefresh(left *[]leftSegment) error {
 		}
 		if err == nil {
 			if s.bytes == nil {
-				s.bytes = savefile.ReadLeft(f, s.from, s.end)
+				s.bytes = readLeft(f, s.from, s.end)
 			}
-			if err = s.bytes.Restore(f); err != nil {
-				_ = s.bytes.Write(f) // after a kill, the next start must find what the failed fsync has dropped
+			if err = s.bytes.restore(f); err != nil {
+				_ = s.bytes.write(f) // after a kill, the next start must find what the failed fsync has dropped
 			}
 			err = errors.Join(err, f.Close())
 		}
