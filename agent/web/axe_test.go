@@ -123,7 +123,7 @@ func TestAxe(t *testing.T) {
 	many, events := brokenFleet(50)
 	h["fleet"] = pageOf(Options{Status: func() status.Status { return many }, Events: func() []status.Event { return events }})
 	six, since := plant()
-	h["plant"] = pageOf(Options{Status: func() status.Status { return six }, Events: func() []status.Event { return since }})
+	h["plant"] = pageOf(Options{Status: func() status.Status { return six }, Events: func() []status.Event { return since }, History: func(string) []Figures { return nil }})
 	h["gone"] = h["ok"] // and after that nothing is answered
 	quoted := ""
 	for name := range h {

@@ -75,6 +75,7 @@ func overviewMain(p *page, v view) {
 	p.put(`<main id="main" data-title="`, overviewTitle(v), `">
 <p class="who"><b>hwsagent</b>`)
 	showVerdict(p, v)
+	showWay(p, v.Way)
 	showThings(p, v)
 	showTargets(p, v)
 	showProbes(p, v)
@@ -108,44 +109,37 @@ func showVerdict(p *page, v view) {
 `)
 }
 
+// showLog shows the log as a row, unless it has one among the things with problems.
 func showLog(p *page, v view) {
-	p.raw(`<section>
-<h2>Log</h2>
-<div class="card `)
-	if v.WAL.Error != "" {
-		p.raw(`error`)
-	} else {
-		p.raw(`ok`)
+	if v.LogBroken {
+		return
 	}
-	p.raw(`">
-  <dl>
+	p.raw("<section>\n<h2>Log</h2>\n" + `<div class="rows well">` + "\n")
+	showSummary(p, status.LevelOK, "ok", v.Log.Dir)
+	p.put(`<span>`, v.Log.Series, ` <small>series</small></span> `)
+	p.put(`<span>`, v.Log.In, ` <small>in</small></span> `)
+	p.put(`<span>`, v.Log.Bytes, ` <small>on disk</small></span></summary>
+<div id="k-wal">
 `)
-	p.put(`    <div><dt>coming in</dt><dd>`, v.Log.In, "</dd></div>\n")
-	p.put(`    <div><dt>on disk</dt><dd>`, v.Log.Bytes, ``)
-	p.put(`<small> of `, v.Log.Max, "</small></dd></div>\n")
-	p.put(`    <div><dt>segments</dt><dd>`, v.Log.Segments, "</dd></div>\n")
-	p.put(`    <div><dt>series</dt><dd>`, v.Log.Series, "</dd></div>\n")
-	p.put(`    <div><dt>appended</dt><dd>`, v.Log.Appended, "</dd></div>\n")
-	if v.Log.Refused != "" {
-		p.put(`    <div><dt>refused</dt><dd>`, v.Log.Refused, "</dd></div>\n")
-	}
-	p.put(`    <div><dt>disk free</dt><dd>`, v.Log.Free, "</dd></div>\n")
-	if v.Log.Lasts != "" {
-		p.put(`    <div><dt>lasts without targets</dt><dd>`, v.Log.Lasts, "</dd></div>\n")
-	}
-	p.put(`    <div><dt>in</dt><dd class="url">`, v.WAL.Dir, "</dd></div>\n")
-	durable := "after every commit"
-	if v.WAL.Sync != "always" {
-		durable = "every " + v.WAL.Sync
-	}
-	p.put(`    <div><dt>durable</dt><dd>`, durable, "</dd></div>\n")
-	p.raw("  </dl>\n  ")
-	showBar(p, v.Log.Fill, " percent full")
-	p.raw(`</div>
-</div>
-</section>
+	showLogMore(p, v.Log)
+	p.raw("</div></details>\n</div>\n</section>\n\n")
+}
 
-`)
+// showLogMore writes the details of the log.
+func showLogMore(p *page, l logView) {
+	p.put(`<dl><div><dt>on disk</dt><dd>`, l.Bytes, ``)
+	p.put(`<small> of `, l.Max, "</small></dd></div>\n")
+	p.put(`<div><dt>segments</dt><dd>`, l.Segments, "</dd></div>\n")
+	p.put(`<div><dt>appended</dt><dd>`, l.Appended, "</dd></div>\n")
+	if l.Refused != "" {
+		p.put(`<div><dt>refused</dt><dd>`, l.Refused, "</dd></div>\n")
+	}
+	p.put(`<div><dt>disk free</dt><dd>`, l.Free, "</dd></div>\n")
+	if l.Lasts != "" {
+		p.put(`<div><dt>lasts without targets</dt><dd>`, l.Lasts, "</dd></div>\n")
+	}
+	p.put(`<div><dt>in</dt><dd class="url">`, l.Dir, "</dd></div>\n")
+	p.put(`<div><dt>durable</dt><dd>`, l.Sync, "</dd></div></dl>\n")
 }
 
 // showBar shows a percentage. It does not end the element: a text may follow.

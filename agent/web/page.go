@@ -15,24 +15,26 @@ var assets embed.FS
 // view is a Status in the form that the page shows: every number is already a text.
 type view struct {
 	status.Status
-	Verdict  status.Verdict
-	Up, At   string
-	LoadedAt string
-	Log      logView
-	Things   []thing   // those with problems, worst first; the lists below have the others
-	Rows     []rowView // targets
-	Probes   []probeView
-	Well     []scrapeView // scrape jobs
-	Intakes  []receiverView
-	Jobs     []scrapeView // all
-	Events   eventsView
+	Verdict   status.Verdict
+	Up, At    string
+	LoadedAt  string
+	Way       wayView
+	Log       logView
+	Things    []thing   // those with problems, worst first; the lists below have the others
+	Rows      []rowView // targets
+	Probes    []probeView
+	Well      []scrapeView // scrape jobs
+	Intakes   []receiverView
+	Jobs      []scrapeView // all
+	LogBroken bool         // it has a row among the things
+	Events    eventsView
 }
 
 type logView struct {
 	Fill                         int // of the budget, in percent, at least 1 when not empty
 	Bytes, Max, Free, In, Series string
 	Appended, Refused            string
-	Segments, Lasts              string
+	Segments, Lasts, Dir, Sync   string
 }
 
 type probeView struct {
@@ -49,6 +51,10 @@ func newView(s status.Status, events []status.Event) view {
 	v.Log = logView{
 		Fill: status.Percent(w.Bytes, w.MaxBytes), Bytes: status.Size(w.Bytes), Max: status.Size(w.MaxBytes), Free: status.Size(w.FreeBytes), In: status.Rate(w.SamplesPerSec),
 		Series: status.Count(uint64(max(0, w.Series))), Appended: status.Count(w.Appended), Segments: status.Count(uint64(max(0, w.Segments))),
+	}
+	v.Log.Dir, v.Log.Sync = w.Dir, "after every commit"
+	if w.Sync != "always" {
+		v.Log.Sync = "every " + w.Sync
 	}
 	if d, ok := status.Lasts(s); ok {
 		v.Log.Lasts = status.Lasting(d)
@@ -67,6 +73,7 @@ func newView(s status.Status, events []status.Event) view {
 		v.Intakes = append(v.Intakes, newReceiver(s, r))
 	}
 	addThings(&v, s, events)
+	v.Way = newWay(&v, s)
 	v.Events = newEvents(s, events)
 	return v
 }
@@ -110,7 +117,7 @@ func (h *handlers) look() view {
 func addPlots(rows []rowView, now time.Time) {
 	for i := range rows {
 		if rows[i].State != status.StateOrphan {
-			rows[i].Plots = plotsOf(rows[i].Name, now)
+			rows[i].Plots, rows[i].Curve = plotsOf(rows[i].Name, now), curveOf(rows[i].Name, now)
 		}
 	}
 }

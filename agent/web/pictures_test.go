@@ -115,8 +115,22 @@ func fewerColours(file string) error {
 // picturePages returns the pages of all states, with plots, and without the program that keeps them current.
 func picturePages(t *testing.T) http.Handler {
 	t.Helper()
+	wave := func(i int) float64 { return 900 + 300*float64(i%97)/97 }
 	history := func(string) []Figures {
-		return day(time.Now(), 1440, func(i int) float64 { return 900 + 300*float64(i%97)/97 })
+		all := day(time.Now(), 1440, wave)
+		for i := range all {
+			all[i].Lag, all[i].Backlog = 2+wave(i)/600, 9*wave(i)
+		}
+		return all
+	}
+	// of a target that takes nothing since so many minutes
+	stuck := func(minutes int) []Figures {
+		all := history("")
+		for i := max(0, len(all)-minutes); i < len(all); i++ {
+			n := float64(i - len(all) + minutes)
+			all[i].Lag, all[i].Backlog, all[i].Out = 60*n, 40_000*n, 0
+		}
+		return all
 	}
 	pages := map[string]http.Handler{}
 	for _, name := range []string{"ok", "held", "full"} {
@@ -126,7 +140,14 @@ func picturePages(t *testing.T) http.Handler {
 	many, events := brokenFleet(50)
 	pages["fleet"] = pageOf(Options{Status: func() status.Status { return many }, Events: func() []status.Event { return events }, History: history})
 	six, since := plant()
-	pages["plant"] = pageOf(Options{Status: func() status.Status { return six }, Events: func() []status.Event { return since }, History: history})
+	pages["plant"] = pageOf(Options{Status: func() status.Status { return six }, Events: func() []status.Event { return since }, History: func(target string) []Figures {
+		for _, t := range six.Targets {
+			if t.Name == target && t.State != status.StateOK {
+				return stuck(int(six.Now.Sub(t.LastSuccess).Minutes()))
+			}
+		}
+		return history(target)
+	}})
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		parts := strings.SplitN(strings.TrimPrefix(r.URL.Path, "/"), "/", 3)
 		switch {

@@ -2,8 +2,10 @@ package web
 
 import (
 	"fmt"
+	"math"
 	"net/http"
 	"net/url"
+	"slices"
 	"strconv"
 	"strings"
 	"time"
@@ -49,6 +51,19 @@ func plotsOf(target string, now time.Time) (views []plotView) {
 	return views
 }
 
+// The curve of a row: what waits as an area, and the delay as a line.
+const (
+	curveName                       = "curve"
+	curveWidth, curveHeight         = 80, 16
+	leastLag                        = 60        // seconds that are as high as the curve at least, so that a healthy target's is flat
+	leastBacklog            float64 = 256 << 10 // bytes
+)
+
+// curveOf returns the address of the curve of a target, which changes each minute as the curve does.
+func curveOf(target string, now time.Time) string {
+	return "/plot?" + url.Values{"of": {curveName}, "target": {target}, "at": {strconv.FormatInt(now.Unix()/60, 10)}}.Encode()
+}
+
 // The size of a plot, in its own units, and the least time span that it shows.
 const (
 	plotWidth, plotHeight = 160, 34
@@ -60,41 +75,92 @@ const (
 // plot serves GET /plot.
 func (h *handlers) plot(w http.ResponseWriter, r *http.Request) {
 	q := r.URL.Query()
-	for _, k := range plotKinds() {
-		if k.Name != q.Get("of") {
-			continue
-		}
-		head := w.Header()
-		head.Set("Content-Type", "image/svg+xml")
-		head.Set("Content-Security-Policy", "default-src 'none'; style-src 'unsafe-inline'") // allow only the picture's own style
-		head.Set("Cache-Control", "private, max-age=120")
-		write(w, []byte(plotSVG(k, h.o.History(q.Get("target")), time.Now())))
+	kinds := plotKinds()
+	i := slices.IndexFunc(kinds, func(k plotKind) bool { return k.Name == q.Get("of") })
+	if i < 0 && q.Get("of") != curveName {
+		http.NotFound(w, r)
 		return
 	}
-	http.NotFound(w, r)
+	now := time.Now()
+	figures := h.o.History(q.Get("target"))
+	s := h.o.Status()
+	for _, t := range s.Targets { // the present minute
+		if t.Name == q.Get("target") && s.Running {
+			figures = append(slices.Clip(figures), Figures{now, s.WAL.SamplesPerSec, t.SentPerSec, t.LagSeconds, float64(t.PendingBytes)})
+		}
+	}
+	svg := ""
+	if i < 0 {
+		svg = curveSVG(figures, now)
+	} else {
+		svg = plotSVG(kinds[i], figures, now)
+	}
+	head := w.Header()
+	head.Set("Content-Type", "image/svg+xml")
+	head.Set("Content-Security-Policy", "default-src 'none'; style-src 'unsafe-inline'") // allow only the picture's own style
+	head.Set("Cache-Control", "private, max-age=120")
+	write(w, []byte(svg))
+}
+
+// The style of plots, by day and by night.
+const plotStyle = `<style>text{font:9px system-ui,sans-serif;fill:#59626d}` +
+	`.l{fill:none;stroke:#2f6fb0;stroke-width:1.2}.a{fill:#2f6fb0;fill-opacity:.16;stroke:none}.b{stroke:#dfe3e8}` +
+	`@media(prefers-color-scheme:dark){text{fill:#9aa4af}.l{stroke:#7fb2e5}.a{fill:#7fb2e5}.b{stroke:#30363d}}</style>`
+
+// plotFrom returns when a plot begins: with the first figure, or leastPlot ago.
+func plotFrom(figures []Figures, now time.Time) time.Time {
+	if len(figures) == 0 || now.Sub(figures[0].Time) < leastPlot {
+		return now.Add(-leastPlot)
+	}
+	return figures[0].Time
 }
 
 // plotSVG draws the figures, which must be sorted by time. It is pure.
 func plotSVG(k plotKind, figures []Figures, now time.Time) string {
 	var b strings.Builder
-	fmt.Fprintf(&b, `<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 %d %d"><style>text{font:9px system-ui,sans-serif;fill:#59626d}`+
-		`.l{fill:none;stroke:#2f6fb0;stroke-width:1.2}.a{fill:#2f6fb0;fill-opacity:.16;stroke:none}.b{stroke:#dfe3e8}`+
-		`@media(prefers-color-scheme:dark){text{fill:#9aa4af}.l{stroke:#7fb2e5}.a{fill:#7fb2e5}.b{stroke:#30363d}}</style>`, plotWidth, plotHeight)
-	fmt.Fprintf(&b, `<path class="b" d="M0 %d.5H%d"/>`, plotHeight-1, plotWidth)
+	fmt.Fprintf(&b, `<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 %d %d">%s<path class="b" d="M0 %d.5H%d"/>`, plotWidth, plotHeight, plotStyle, plotHeight-1, plotWidth)
 	if len(figures) == 0 {
 		fmt.Fprintf(&b, `<text x="0" y="9">%s: no figures yet</text></svg>`, k.Label)
 		return b.String()
 	}
-	from := figures[0].Time
-	if now.Sub(from) < leastPlot {
-		from = now.Add(-leastPlot)
-	}
+	from := plotFrom(figures, now)
 	columns, most := plotBuckets(k, figures, from, now)
 	fmt.Fprintf(&b, `<text x="0" y="9">%s</text><text x="%d" y="9" text-anchor="end">%s</text>`, k.Label+", at most "+k.text(most), plotWidth, status.Span(now.Sub(from)))
-	scale := most
-	if scale == 0 {
-		scale = 1
+	for _, l := range plotLines(columns, max(most, math.SmallestNonzeroFloat32), plotWidth, plotHeight-1, plotTop) {
+		fmt.Fprintf(&b, `<path class="a" d="%s"/><path class="l" d="%s"/>`, l.area, l.line)
 	}
+	b.WriteString("</svg>")
+	return b.String()
+}
+
+// curveSVG draws the curve of a row from the figures, which must be sorted by time. It is pure.
+func curveSVG(figures []Figures, now time.Time) string {
+	var b strings.Builder
+	fmt.Fprintf(&b, `<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 %d %d">%s<path class="b" d="M0 %d.5H%d"/>`, curveWidth, curveHeight, plotStyle, curveHeight-1, curveWidth)
+	from := plotFrom(figures, now)
+	for _, k := range plotKinds() {
+		least := map[string]float64{"lag": leastLag, "backlog": leastBacklog}[k.Name]
+		if least == 0 {
+			continue
+		}
+		columns, most := plotBuckets(k, figures, from, now)
+		for _, l := range plotLines(columns, max(most, least), curveWidth, curveHeight-1, 1) {
+			if k.Name == "lag" {
+				fmt.Fprintf(&b, `<path class="l" d="%s"/>`, l.line)
+			} else {
+				fmt.Fprintf(&b, `<path class="a" d="%s"/>`, l.area)
+			}
+		}
+	}
+	b.WriteString("</svg>")
+	return b.String()
+}
+
+// plotLine is a part of a plot without gaps: the path below its values, and that of the values.
+type plotLine struct{ area, line string }
+
+// plotLines draws columns into a picture of a width, from bottom up to top, where a value as large as scale is.
+func plotLines(columns [plotColumns]*float64, scale float64, width, bottom, top int) (all []plotLine) {
 	for i := 0; i < len(columns); i++ {
 		if columns[i] == nil {
 			continue
@@ -102,17 +168,16 @@ func plotSVG(k plotKind, figures []Figures, now time.Time) string {
 		first := i
 		var line strings.Builder
 		for ; i < len(columns) && columns[i] != nil; i++ {
-			y := float64(plotHeight-1) - *columns[i]/scale*float64(plotHeight-1-plotTop)
-			fmt.Fprintf(&line, "L%d %.1f", (i+1)*plotWidth/plotColumns, y)
+			y := float64(bottom) - *columns[i]/scale*float64(bottom-top)
+			fmt.Fprintf(&line, "L%d %.1f", (i+1)*width/plotColumns, y)
 		}
 		points := strings.TrimPrefix(line.String(), "L")
 		if i == first+1 { // a single value becomes a dash
-			points = fmt.Sprintf("%sH%d", points, first*plotWidth/plotColumns)
+			points = fmt.Sprintf("%sH%d", points, first*width/plotColumns)
 		}
-		fmt.Fprintf(&b, `<path class="a" d="M%d %dL%sL%d %dZ"/><path class="l" d="M%s"/>`, (first+1)*plotWidth/plotColumns, plotHeight-1, points, i*plotWidth/plotColumns, plotHeight-1, points)
+		all = append(all, plotLine{fmt.Sprintf("M%d %dL%sL%d %dZ", (first+1)*width/plotColumns, bottom, points, i*width/plotColumns, bottom), "M" + points})
 	}
-	b.WriteString("</svg>")
-	return b.String()
+	return all
 }
 
 // plotBuckets returns the values of the columns of a plot, nil where unknown, and the highest of them.

@@ -65,6 +65,45 @@ func TestPlots(t *testing.T) {
 	}
 }
 
+// TestPlotsReachThePresent: a plot shows the present, also where the last full minute was another.
+func TestPlotsReachThePresent(t *testing.T) {
+	s := fleet(1)
+	s.Targets[0].LagSeconds, s.Targets[0].PendingBytes = 83, 28<<10
+	h := pageOf(Options{Status: func() status.Status { return s }, History: func(string) []Figures {
+		return day(time.Now(), 90, func(int) float64 { return 36 })
+	}})
+	for of, want := range map[string]string{"lag": "behind, at most 83 s", "backlog": "waiting, at most 28 KiB"} {
+		w := httptest.NewRecorder()
+		h.ServeHTTP(w, httptest.NewRequest(http.MethodGet, "/plot?target=receiver-00&of="+of, nil))
+		if !strings.Contains(w.Body.String(), want) {
+			t.Errorf("%q is not in %s", want, w.Body)
+		}
+	}
+}
+
+// TestCurve: the curve of a row has the delay as a line and what waits as an area; that of a healthy target is flat.
+func TestCurve(t *testing.T) {
+	now := time.Date(2026, 11, 20, 12, 0, 0, 0, time.UTC)
+	for name, c := range map[string]struct {
+		figures []Figures
+		parts   int
+		flat    bool
+	}{
+		"none":    {nil, 0, true},
+		"healthy": {day(now, 1440, func(int) float64 { return 1.2 }), 1, true},
+		"stuck":   {day(now, 1440, func(i int) float64 { return float64(i) * 60 }), 1, false},
+	} {
+		svg := curveSVG(c.figures, now)
+		wellFormed(t, svg)
+		if n, m := strings.Count(svg, `class="l"`), strings.Count(svg, `class="a"`); n != c.parts || m != c.parts {
+			t.Errorf("%s: %d lines and %d areas: %s", name, n, m, svg)
+		}
+		if flat := !strings.Contains(svg, " 1.0"); flat != c.flat {
+			t.Errorf("%s: flat is %v: %s", name, flat, svg)
+		}
+	}
+}
+
 func wellFormed(t *testing.T, svg string) {
 	t.Helper()
 	for d := xml.NewDecoder(strings.NewReader(svg)); ; {
@@ -88,10 +127,10 @@ func TestPlotIsServed(t *testing.T) {
 	}})
 	w := httptest.NewRecorder()
 	h.ServeHTTP(w, httptest.NewRequest(http.MethodGet, "/", nil))
-	if n := strings.Count(w.Body.String(), `<img src="/plot?`); n != 8 {
-		t.Errorf("%d plots on the page", n)
+	if n := strings.Count(w.Body.String(), `<img src="/plot?`); n != 2*(4+1) {
+		t.Errorf("%d plots and curves on the page", n)
 	}
-	for _, v := range plotsOf(s.Targets[0].Name, s.Now) {
+	for _, v := range append(plotsOf(s.Targets[0].Name, s.Now), plotView{URL: curveOf(s.Targets[0].Name, s.Now)}) {
 		w := httptest.NewRecorder()
 		h.ServeHTTP(w, httptest.NewRequest(http.MethodGet, v.URL, nil))
 		if w.Code != http.StatusOK || w.Header().Get("Content-Type") != "image/svg+xml" || !strings.HasPrefix(w.Header().Get("Content-Security-Policy"), "default-src 'none'") || asked != s.Targets[0].Name {

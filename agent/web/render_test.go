@@ -175,8 +175,8 @@ func TestRowsSayWhatIsWrong(t *testing.T) {
 			t.Errorf("row %d is %+v,\nwant %+v", i, got, want)
 		}
 	}
-	if n := strings.Count(body, "<details"); n != 20+8 {
-		t.Errorf("%d rows, want one for each target and probe", n)
+	if n := strings.Count(body, "<details"); n != 20+8+1 {
+		t.Errorf("%d rows, want one for each target and probe, and the log's", n)
 	}
 }
 
@@ -233,7 +233,7 @@ func TestPageOfManyTargets(t *testing.T) {
 	if total > 100<<10 {
 		t.Errorf("the page has %d bytes with its style and script, more than 100 KiB", total)
 	}
-	if n := strings.Count(body, "<details"); n != 50+6 {
+	if n := strings.Count(body, "<details"); n != 50+6+1 {
 		t.Errorf("%d rows", n)
 	}
 	if strings.Contains(body, " open>") {

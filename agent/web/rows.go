@@ -21,7 +21,8 @@ type rowView struct {
 	Error, Down, Account, Ends        string
 	Notes                             []string
 	Plots                             []plotView
-	Backlog                           int // share of the log's budget, in percent
+	Curve                             string // address of the row's curve; empty: none
+	Backlog                           int    // share of the log's budget, in percent
 }
 
 // newRows returns the rows, those of targets with problems first.

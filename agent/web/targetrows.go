@@ -7,13 +7,13 @@ func showTargets(p *page, v view) {
 	startRows(p, `Targets`, `target`, len(v.Rows), len(v.Targets))
 	for _, r := range v.Rows {
 		showSummary(p, r.Level, r.Word, r.Name)
+		showCurve(p, r)
 		p.put(`<span>`, r.Lag, ` <small>behind</small></span> `)
-		p.put(`<span>`, r.Waiting, ` <small>waiting</small></span> `)
+		p.put(`<span>`, r.Waiting, ` <small>waiting`)
 		if r.Lost24 != "" {
-			p.put(`<span class="bad">`, r.Lost24, ` <small>lost</small></span>`)
-		} else {
-			p.put(`<span>`, r.Sent, ` <small>sent</small></span>`)
+			p.put(`, <b class="bad">`, r.Lost24, ` lost</b>`)
 		}
+		p.raw("</small></span>")
 		p.put(`</summary>
 <div id="t-`, r.Name, `">
 `)
@@ -55,6 +55,7 @@ func showTarget(p *page, r rowView) {
 	}
 	p.put(`<div><dt>oldest</dt><dd>`, r.Oldest, `</dd></div>`)
 	p.put(`<div><dt>on disk</dt><dd>`, r.Size, `</dd></div>`)
+	p.put(`<div><dt>sent</dt><dd>`, r.Sent, `</dd></div>`)
 	p.put(`<div><dt>failed requests</dt><dd>`, r.Retry, `</dd></div>`)
 	p.put(`<div><dt>refused</dt><dd>`, r.Refused, `</dd></div>`)
 	if r.Protocol != "" {
@@ -76,6 +77,17 @@ func showTarget(p *page, r rowView) {
 		p.put(`<p>`, note, "</p>\n")
 	}
 	showMore(p, r)
+}
+
+// showCurve writes the curve of a row; its place stays without one.
+func showCurve(p *page, r rowView) {
+	p.raw(`<span class="curve">`)
+	if r.Curve != "" {
+		p.raw(`<img src="`)
+		p.local(r.Curve)
+		p.raw(`" width="80" height="16" alt="delay and what waits, the last 24 hours" loading="lazy">`)
+	}
+	p.raw(`</span> `)
 }
 
 func showPlots(p *page, plots []plotView) {

@@ -64,6 +64,9 @@ func showThing(p *page, t thing) {
 		showHeading(p, t, r.Name)
 		showReceiver(p, r)
 	}
+	if t.Log != nil {
+		showLogMore(p, *t.Log)
+	}
 	p.raw("</div></details>\n")
 }
 
@@ -92,6 +95,9 @@ func showNames(p *page, t thing) {
 		p.number(`, `, n, ` more`)
 	}
 	p.raw(`</small>`)
+	if len(t.Targets) == 1 {
+		showCurve(p, t.Targets[0])
+	}
 }
 
 // showHeading names one of several things of a row.

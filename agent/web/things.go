@@ -30,6 +30,7 @@ type thing struct {
 	Probes                []probeView
 	Jobs                  []scrapeView
 	Intakes               []receiverView
+	Log                   *logView
 }
 
 // index finds the row of a thing by its kind and name.
@@ -114,6 +115,10 @@ func addThings(v *view, s status.Status, events []status.Event) {
 	v.Probes = take(things, at, "probe", v.Probes, func(p probeView) string { return p.Name }, func(t *thing, p probeView) { t.Probes = append(t.Probes, p) })
 	v.Intakes = take(things, at, "receiver", v.Intakes, func(r receiverView) string { return r.Name }, func(t *thing, r receiverView) { t.Intakes = append(t.Intakes, r) })
 	v.Well = take(things, at, "scrape", v.Jobs, func(j scrapeView) string { return j.Job }, func(t *thing, j scrapeView) { t.Jobs = append(t.Jobs, j) })
+	if i, ok := at["wal "]; ok {
+		things[i].Log = &v.Log
+		v.LogBroken = true
+	}
 	for i := range things {
 		things[i].addState()
 		things[i].addCost(s)
