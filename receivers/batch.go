@@ -48,6 +48,7 @@ type Batch struct {
 	app storage.AppenderV2
 	now time.Time
 
+	taken           int64 // of the request's memory, when the batch began
 	series, samples int
 
 	// State of the series set by the last call of Series.
@@ -79,7 +80,7 @@ const maxTold = 5
 // Batch begins the batch of a request.
 func (r *Request) Batch() *Batch {
 	return &Batch{
-		r: r, g: r.gate, app: r.gate.o.Out.AppenderV2(r.Context()), now: time.Now(),
+		r: r, g: r.gate, app: r.gate.o.Out.AppenderV2(r.Context()), now: time.Now(), taken: r.taken,
 		lb: labels.NewBuilder(labels.EmptyLabels()), refused: map[Reason]uint64{},
 	}
 }
@@ -399,6 +400,14 @@ func (b *Batch) Rollback() {
 		_ = b.app.Rollback() // there is nothing to undo
 		b.app = nil
 	}
+}
+
+// Abandon discards everything, and releases the memory that the request has taken since the batch began: the caller reads
+// the request again in another way.
+func (b *Batch) Abandon() {
+	b.Rollback()
+	b.r.gate.memory.Release(b.r.taken - b.taken)
+	b.r.taken = b.taken
 }
 
 // LongExemplars counts n exemplars that are dropped from the samples because they are too long.

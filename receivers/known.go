@@ -123,6 +123,9 @@ func (b *Batch) Learn(key []byte) {
 	b.g.known.Put(string(key), s, knownOverhead+len(key)+int(s.labels.ByteSize())) // #nosec G115 -- labels are bounded
 }
 
+// Described returns the family and the metadata of the series set by Series.
+func (b *Batch) Described() (family string, meta metadata.Metadata) { return b.family, b.meta }
+
 // Repeat is [Batch.Series] for a series that Find returned.
 func (b *Batch) Repeat(s *Known, family string, meta metadata.Metadata) error {
 	if err := b.begin(s.size, family, meta); err != nil {

@@ -17,12 +17,18 @@ type appender struct {
 
 	points uint64 // points with refused samples
 	told   uint64 // refused samples of the batch before the current point
+
+	learning *learning // nil if the series are not stored by their bytes
+	began    bool      // the latest sample began a series
 }
 
 // PointEnds implements [translation.PointEnder].
 func (a *appender) PointEnds() {
 	if n := a.b.RefusedSamples(); n > a.told {
 		a.points, a.told = a.points+1, n
+	}
+	if a.learning != nil {
+		a.learning.point(a.b, !a.began)
 	}
 }
 
@@ -41,7 +47,8 @@ func (a *appender) Append(_ storage.SeriesRef, ls labels.Labels, st, t int64, v 
 
 // series makes ls the current series of the batch.
 func (a *appender) series(ls labels.Labels, o storage.AOptions) error {
-	if a.err == nil && (a.last.IsEmpty() || !labels.Equal(a.last, ls)) {
+	a.began = a.last.IsEmpty() || !labels.Equal(a.last, ls)
+	if a.err == nil && a.began {
 		if a.err = a.b.Series(ls, o.MetricFamilyName, o.Metadata); a.err == nil {
 			a.last = ls
 		}

@@ -77,11 +77,7 @@ func (v *Receiver) export(w http.ResponseWriter, r *receivers.Request) error {
 		}
 	}
 	return r.Once(w, func() (receivers.Answer, bool, error) {
-		md, err := v.decode(r, message, false)
-		if err != nil {
-			return nil, false, err
-		}
-		refused, why, err := v.store(r, md)
+		refused, why, err := v.receive(r, message, false)
 		return func(w http.ResponseWriter) { answerGRPC(w, response(refused, why)) }, why == "", err
 	})
 }

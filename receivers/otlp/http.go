@@ -53,11 +53,7 @@ func isJSON(r *http.Request) bool { return typeOf(r) == typeJSON }
 func (v *Receiver) post(w http.ResponseWriter, r *receivers.Request) error {
 	kind := typeOf(r.Request)
 	return r.Once(w, func() (receivers.Answer, bool, error) {
-		md, err := v.decode(r, r.Body, kind == typeJSON)
-		if err != nil {
-			return nil, false, err
-		}
-		refused, why, err := v.store(r, md)
+		refused, why, err := v.receive(r, r.Body, kind == typeJSON)
 		return func(w http.ResponseWriter) { answer(w, kind, refused, why) }, why == "", err
 	})
 }

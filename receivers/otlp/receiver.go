@@ -8,6 +8,7 @@ package otlp
 import (
 	"errors"
 	"fmt"
+	"sync/atomic"
 	"time"
 
 	"github.com/prometheus/otlptranslator"
@@ -51,16 +52,36 @@ type Receiver struct {
 	shape    *shape
 	deltas   *deltas
 	open     *translation.Open
+	known    *known
+	ids      atomic.Uint64 // of resources and heads
 }
 
 // New returns a receiver with at most limit streams of deltas.
 func New(s Settings, limit int) *Receiver {
-	return &Receiver{settings: s.translation(), shape: newShape(), deltas: newDeltas(limit), open: translation.NewOpen()}
+	return &Receiver{settings: s.translation(), shape: newShape(), deltas: newDeltas(limit), open: translation.NewOpen(), known: newKnown()}
 }
 
-// decode decodes a request, after reserving the memory for it. The encoding of a request is that of metrics in a file;
-// pmetricotlp, which has a type for requests, would link grpc.
-func (v *Receiver) decode(r *receivers.Request, body []byte, json bool) (md pmetric.Metrics, err error) {
+// receive stores a request, and returns as store does.
+func (v *Receiver) receive(r *receivers.Request, body []byte, json bool) (refused uint64, why string, err error) {
+	if err := v.weigh(r, body, json); err != nil {
+		return 0, "", err
+	}
+	var learn *learning
+	if !json {
+		var done bool
+		if done, learn, refused, why, err = v.repeat(r, body); done {
+			return refused, why, err
+		}
+	}
+	md, err := decode(body, json)
+	if err != nil {
+		return 0, "", err
+	}
+	return v.store(r, md, learn)
+}
+
+// weigh reserves the memory for the objects of a request.
+func (v *Receiver) weigh(r *receivers.Request, body []byte, json bool) (err error) {
 	var w weight
 	if json {
 		w.numbers = int64(len(body)) * jsonBytes / numberBytes
@@ -69,11 +90,14 @@ func (v *Receiver) decode(r *receivers.Request, body []byte, json bool) (md pmet
 		err = w.add(v.shape, body, 0)
 	}
 	if err != nil {
-		return md, err
+		return err
 	}
-	if err := r.Take(w.bytes()); err != nil {
-		return md, err
-	}
+	return r.Take(w.bytes())
+}
+
+// decode decodes a request. The encoding of a request is that of metrics in a file; pmetricotlp, which has a type for
+// requests, would link grpc.
+func decode(body []byte, json bool) (md pmetric.Metrics, err error) {
 	if json {
 		md, err = (&pmetric.JSONUnmarshaler{}).UnmarshalMetrics(body)
 	} else {
@@ -86,28 +110,34 @@ func (v *Receiver) decode(r *receivers.Request, body []byte, json bool) (md pmet
 }
 
 // store writes the metrics of a request to the log, in one commit. If single samples are refused, why describes them and
-// refused counts their points, and the rest is stored.
-func (v *Receiver) store(r *receivers.Request, md pmetric.Metrics) (refused uint64, why string, err error) {
+// refused counts their points, and the rest is stored. learn stores the series in the tables, unless it is nil.
+func (v *Receiver) store(r *receivers.Request, md pmetric.Metrics, learn *learning) (refused uint64, why string, err error) {
 	bad := prune(md, max(maxAttributes, r.Limits().Labels))
 	delta, unfit := sort(md)
 	bad = append(bad, unfit...)
-	refused, why, err = v.try(r, md, delta, bad)
+	if learn != nil && (len(bad) > 0 || md.DataPointCount() != len(learn.points)) { // points were removed
+		learn = nil
+	}
+	refused, why, err = v.try(r, md, delta, bad, learn)
 	if fault := (*untranslatable)(nil); errors.As(err, &fault) && r.Context().Err() == nil {
 		// Try again without the metrics that caused the failure.
 		bad = append(append(bad, v.weed(r.Context(), md)...), v.weed(r.Context(), delta)...)
-		refused, why, err = v.try(r, md, delta, bad)
+		refused, why, err = v.try(r, md, delta, bad, nil)
 	}
 	return refused, why, err
 }
 
 // try stores all metrics, or none if one cannot be translated. bad was removed before.
-func (v *Receiver) try(r *receivers.Request, md, delta pmetric.Metrics, bad []flaw) (refused uint64, why string, err error) {
+func (v *Receiver) try(r *receivers.Request, md, delta pmetric.Metrics, bad []flaw, learn *learning) (refused uint64, why string, err error) {
 	b := r.Batch()
 	defer b.Rollback()
 	for _, f := range bad {
 		b.RefuseSamples(f.reason, f.points, f.why)
 	}
-	app := &appender{b: b, points: b.RefusedSamples(), told: b.RefusedSamples()}
+	app := &appender{b: b, points: b.RefusedSamples(), told: b.RefusedSamples(), learning: learn}
+	if learn != nil {
+		learn.begin(md)
+	}
 	if err := translate(r.Context(), md, v.settings, v.open, app); err != nil {
 		return 0, "", err
 	}

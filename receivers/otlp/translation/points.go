@@ -36,11 +36,11 @@ func momentOf(p interface {
 	Timestamp() pcommon.Timestamp
 	Flags() pmetric.DataPointFlags
 }) moment {
-	return moment{st: milliseconds(p.StartTimestamp()), t: milliseconds(p.Timestamp()), none: p.Flags().NoRecordedValue()}
+	return moment{st: Milliseconds(p.StartTimestamp()), t: Milliseconds(p.Timestamp()), none: p.Flags().NoRecordedValue()}
 }
 
-// milliseconds converts t, in nanoseconds since 1970.
-func milliseconds(t pcommon.Timestamp) int64 { return int64(t) / 1_000_000 } // #nosec G115 -- a time behind 2262 is one before 1970, as in Prometheus
+// Milliseconds converts t, in nanoseconds since 1970.
+func Milliseconds(t pcommon.Timestamp) int64 { return int64(t) / 1_000_000 } // #nosec G115 -- a time behind 2262 is one before 1970, as in Prometheus
 
 // append appends a float, or a stale marker if there is no value.
 func (f *family) append(ls labels.Labels, m moment, v float64, exemplars []exemplar.Exemplar) error {

@@ -28,9 +28,24 @@ type told struct {
 	t      int64  // milliseconds
 }
 
-// targetInfo appends target_info for the time of a resource's points, but for longest at most, if it has attributes beside
+// Info appends target_info of resources, for each series and time once. It belongs to one request.
+type Info struct {
+	sink Sink
+	told map[told]struct{}
+}
+
+// NewInfo returns an Info that has appended nothing to sink.
+func NewInfo(sink Sink) *Info { return &Info{sink: sink, told: map[told]struct{}{}} }
+
+// InfoLabels returns the labels of target_info of a resource. They are empty if it has none: it needs attributes beside
 // job and instance, and at least one of these.
-func (t *translator) targetInfo(attributes pcommon.Map, of period) error {
+func InfoLabels(s Settings, attributes pcommon.Map) labels.Labels {
+	n := newNaming(s)
+	n.setResource(attributes)
+	return n.infoLabels(attributes)
+}
+
+func (n *naming) infoLabels(attributes pcommon.Map) labels.Labels {
 	more := attributes.Len()
 	for _, name := range []string{serviceName, serviceNamespace, serviceInstance} {
 		if _, ok := attributes.Get(name); ok {
@@ -38,32 +53,38 @@ func (t *translator) targetInfo(attributes pcommon.Map, of period) error {
 		}
 	}
 	if more == 0 {
-		return nil
+		return labels.EmptyLabels()
 	}
-	ls := t.naming.info(attributes)
+	ls := n.info(attributes)
 	if !ls.Has(model.JobLabel) && !ls.Has(model.InstanceLabel) {
-		return nil
+		return labels.EmptyLabels()
 	}
-	series, last := ls.Hash(), of.last.AsTime()
-	at := of.first.AsTime()
+	return ls
+}
+
+// Append appends target_info, with labels from [InfoLabels], for the time from a resource's first point to its last one,
+// but for longest at most.
+func (i *Info) Append(ls labels.Labels, first, newest pcommon.Timestamp) error {
+	series, last := ls.Hash(), newest.AsTime()
+	at := first.AsTime()
 	if oldest := last.Add(-longest); at.Before(oldest) {
 		at = oldest
 	}
 	for ; at.Before(last); at = at.Add(repeat) {
-		if err := t.tell(ls, told{series, at.UnixMilli()}); err != nil {
+		if err := i.tell(ls, told{series, at.UnixMilli()}); err != nil {
 			return err
 		}
 	}
-	return t.tell(ls, told{series, last.UnixMilli()})
+	return i.tell(ls, told{series, last.UnixMilli()})
 }
 
 // tell appends a sample of target_info unless it was appended before.
-func (t *translator) tell(ls labels.Labels, one told) error {
-	if _, ok := t.told[one]; ok {
+func (i *Info) tell(ls labels.Labels, one told) error {
+	if _, ok := i.told[one]; ok {
 		return nil
 	}
-	t.told[one] = struct{}{}
-	_, err := t.sink.Append(0, ls, 0, one.t, 1, nil, nil, storage.AOptions{
+	i.told[one] = struct{}{}
+	_, err := i.sink.Append(0, ls, 0, one.t, 1, nil, nil, storage.AOptions{
 		MetricFamilyName: TargetInfo, Metadata: metadata.Metadata{Type: model.MetricTypeGauge, Help: "Target metadata"},
 	})
 	return err

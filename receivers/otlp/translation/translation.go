@@ -65,12 +65,12 @@ type translator struct {
 	open     *Open
 	points   PointEnder // of sink; nil if it is none
 	naming   naming
-	told     map[told]struct{} // target_info that was appended
+	info     *Info
 }
 
 func newTranslator(ctx context.Context, s Settings, sink Sink) *translator {
 	points, _ := sink.(PointEnder)
-	return &translator{ctx: ctx, settings: s, sink: sink, points: points, naming: newNaming(s), told: map[told]struct{}{}}
+	return &translator{ctx: ctx, settings: s, sink: sink, points: points, naming: newNaming(s), info: NewInfo(sink)}
 }
 
 // resource translates the metrics of one resource.
@@ -92,7 +92,10 @@ func (t *translator) resource(r pmetric.ResourceMetrics) error {
 	if all.empty() {
 		return nil
 	}
-	return t.targetInfo(r.Resource().Attributes(), all)
+	if ls := t.naming.infoLabels(r.Resource().Attributes()); !ls.IsEmpty() {
+		return t.info.Append(ls, all.first, all.last)
+	}
+	return nil
 }
 
 // stepsPerCheck is how many points are translated between checks of the context.
