@@ -9,6 +9,7 @@ import (
 	"net/url"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"sync"
 	"testing"
@@ -113,7 +114,11 @@ func (s *tenantSink) complete(t *testing.T, ids ...string) {
 		t.Errorf("came for the wrong tenant: %v", s.strays)
 	}
 	for _, id := range ids {
-		values := s.values[id+"/"+id]
+		values := slices.Clone(s.values[id+"/"+id])
+		// A backlog begins by asking the receiver, once, whether it takes an older sample: the first one is sent again.
+		if i := slices.Index(values[min(1, len(values)):], values[0]); i >= 0 {
+			values = slices.Delete(values, i+1, i+2)
+		}
 		for i, v := range values {
 			if v != values[0]+float64(i) || values[0] > 1 {
 				t.Errorf("%s: value %d is %v: %v", id, i, v, values)

@@ -96,6 +96,7 @@ type life struct {
 	active  []bool       // by livesTenants: samples of that tenant come
 	bad     string       // a series that the receiver always refuses; "": none
 	excused map[int]bool // samples that were given up by command
+	newest  int64        // time of the last samples, in ms
 	unsaved bool         // it was killed while savepoints could not be written
 	free    func()       // lets savepoints be written again; nil: they can be
 
@@ -165,7 +166,8 @@ func (l *life) configure() {
 // commit appends a sample of each series of the present tenants.
 func (l *life) commit() {
 	app := l.log.AppenderV2(l.t.Context())
-	now := time.Now().UnixMilli()
+	now := max(time.Now().UnixMilli(), l.newest+1) // a second value of a series at one time would be rejected
+	l.newest = now
 	var begin, end int
 	l.to.set(func() {
 		begin = len(l.to.samples)

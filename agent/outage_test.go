@@ -59,7 +59,11 @@ func (o *outageReceiver) Send(_ context.Context, r client.Request) client.Answer
 			}
 		}
 		for _, s := range ts.Samples {
-			if v := uint64(s.Value); v != o.next[name] && len(o.wrong) < 10 {
+			v := uint64(s.Value)
+			if v+1 == o.next[name] || v < o.next[name] && len(w.Timeseries) == 1 { // sent again: it tests the receiver
+				continue
+			}
+			if v != o.next[name] && len(o.wrong) < 10 {
 				o.wrong = append(o.wrong, fmt.Sprintf("series %s: value %d, want %d", name, v, o.next[name]))
 			}
 			o.next[name]++

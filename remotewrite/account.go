@@ -34,17 +34,6 @@ func (w *window) settleAll(points []point, o queue.Outcome) {
 	w.advance()
 }
 
-// remember records that points are about to be given up: if the window is discarded, their entries are read again.
-func (w *window) remember(points []point, why queue.Reason) {
-	w.mu.Lock()
-	defer w.mu.Unlock()
-	for _, p := range points {
-		if mark, ok := w.progress.Mark(p.seq); ok && p.kind != exemplarPoint {
-			w.q.givenUp.Add(mark.Commit, keyOf(p), why)
-		}
-	}
-}
-
 // done records the outcomes of samples of one entry. A wrong outcome is a bug in this package: the window then restarts
 // from the savepoint.
 func (w *window) done(seq uint64, o queue.Outcome) {
@@ -70,7 +59,6 @@ func (w *window) advance() {
 	}
 	if last != (wal.Mark{}) {
 		w.q.source.Advance(last, all)
-		w.q.givenUp.Forget(last.Commit)
 		w.q.metrics.Settled(all)
 	}
 	select {
@@ -123,14 +111,6 @@ func (w *window) sentMark() (wal.Mark, bool) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	return w.progress.Mark(w.sent)
-}
-
-// commitOf returns the commit of entry seq, or 0 if the entry has left the window.
-func (w *window) commitOf(seq uint64) uint64 {
-	w.mu.Lock()
-	defer w.mu.Unlock()
-	mark, _ := w.progress.Mark(seq)
-	return mark.Commit
 }
 
 // open returns how many samples of the window have no outcome.

@@ -3,12 +3,11 @@ package remotewrite
 import (
 	"context"
 	"errors"
+	"maps"
+	"slices"
 	"time"
 
-	"hwsagent/remotewrite/clock"
 	"hwsagent/remotewrite/gate"
-	"hwsagent/remotewrite/givenup"
-	"hwsagent/remotewrite/pace"
 	"hwsagent/wal"
 	"hwsagent/wal/queue"
 )
@@ -22,7 +21,7 @@ func (w *window) read(ctx context.Context) error {
 		}
 		if wait := time.Until(w.q.mayRead); wait > 0 {
 			w.flush()
-			if err := pace.Sleep(ctx, wait); err != nil {
+			if err := gate.Sleep(ctx, wait); err != nil {
 				return err
 			}
 		}
@@ -34,16 +33,9 @@ func (w *window) read(ctx context.Context) error {
 		if err != nil {
 			return err
 		}
-		if err := w.awaitClock(ctx, e); err != nil {
+		if err := w.admit(ctx, e); err != nil {
 			w.q.unread = e
 			return err
-		}
-		waiting := w.q.moreUnsure()
-		w.admit(e)
-		if waiting && w.readAll() {
-			for _, s := range w.shards {
-				s.notify() // see shard.next
-			}
 		}
 		if held && !w.q.readBefore(w.q.source.Head()) {
 			held = false
@@ -59,11 +51,10 @@ func (w *window) readRest(ctx context.Context) error {
 		if err != nil {
 			return err
 		}
-		if w.q.aheadFor(e) > 0 {
+		if err := w.admit(ctx, e); err != nil {
 			w.q.unread = e
-			return nil // the queue is stopping: the next one reads it
+			return err
 		}
-		w.admit(e)
 	}
 	return nil
 }
@@ -74,22 +65,18 @@ func (w *window) hasRoom() bool {
 	return w.broken == nil && !w.progress.Full()
 }
 
-// admit hands each sample of the entry to its shard, or settles it at once.
-func (w *window) admit(e *wal.Entry) {
+// admit hands each sample of the entry to its shard, or settles it at once. An entry with a sample of a series that the window holds
+// waits until the window is empty. The error is ctx's; then the entry is not admitted.
+func (w *window) admit(ctx context.Context, e *wal.Entry) error {
 	q := w.q
 	var now queue.Outcome // outcomes that are known at once
-	limits, _ := q.limits()
+	lim := q.limits()
 
 	w.mu.Lock()
-	seq := w.progress.Begin(e.End, e.Count(), e.Missing)
+	seq := w.progress.Newest() + 1
 	w.mu.Unlock()
-	w.commit, w.unsure = e.End.Commit, q.mayBeStored(e.End)
-	w.recheck = q.givenUp.Any(w.commit, w.unsure)
-	if w.unsure {
-		for _, s := range w.shards {
-			s.unsureUpTo(seq)
-		}
-	}
+	w.commit, w.unsure, w.again, w.twins = e.End.Commit, q.mayBeStored(e.End), false, w.twins[:0]
+	q.cache.late = e.End.Commit > q.startedAt.Commit
 	for i := range w.perShard {
 		w.perShard[i] = w.perShard[i][:0]
 	}
@@ -98,28 +85,42 @@ func (w *window) admit(e *wal.Entry) {
 	}
 	for i := range e.Samples {
 		s := &e.Samples[i]
-		if to := w.accept(s.Series, s.T, limits, &now); to != nil {
+		if to := w.accept(s.Series, s.T, lim, &now); to != nil {
 			w.put(point{series: to, seq: seq, st: s.ST, t: s.T, v: s.V})
 		}
 	}
-	w.admitHistograms(e, seq, limits, &now)
+	w.admitHistograms(e, seq, lim, &now)
+	if w.again && !q.groups.Load() {
+		if err := w.awaitRound(ctx); err != nil {
+			maps.DeleteFunc(w.held, func(_ uint64, is heldSample) bool { return is.seq == seq })
+			return err
+		}
+		for i, ps := range w.perShard {
+			w.perShard[i] = slices.DeleteFunc(ps, func(p point) bool { return !w.hold(&p) })
+		}
+	}
 	w.admitExemplars(e, seq)
+	w.mu.Lock()
+	w.progress.Begin(e.End, e.Count(), e.Missing)
+	w.mu.Unlock()
+	w.buryTwins()
 	w.settle(seq, now)
 	for i, ps := range w.perShard {
 		w.shards[i].push(ps)
 	}
 	q.readUpTo(e) // only now: once an entry counts as read, its samples must be in the shards
+	return nil
 }
 
 // admitHistograms does the same for the entry's histograms; out gets the outcomes that are known at once.
-func (w *window) admitHistograms(e *wal.Entry, seq uint64, limits clock.Limits, out *queue.Outcome) {
+func (w *window) admitHistograms(e *wal.Entry, seq uint64, lim limits, out *queue.Outcome) {
 	for i := range e.Histograms {
 		h := &e.Histograms[i]
 		if sent := w.q.cache.at(h.Series, w.commit); sent != nil && !sent.dropped() && !w.q.proto.Newer() && !w.q.cfg.CarriesHistogram(h.H, h.FH) {
 			out.Dropped[queue.Unsupported]++
 			continue
 		}
-		to := w.accept(h.Series, h.T, limits, out)
+		to := w.accept(h.Series, h.T, lim, out)
 		if to == nil {
 			continue
 		}
@@ -152,7 +153,7 @@ func (w *window) admitExemplars(e *wal.Entry, seq uint64) {
 }
 
 // accept returns the series as it is sent; or it counts in out why the sample is not sent, and returns nil.
-func (w *window) accept(s *wal.Series, t int64, l clock.Limits, out *queue.Outcome) *series {
+func (w *window) accept(s *wal.Series, t int64, lim limits, out *queue.Outcome) *series {
 	to := w.q.cache.at(s, w.commit)
 	switch {
 	case to == nil:
@@ -161,31 +162,23 @@ func (w *window) accept(s *wal.Series, t int64, l clock.Limits, out *queue.Outco
 	case to.dropped():
 		out.Filtered++
 		return nil
-	case w.recheck:
-		if why, ok := w.q.givenUp.Why(w.commit, givenup.Key{Hash: to.hash, T: t}, to.letterLabels, w.unsure); ok {
-			out.Dropped[why]++
-			return nil
-		}
-	}
-	switch {
-	case t < l.Oldest:
+	case t < lim.oldest:
 		out.Dropped[queue.TooOld]++
 		return nil
-	case t > l.Future:
+	case t > lim.newest:
 		out.Dropped[queue.Future]++
 		return nil
-	}
-	if n := s.Slot/64 + 1 - len(w.seen); n > 0 {
-		w.seen = append(w.seen, make([]uint64, n)...)
-	}
-	if bits, bit := &w.seen[s.Slot/64], uint64(1)<<(s.Slot%64); *bits&bit == 0 {
-		*bits |= bit
-		w.active++
 	}
 	return to
 }
 
 func (w *window) put(p point) {
+	p.doubt = w.unsure
+	if p.kind != exemplarPoint {
+		if !w.hold(&p) {
+			return
+		}
+	}
 	i := p.series.hash % uint64(len(w.shards))
 	w.perShard[i] = append(w.perShard[i], p)
 }
@@ -217,33 +210,13 @@ func (w *window) waitRoom(ctx context.Context) error {
 }
 
 // bounds returns the window's limits in samples: open for samples without an outcome, span for all samples from its
-// first entry to its last. A lagging shard stops the others after maxRounds rounds, which limits how many samples must
-// be checked after a crash. Samples in doubt are read as a whole, however many of them an earlier window had finished:
-// where a receiver refuses empty writes, it accepts only the last of them (see hold.go). The limit is then the largest
-// span of a window, not the whole log after a savepoint was lost.
+// first entry to its last.
 func (w *window) bounds() (open, span int) {
 	shards := len(w.shards)
-	if w.q.moreUnsure() {
-		c := &w.q.cfg.Queue
-		most := aheadOf * min(c.Capacity*max(shards, w.q.spread), max(c.Capacity, inAll*c.MaxSamplesPerSend))
-		return most, most
-	}
 	open = w.q.cfg.Queue.Capacity
 	if shards > 1 {
 		each := min(open, max(open/2, inHand*w.q.batchLimit()))
 		open = min(each*shards, max(open, inAll*w.q.batchLimit()))
 	}
-	rounds := max(maxRounds*w.active, 1)
-	return min(open, rounds), min(aheadOf*open, rounds)
-}
-
-// readAll reports whether the window holds all samples in doubt, or as many as it has room for, or as many as the log
-// has: the end of the log may be lost. Call it before looking at a shard's queue, which may grow meanwhile.
-func (w *window) readAll() bool {
-	if !w.q.moreUnsure() || w.ended.Load() || !w.q.readBefore(w.q.source.Head()) {
-		return true
-	}
-	w.mu.Lock()
-	defer w.mu.Unlock()
-	return w.progress.Full()
+	return open, aheadOf * open
 }

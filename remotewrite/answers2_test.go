@@ -3,6 +3,7 @@ package remotewrite
 import (
 	"fmt"
 	"net/http"
+	"strconv"
 	"strings"
 	"testing"
 
@@ -49,7 +50,11 @@ func Test2xxWithoutWrittenIs415(t *testing.T) {
 func TestOneWrittenHeaderIsEnough(t *testing.T) {
 	for _, name := range []string{"Samples", "Histograms"} {
 		all, o := overHTTP(t, "protobuf_message: io.prometheus.write.v2.Request", everyKind, func(_ int, r *wired, h http.Header) int {
-			h.Set("X-Prometheus-Remote-Write-"+name+"-Written", "1")
+			n := 0
+			for _, x := range r.series {
+				n += len(x.samples) + len(x.histograms)
+			}
+			h.Set("X-Prometheus-Remote-Write-"+name+"-Written", strconv.Itoa(n))
 			return 204
 		})
 		if o.Delivered != 96 {

@@ -3,8 +3,6 @@ package remotewrite
 import (
 	"cmp"
 	"slices"
-
-	"hwsagent/remotewrite/hashset"
 )
 
 // fifo holds a shard's points in log order. It reuses its memory.
@@ -123,18 +121,16 @@ func (g *grouper) group(points []point) []point {
 	return g.out
 }
 
-// uniquePrefix returns how many leading points, at most limit, belong to different series. Exemplars do not count as a
-// second sample. seen is scratch space.
-func uniquePrefix(points []point, limit int, seen *hashset.Set) int {
-	seen.Clear(min(limit, len(points)))
+// uniquePrefix returns how many leading points belong to different series. Exemplars do not count as a second sample.
+// seen is scratch space.
+func uniquePrefix(points []point, seen map[uint64]struct{}) int {
+	clear(seen)
 	for i := range points {
-		if i == limit {
-			return i
-		}
 		if points[i].kind == exemplarPoint {
 			continue
 		}
-		if !seen.Add(points[i].series.hash) {
+		n := len(seen)
+		if seen[points[i].series.hash] = struct{}{}; len(seen) == n {
 			return i
 		}
 	}

@@ -3,10 +3,11 @@ package remotewrite
 import (
 	"context"
 	"log/slog"
+	"time"
 )
 
 // batchLimit returns how many samples a request may have.
-func (q *Queue) batchLimit() int { return q.limit.Now() }
+func (q *Queue) batchLimit() int { return q.facts.Limit(q.limit.Now(), time.Now()) }
 
 // shrinkBatch records that n samples were too many for a request.
 func (q *Queue) shrinkBatch(n int) {
@@ -16,7 +17,7 @@ func (q *Queue) shrinkBatch(n int) {
 	}
 	q.metrics.SetMaxSamples(q.batchLimit())
 	level := slog.LevelDebug
-	if was == q.limit.Most() && q.toldLimit.Due(q.sinceBorn()) {
+	if was == q.limit.Most() && q.toldLimit.due(q.sinceBorn()) {
 		level = slog.LevelInfo
 	}
 	q.log.LogAttrs(context.Background(), level, "The receiver finds a request too large; sending smaller ones for a while", slog.Int("max_samples_per_send", q.batchLimit()))

@@ -6,9 +6,9 @@ import (
 	"log/slog"
 	"time"
 
+	"hwsagent/remotewrite/client"
 	"hwsagent/remotewrite/config"
 	"hwsagent/remotewrite/gate"
-	"hwsagent/remotewrite/pace"
 	"hwsagent/wal"
 )
 
@@ -22,24 +22,15 @@ const (
 	catchUpBatches = 2
 	// drainFor is how long the present window may take to drain when its lane splits.
 	drainFor = 2 * time.Second
-	// askLateAgain is how long a backlog pauses after the target refused it as too late.
-	askLateAgain = 5 * time.Minute
 )
 
-// Reasons for the end of a window that only exist with a backlog.
-var (
-	errSplit   = errors.New("the newest samples come first")
-	errAllLate = errors.New("the target accepts no sample that is so late")
-)
-
-// allLate explains why a refused backlog waits.
-const allLate = "it refuses its backlog as too late, so the backlog waits: give the receiver a longer out-of-order window, or set catch_up: in_order, which gives up the refused samples"
+// errSplit ends a window whose samples go to the backlog.
+var errSplit = errors.New("the newest samples come first")
 
 // splitDue reports whether the waiting samples are so many, and so old, that fresh samples should not wait for them.
-// The target must accept data. Or it fails only at samples, perhaps because of their age, and accepts empty writes:
-// then one split per outage.
+// The target must accept data, and be known to take old samples: else delivery is in order.
 func (l *lane) splitDue(now time.Time, v gate.View) bool {
-	well := v.State == gate.Open || v.State == gate.Paused && v.Answered && v.EmptyPassedSince && l.splitIn != v.Since
+	well := v.State == gate.Open && l.takesOld.Load()
 	if l.behind || l.split == nil || l.cfg.Target.CatchUp != config.LiveFirst || !well || now.Before(l.noSplit) {
 		return false
 	}
@@ -68,10 +59,8 @@ func (l *lane) splitIfDue() {
 
 // runBehind delivers one backlog after the other until ctx ends or the log is closed.
 func (l *lane) runBehind(ctx context.Context) {
-	var told wal.Mark // the acknowledged mark when the refusal was last logged
 	for ctx.Err() == nil {
-		reach, ok := l.source.Reach()
-		if !ok {
+		if _, ok := l.source.Reach(); !ok {
 			select {
 			case <-ctx.Done():
 			case <-l.wake:
@@ -80,30 +69,22 @@ func (l *lane) runBehind(ctx context.Context) {
 		}
 		l.rewind()
 		err := l.runWindow(ctx)
-		l.refusedLate.Store(errors.Is(err, errAllLate))
 		switch {
 		case ctx.Err() != nil, errors.Is(err, wal.ErrClosed):
 			return
-		case errors.Is(err, errAhead):
 		case errors.Is(err, errReshard):
 			if _, more := l.source.Reach(); !more {
 				l.log.Info("The backlog is delivered")
-				l.forget() // the next backlog may come days later, when the receiver's limit has been raised
+				l.cache = l.empty()
 			}
 		case errors.Is(err, errLetGo), errors.Is(err, errHeld):
-			l.releaseSeries()
+			l.source.Release()
 			l.cache.sweep()
 			l.gate.AwaitOpen(ctx, gate.LongDown)
-		case errors.Is(err, errAllLate):
-			if reach, _ = l.source.Reach(); told != reach.Acked {
-				told = reach.Acked
-				l.log.Warn("The target refuses its backlog, and accepts new samples", slog.String("why", allLate))
-			}
-			l.gate.AwaitPoke(ctx, askLateAgain)
 		default:
 			l.note(err.Error())
 			l.log.Error("Reading the backlog failed; trying again", slog.Any("err", err))
-			_ = pace.Sleep(ctx, time.Second) // the loop checks ctx
+			_ = gate.Sleep(ctx, time.Second) // the loop checks ctx
 		}
 	}
 }
@@ -123,4 +104,15 @@ func (w *window) watchBehind(ctx context.Context, end context.CancelCauseFunc, b
 			return
 		}
 	}
+}
+
+// failed gives p back after a failure that may pass. While live requests succeed, a failed request of the backlog slows
+// down only the backlog: one batch may be too much, or be what the receiver fails at.
+func (l *lane) failed(p gate.Pass, a client.Answer) {
+	if !p.Behind || a.Status == 0 {
+		l.gate.Failed(p, a.Why(), a.RetryAfter, a.Status != 0)
+		return
+	}
+	l.gate.Release(p)
+	l.rested = time.Now().Add(max(l.pauses.Next(l.gate.Random(), false), gate.RetryLate(a.RetryAfter, l.gate.Random())))
 }

@@ -193,37 +193,6 @@ func TestLiveFirstAgainAndAgain(t *testing.T) {
 	})
 }
 
-// TestLiveFirstAtReceiverInOrder: a target that refuses late data gets fresh samples and loses none of the backlog, and
-// the status says so; once it accepts late data, it gets the backlog.
-func TestLiveFirstAtReceiverInOrder(t *testing.T) {
-	for _, refusal := range []config.Refusal{config.RefusalHold, config.RefusalDrop} {
-		t.Run(string(refusal), func(t *testing.T) {
-			synctest.Test(t, func(t *testing.T) {
-				r := newLateRig(t)
-				r.to.anyOrder = false
-				r.cfg.Target.OnRefusal = refusal
-				r.start()
-				r.collect(time.Minute)
-				r.down.Store(true)
-				r.collect(time.Hour)
-				r.down.Store(false)
-				r.collect(2 * time.Minute)
-				st := r.q.Status()
-				if age := r.newest(); age > 8*time.Second || st.Why != allLate || st.State != StateBehind {
-					t.Errorf("the newest sample is %v old; %+v", age, st)
-				}
-				if g := r.r.Ledger(); g.Lost() > 0 || g.Pending < 10_000 || g.Dropped[queue.Resent] > 0 {
-					t.Errorf("ledger %+v", g)
-				}
-				r.to.set(func() { r.to.anyOrder = true })
-				r.collect(askLateAgain)
-				r.delivered(time.Hour)
-				r.stop()
-			})
-		})
-	}
-}
-
 // TestCatchUpRateLimitInOrder: with in_order, the rate limit applies to old samples, not to fresh ones.
 func TestCatchUpRateLimitInOrder(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {

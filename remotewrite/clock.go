@@ -1,167 +1,153 @@
 package remotewrite
 
 import (
-	"context"
+	"fmt"
 	"math"
-	"slices"
+	"sync/atomic"
 	"time"
 
 	"hwsagent/remotewrite/client"
-	"hwsagent/remotewrite/clock"
 	"hwsagent/remotewrite/gate"
-	"hwsagent/remotewrite/wire"
 )
 
-// sawDate records the target's time from an answer, or that the target does not send it.
-func (q *Queue) sawDate(a client.Answer) {
+// Two rules for clocks. A sample that is ahead of this host's clock and of the receiver's by more than future_limit is
+// dropped: no clock reaches its time soon. A refusal because of a time too far ahead holds the target until the receiver's
+// clock, or this host's, is corrected.
+
+// farAhead is how far a sample must be ahead of the receiver's clock for a refusal to be due to that, whatever its words.
+const farAhead = 5 * time.Minute
+
+// receiverClock is the receiver's clock as its answers show it. The zero value knows nothing. Safe for concurrent use.
+type receiverClock struct {
+	answered atomic.Bool
+	last     atomic.Pointer[dateSeen]
+}
+
+// dateSeen is a Date and when it was seen. Between answers it goes on with this host's monotonic clock, so a step of this
+// host's wall clock does not move it.
+type dateSeen struct{ date, at time.Time }
+
+// saw records the time of an answer, if it is the target's.
+func (c *receiverClock) saw(a client.Answer) {
+	if a.FromTarget() {
+		c.answered.Store(true)
+	}
+	if a.TellsTime() {
+		c.last.Store(&dateSeen{a.Date.Add(a.Took / 2), time.Now()})
+	}
+}
+
+// now returns the receiver's time, if it is known.
+func (c *receiverClock) now() (t time.Time, known bool) {
+	r := c.last.Load()
+	if r == nil {
+		return time.Time{}, false
+	}
+	return r.date.Add(time.Since(r.at)), true
+}
+
+// skew returns this host's clock minus the receiver's, if that is known.
+func (c *receiverClock) skew() (d time.Duration, known bool) {
+	there, known := c.now()
+	if !known {
+		return 0, false
+	}
+	return time.Now().Round(0).Sub(there.Round(0)), true
+}
+
+// limits bound the times of samples to send, in ms. Older samples are dropped as too old, newer ones as future.
+type limits struct{ oldest, newest int64 }
+
+func (l limits) admit(t int64) bool { return l.oldest <= t && t <= l.newest }
+
+// limits returns which samples may be sent. One of two clocks may be a year off unnoticed, so a sample must be out of
+// bounds by both to be dropped; before the target's first answer none is.
+func (q *Queue) limits() limits {
+	l := limits{math.MinInt64, math.MaxInt64}
+	if !q.clock.answered.Load() {
+		return l
+	}
+	now := time.Now()
+	there, known := q.clock.now()
+	if age := time.Duration(q.cfg.Queue.SampleAgeLimit); age > 0 {
+		if l.oldest = now.Add(-age).UnixMilli(); known {
+			l.oldest = min(l.oldest, there.Add(-age).UnixMilli())
+		}
+	}
+	if ahead := time.Duration(q.cfg.Target.FutureLimit); ahead > 0 && known {
+		l.newest = max(now.Add(ahead).UnixMilli(), there.Add(ahead).UnixMilli())
+	}
+	return l
+}
+
+// refusedAsAhead reports whether an answer refuses samples because the receiver's clock is behind their time: its database
+// says so, or a sample was refused alone that is far ahead of the answer's Date.
+func refusedAsAhead(points []point, a client.Answer) bool {
+	if a.Reason == client.ReasonFuture {
+		return true
+	}
+	return a.Verdict == client.Suspect && len(points) == 1 && a.TellsTime() && points[0].t > a.Date.Add(farAhead).UnixMilli()
+}
+
+// holdForClock holds the target because it refuses samples as ahead of its clock, and gives p back. The newest of them
+// tests it.
+func (q *Queue) holdForClock(p gate.Pass, points []point, a client.Answer) {
+	newest := points[0]
+	for _, s := range points {
+		if s.kind != exemplarPoint && s.t >= newest.t {
+			newest = s
+		}
+	}
+	q.setLast(&q.ahead, newest)
+	words := "it refuses samples as ahead of its clock"
+	if skew, known := q.clock.skew(); known {
+		words = skewWords(skew)
+	}
+	q.noteFailure(words, client.WaitsForClock(words))
+	q.gate.RefusedData(p, words)
+}
+
+// testAhead tests a target that is held for its clock with the sample that it refused as ahead, and gives p back. Once the
+// sample is not ahead any more, it is judged as any other.
+func (s *shard) testAhead(p gate.Pass, ahead point) error {
+	one := parcel{points: []point{ahead}, again: true}
+	a, sent, err := s.post(p, &one, parts, s.q.choose(&one))
 	switch {
-	case a.TellsTime():
-		q.clock.Told(a.Date.Add(a.Took/2), q.synced())
-		skew, _ := q.clock.Skew()
-		q.metrics.SetSkew(skew)
-	case a.FromTarget():
-		q.clock.SaidNothing()
+	case err != nil || !sent:
+		return err // p was given back
+	case refusedAsAhead(one.points, a):
+		s.q.holdForClock(p, one.points, a)
+	case a.Verdict == client.Hold, a.Verdict == client.Retry:
+		s.q.noteAnswer(a)
+		s.q.refused(p, a)
+	default:
+		s.q.setLast(&s.q.ahead, point{})
+		s.q.gate.Resume(p)
 	}
-}
-
-// excludes reports whether any of the points may not be sent now.
-func excludes(l clock.Limits, points []point) bool {
-	return slices.ContainsFunc(points, func(p point) bool { return !l.Sends(p.t) })
-}
-
-// limits returns which samples may be sent: not those older than the age limit, nor those ahead of the target's clock
-// by more than the future limit. It uses the target's clock, because this host's clock may be a year off unnoticed.
-// Until the target has sent its time recently, or was asked and does not send it, known is false and no sample is
-// limited. Samples ahead of the target's clock, but not of this host's, wait.
-func (q *Queue) limits() (l clock.Limits, known bool) {
-	if r := q.clock.Reading(); r != nil && r.Fresh() {
-		return q.times.Limits(r), true
-	}
-	return clock.Unlimited(), false
-}
-
-// newest returns the greatest timestamp that may be sent to the target, as far as is known.
-func (q *Queue) newest() int64 {
-	if r := q.clock.Reading(); r != nil {
-		return q.times.Limits(r).Newest
-	}
-	return math.MaxInt64
-}
-
-// mustAskTime reports whether to ask the target for its time before the parcel is sent: samples of the parcel would be
-// dropped or would wait, and the target has not sent its time for long. Before its first answer this host's clock
-// decides, so that is rare: for samples that are too old, or that were logged while a clock was ahead. Otherwise the
-// answer to the first data has the time.
-func (s *shard) mustAskTime(l *parcel) bool {
-	c := s.q.clock.Reading()
-	if l.again || c != nil && c.Fresh() {
-		return false
-	}
-	if c == nil {
-		c = clock.Host()
-	}
-	return excludes(s.q.times.Limits(c), l.points)
-}
-
-// refusedForTime reports whether an answer refuses a parcel and is the first with the target's time, by which some of
-// these samples are dropped or wait: their timestamps may be why it was refused. If so, p is given back.
-func (s *shard) refusedForTime(p gate.Pass, l *parcel, a client.Answer, clockWasKnown bool) bool {
-	if clockWasKnown || l.again || !a.FromTarget() || a.Accepted() {
-		return false
-	}
-	lim, _ := s.q.limits()
-	if !excludes(lim, l.points) {
-		return false
-	}
-	s.q.noteAnswer(a)
-	s.q.gate.Release(p)
-	return true
-}
-
-// noTime records that the target was asked for its time and did not answer, or that something in front of it answered.
-func (q *Queue) noTime(a client.Answer) {
-	q.clock.AskedInVain()
-	q.noteAnswer(a)
-}
-
-// timeUnknown reports whether the future limit needs the target's time, and the target has not answered with it or
-// without it.
-func (q *Queue) timeUnknown() bool { return !q.clock.Known() && q.cfg.Target.FutureLimit > 0 }
-
-// learnTime asks the target for its time if that is due before the parcel is sent; then it gives p back. It asks with an
-// empty write, or in its turn with the last sample that the target accepted. If there is none, the parcel asks.
-func (s *shard) learnTime(ctx context.Context, p gate.Pass, l *parcel) (asked bool, err error) {
-	if !s.mustAskTime(l) {
-		return false, nil
-	}
-	if s.q.clock.AskByEmpty() {
-		return true, s.q.askTime(ctx, s.sending, p)
-	}
-	taken := s.q.lastGood()
-	if !taken.exists() {
-		return false, nil
-	}
-	return true, s.q.askByTaken(s.sending, p, taken)
-}
-
-// askTime asks for the target's time with an empty write, and gives p back. If the answer has no time, that is
-// remembered for a while. sending is the request's context.
-func (q *Queue) askTime(ctx, sending context.Context, p gate.Pass) error {
-	a := q.sendEmpty(sending, q.proto.ForEmpty(false))
-	if failed, err := q.questionFailed(ctx, p, a); failed {
-		return err
-	}
-	if a.Accepted() {
-		q.gate.SawEmptyPass()
-	} else { // it refuses empty writes
-		q.emptyRefused.Store(&refusal{a, time.Now()})
-	}
-	q.gate.Release(p)
-	q.questionAnswered(a)
 	return nil
 }
 
-// questionFailed reports whether the answer to a request for the time shows that the target fails or refuses every
-// request; then it gives p back. The error is ctx's.
-func (q *Queue) questionFailed(ctx context.Context, p gate.Pass, a client.Answer) (failed bool, err error) {
-	if ctx.Err() != nil && a.Status == 0 {
-		q.gate.Release(p)
-		return true, ctx.Err()
+// skewWords describe how far the receiver's clock is off; skew is this host's clock minus the receiver's.
+func skewWords(skew time.Duration) string {
+	if skew < 0 {
+		return fmt.Sprintf("the receiver's clock is %s ahead of this host's", short(-skew))
 	}
-	switch a.Verdict {
-	case client.Retry:
-		q.noTime(a)
-		q.gate.Failed(p, a.Why(), a.RetryAfter, a.Status != 0)
-		return true, nil
-	case client.Hold:
-		if a.Status == client.StatusUnsupported || a.Status/100 == 4 && q.drops() {
-			return false, nil // the version is refused, or the policy does not hold the target for a 4xx
-		}
-		q.noteAnswer(a)
-		q.refused(p, a)
-		return true, nil
-	}
-	return false, nil
+	return fmt.Sprintf("the receiver's clock is %s behind this host's", short(skew))
 }
 
-// questionAnswered records, for a while, that the target does not send its time if the answer has none.
-func (q *Queue) questionAnswered(a client.Answer) {
-	if !a.TellsTime() {
-		q.clock.DoesNotTell()
+// short rounds a duration, to minutes if it is at least ten of them, and omits zero parts at its end: 11m, 1h, 2h5m.
+func short(d time.Duration) string {
+	if d = d.Round(time.Second); d >= 10*time.Minute {
+		d = d.Round(time.Minute)
 	}
-}
-
-// refusal is an answer and when it arrived.
-type refusal struct {
-	client.Answer
-	at time.Time
-}
-
-// emptyAgain sends an empty write, unless one was refused a moment ago: then it returns that answer, so that a target
-// that refuses everything does not get a third request.
-func (q *Queue) emptyAgain(ctx context.Context, v wire.Version) client.Answer {
-	if r := q.emptyRefused.Swap(nil); r != nil && r.Version == v && time.Since(r.at) < moment {
-		return r.Answer
+	switch s := d; {
+	case s%time.Hour == 0 && s > 0:
+		return fmt.Sprintf("%dh", s/time.Hour)
+	case s >= time.Hour:
+		return fmt.Sprintf("%dh%dm", s/time.Hour, s%time.Hour/time.Minute)
+	case s%time.Minute == 0 && s > 0:
+		return fmt.Sprintf("%dm", s/time.Minute)
+	default:
+		return s.String()
 	}
-	return q.sendEmpty(ctx, v)
 }

@@ -1,60 +1,34 @@
 package remotewrite
 
 import (
-	"context"
 	"log/slog"
 
 	"hwsagent/remotewrite/client"
-	"hwsagent/remotewrite/config"
 	"hwsagent/remotewrite/gate"
 	"hwsagent/remotewrite/protocol"
 	"hwsagent/remotewrite/wire"
 )
 
-// This file chooses the compression of requests. Only the first attempt of a batch may use zstd; retries, parts,
-// control samples and tests use snappy. So every conclusion about samples comes from an answer to snappy.
-
-// compression returns the compression for the next attempt of the parcel.
+// compression returns the compression for the next attempt of the parcel. Only the first attempt of a batch may use zstd:
+// so each conclusion about samples comes from an answer to snappy.
 func (s *shard) compression(l *parcel, m mode, c protocol.Choice) wire.Compression {
-	if m != patient || l.attempts > 0 || l.again || l.withhold || l.stored || c.Version != wire.V1 || c.Trial {
+	if m != patient || l.attempts > 0 || l.again || c.Version != wire.V1 || c.Trial {
 		return wire.Snappy
 	}
 	return s.q.compression.InUse()
 }
 
-// judgePlain gives p back after an answer that says only that the samples must be sent again at once as snappy.
+// judgePlain gives p back after an answer to zstd that proves nothing about the samples. They are sent again at once as
+// snappy, and so are all others from now on.
 func (s *shard) judgePlain(p gate.Pass, l *parcel, a client.Answer) {
+	why := "answers " + a.String() + " to zstd"
 	if a.Status/100 == 2 {
-		l.unsure = true // the receiver's header may have been lost in transit
+		l.unsure = true // the header may have been lost in transit
+		why += ", without the header by which VictoriaMetrics is known"
 	}
 	s.q.gate.Release(p)
-}
-
-// learnCompression learns from an answer which compressions the target accepts.
-func (q *Queue) learnCompression(a client.Answer) {
-	v := a.Verdict
-	if why, tookBack := q.compression.Saw(a, v); tookBack {
-		q.tookBack(why)
-		return
+	if s.q.compression.TakeBack(why) {
+		s.q.metrics.TookBack()
+		s.q.log.Warn("The target gets requests with snappy instead of zstd until the next start", slog.String("why", "it "+why))
 	}
-	if a.Compression == wire.Zstd && v == client.Delivered {
-		if was := q.toldPlain.Regained(); was != "" {
-			q.log.Info("The target accepts zstd again", slog.String("before", was))
-		}
-	}
-}
-
-// passedPlain records that a parcel was delivered as snappy after zstd had failed.
-func (q *Queue) passedPlain(failed client.Answer) {
-	if why, tookBack := q.compression.PassedPlain(failed); tookBack {
-		q.tookBack(why)
-	}
-}
-
-// tookBack logs that snappy is in use from now on.
-func (q *Queue) tookBack(why string) {
-	q.metrics.TookBack()
-	_, until := q.compression.Fallback()
-	q.log.LogAttrs(context.Background(), q.toldPlain.Lost(why, q.cfg.Target.Compression == config.CompressionZstd), "The target gets requests with snappy instead of zstd",
-		slog.String("why", why), slog.Time("until", until))
 }

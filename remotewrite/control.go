@@ -1,7 +1,6 @@
 package remotewrite
 
 import (
-	"cmp"
 	"context"
 	"log/slog"
 	"time"
@@ -9,8 +8,6 @@ import (
 	"hwsagent/remotewrite/client"
 	"hwsagent/remotewrite/config"
 	"hwsagent/remotewrite/gate"
-	"hwsagent/remotewrite/pace"
-	"hwsagent/remotewrite/quarantine"
 	"hwsagent/remotewrite/wire"
 	"hwsagent/wal"
 )
@@ -18,7 +15,7 @@ import (
 const (
 	tick = time.Second
 
-	// dataEvery is how often data is tried, although empty writes fail, after the window was discarded.
+	// dataEvery is how often waiting samples are tried after the window was discarded.
 	dataEvery = time.Minute
 
 	// slowFor is how long no shards are added after the target asked to slow down.
@@ -47,8 +44,8 @@ func (w *window) watch(ctx context.Context, end context.CancelCauseFunc, before 
 		v := q.gate.View()
 		st := q.Status()
 		q.observe(st)
-		q.quarantineLetters(false)
-		q.saveLate(false)
+		q.mutes.Sweep(now)
+		q.watchBacklog(now, st.Backlog, v)
 		if v.Troubles > before && v.LongDown(now) {
 			level := slog.LevelDebug
 			if q.down.Swap(v.Since.UnixNano()) != v.Since.UnixNano() {
@@ -66,16 +63,13 @@ func (w *window) watch(ctx context.Context, end context.CancelCauseFunc, before 
 			}
 			continue
 		}
-		if !w.readAll() {
-			continue // keep reading: all samples in doubt must be in the window
-		}
 		if q.splitDue(now, v) {
-			draining, q.splitIn = now, v.Since
+			draining = now
 			q.splitting.Store(true)
 			w.drain()
 			continue
 		}
-		seen := pace.Seen{Behind: st.State == StateBehind && st.Backlog >= uint64(q.cfg.Queue.MaxSamplesPerSend), Open: v.State == gate.Open, Slow: slow, Samples: st.Sent, Requests: q.batches.Load()}
+		seen := gate.Seen{Behind: st.State == StateBehind && st.Backlog >= uint64(q.cfg.Queue.MaxSamplesPerSend), Open: v.State == gate.Open, Slow: slow, Samples: st.Sent, Requests: q.batches.Load()}
 		if n := q.growth.Next(seen); n != len(w.shards) {
 			q.shards.Store(int32(n))
 			w.drain()
@@ -85,8 +79,8 @@ func (w *window) watch(ctx context.Context, end context.CancelCauseFunc, before 
 	}
 }
 
-// waitDown waits, holding no samples, until it is worthwhile to read the log again: an empty write shows that the
-// target is back, or data is due. The error is ctx's.
+// waitDown waits, holding no samples, until it is worthwhile to read the log again: the target accepts the sample again that
+// it accepted last, or that failed last; or it is held, and must be tested with waiting samples; or these are due. The error is ctx's.
 func (q *Queue) waitDown(ctx context.Context) error {
 	g := q.gate
 	again := time.Now().Add(dataEvery)
@@ -96,34 +90,46 @@ func (q *Queue) waitDown(ctx context.Context) error {
 		if err != nil {
 			return err
 		}
-		if v := g.View(); p.Test && (!v.EmptyPasses || v.ByData) || !time.Now().Before(again) {
-			g.Release(p) // only data can show whether the target is back
+		good := q.lastGood()
+		if !good.exists() {
+			good = q.last(&q.tried)
+		}
+		if p.Test || !good.exists() || !time.Now().Before(again) {
+			g.Release(p)
 			return nil
 		}
-		a := q.sendEmpty(ctx, q.proto.ForEmpty(p.Test))
+		a := q.sendAlone(ctx, good)
 		q.observe(q.Status())
-		switch v := a.Verdict; {
+		switch {
 		case ctx.Err() != nil:
 			g.Release(p)
 			return ctx.Err()
-		case v == client.Delivered && p.Test:
-			g.Passed(p)
+		case a.Verdict == client.Delivered:
+			q.setLast(&q.good, good)
+			g.Delivered(p)
 			return nil
-		case v == client.Delivered:
-			g.SawEmptyPass()
-			g.Release(p)
-			return nil
-		case p.Test:
-			q.refused(p, a)
-		case v == client.Retry:
+		case a.Verdict == client.Retry:
 			g.Failed(p, a.Why(), a.RetryAfter, a.Status != 0)
+		case a.Verdict == client.Hold:
+			q.refused(p, a)
 		default:
-			g.SawEmptyAnswer() // data must show whether it accepts samples
 			g.Release(p)
 			return nil
 		}
 		q.noteAnswer(a)
 	}
+}
+
+// sendAlone sends a sample again, in the version of a test of a held target.
+func (q *Queue) sendAlone(ctx context.Context, p point) client.Answer {
+	one := &parcel{points: []point{p}, again: true}
+	c := q.chooseTest(one, int(q.tests.Add(1)-1), false)
+	body, _ := q.encoders.body(nil, c.Version, wire.Snappy, one.points, inTime, false)
+	a := q.send(ctx, client.Request{Body: body, Version: c.Version, Samples: 1})
+	if c.Trial && a.Verdict == client.Delivered {
+		q.fallBack(takesOlder)
+	}
+	return a
 }
 
 // observe copies the status into the metrics, and logs a change of state.
@@ -180,9 +186,8 @@ type Status struct {
 	Fallback      string    // in words: why 1.0 is in use although 2.0 was asked for; otherwise ""
 	FallbackUntil time.Time // when 2.0 is tried again; zero without a fallback
 
-	Compression string    // in use for requests with samples: "snappy" or "zstd"
-	Plain       string    // in words: why snappy is in use although zstd was in use or asked for; otherwise ""
-	PlainUntil  time.Time // when zstd is tried again, if the target says that it is VictoriaMetrics; zero if Plain is ""
+	Compression string // in use for requests with samples: "snappy" or "zstd"
+	Plain       string // in words: why snappy is in use although zstd was asked for; otherwise ""
 
 	Shards    int
 	MaxShards int
@@ -202,9 +207,9 @@ type Status struct {
 	DownSince   time.Time      // zero unless retrying or held
 	NextTry     time.Time      // zero unless the target is held or pausing
 
-	Quarantined []quarantine.Status // series that are not sent at present, by reason
+	Quarantined []Muted // series that are not sent at present, by reason
 
-	AwaitsClock    bool          // samples wait for the receiver's clock
+	AwaitsClock    bool          // held because it refuses samples as ahead of its clock
 	ClockSkew      time.Duration // this host's clock minus the receiver's
 	ClockSkewKnown bool
 }
@@ -218,14 +223,14 @@ func (q *Queue) Status() Status {
 		Sent: q.sent.Load(), Requests: q.requests.Load(), Retries: q.retries.Load(), Failed: q.failed.Load(),
 		DownSince: v.Since, Why: v.Why,
 	}
-	s.ClockSkew, s.ClockSkewKnown = q.clock.Skew()
+	s.ClockSkew, s.ClockSkewKnown = q.clock.skew()
 	s.Protocol = q.proto.Version().String()
 	s.Fallback, s.FallbackUntil = q.proto.Fallback()
 	s.Compression = wire.Snappy.String()
 	if q.proto.Version() == wire.V1 {
 		s.Compression = q.compression.InUse().String()
 	}
-	s.Plain, s.PlainUntil = q.compression.Fallback()
+	s.Plain = q.compression.Fallback()
 	if w := q.live.window.Load(); w != nil {
 		s.Window = w.open()
 	}
@@ -233,28 +238,24 @@ func (q *Queue) Status() Status {
 	s.LastSuccess, s.LastError, s.LastErrorAt, s.Failure = q.lastSuccess, q.lastError, q.lastErrorAt, q.lastFailure
 	q.mu.Unlock()
 	s.Backlog = backlog(q.live.read.Load().mark, head)
-	s.Missed, s.Quarantined = q.missed(), q.inQuarantine()
+	s.Missed, s.Quarantined = q.missed(), q.muted()
 	switch {
 	case v.State == gate.Held:
-		s.State = StateHeld
+		ahead := q.last(&q.ahead)
+		s.State, s.AwaitsClock = StateHeld, ahead.exists()
 	case !v.Since.IsZero():
 		s.State = StateRetrying
-	case q.waitsForClock.Load():
-		s.State, s.AwaitsClock = StateHeld, true
-		q.awaitsClock(&s)
 	case s.Backlog >= uint64(q.cfg.Queue.MaxSamplesPerSend):
 		s.State = StateBehind
 	case s.Missed > 0:
-		if s.State = StateBehind; q.back.refusedLate.Load() {
-			s.Why = allLate
-		}
+		s.State = StateBehind
 	case s.LastSuccess.IsZero() && (q.cfg.Role() != config.RoleDefault || q.cfg.Tenant() != ""):
 		s.State = StateStarting
 	default:
 		s.State = StateOK
 	}
 	if s.Why == "" {
-		s.Why = cmp.Or(q.clockWhy(), q.limit.Why())
+		s.Why = q.limit.Why()
 	}
 	if v.State == gate.Held || v.State == gate.Paused {
 		s.NextTry = v.Until

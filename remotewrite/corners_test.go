@@ -12,7 +12,6 @@ import (
 	"hwsagent/remotewrite/client"
 	"hwsagent/remotewrite/gate"
 	"hwsagent/remotewrite/protocol"
-	"hwsagent/remotewrite/split"
 	"hwsagent/remotewrite/wire"
 	"hwsagent/wal"
 	"hwsagent/wal/queue"
@@ -105,7 +104,7 @@ func TestDeniedWhileIsolating(t *testing.T) {
 						t.Errorf("outcomes %+v, want one lost\n%s", o, r.to.dump())
 					}
 					r.verify(bad)
-					if to.again > 3+3*split.FullTurns { // the controls of a proof are sent again
+					if to.again > 24 { // the controls of a proof are sent again
 						t.Errorf("%d samples were sent again: some were settled twice, and the window started over\n%s", to.again, r.to.dump())
 					}
 				})
@@ -124,45 +123,18 @@ func TestExpireLeavesWhatIsSentAgain(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		q.clock.DoesNotTell()
+		q.clock.answered.Store(true)
 		w := newWindow(q.live, 1)
 		w.progress.Begin(markAt(1, 2), 2, queue.Outcome{})
 		old := point{series: testSeries(1)[0], seq: 1, t: r.time - 120_000}
 		s := w.shards[0]
-		lim, _ := q.limits()
-		s.expire(&parcel{points: []point{old}, again: true}, wire.V1, lim)
+		s.expire(&parcel{points: []point{old}, again: true}, wire.V1)
 		if n := w.open(); n != 2 {
 			t.Errorf("%d samples open, want both", n)
 		}
-		s.expire(&parcel{points: []point{old}}, wire.V1, lim)
+		s.expire(&parcel{points: []point{old}}, wire.V1)
 		if n := w.open(); n != 1 {
 			t.Errorf("%d samples open, want one: the other is too old", n)
-		}
-	})
-}
-
-// TestGroupingIsAskedForAgain: the first question whether empty writes pass gets no answer: it is asked again, because
-// otherwise every request would have one sample per series for ever.
-func TestGroupingIsAskedForAgain(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		asked := 0
-		r := newRig(t, &fakeReceiver{latency: time.Millisecond})
-		r.to.script = func(q fakeRequest) (client.Answer, bool) {
-			if len(q.samples) > 0 {
-				return client.Answer{}, false
-			}
-			asked++
-			return client.Answer{Err: errDown}, asked == 1
-		}
-		for range 2000 {
-			r.round(10)
-		}
-		r.start()
-		r.drained(time.Minute)
-		r.end()
-		r.verify()
-		if n := r.to.count(); asked < 2 || n > 500 {
-			t.Errorf("asked %d times, %d requests for 2000 rounds", asked, n)
 		}
 	})
 }

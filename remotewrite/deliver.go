@@ -3,12 +3,11 @@ package remotewrite
 import (
 	"context"
 	"log/slog"
+	"slices"
 	"time"
 
 	"hwsagent/remotewrite/client"
-	"hwsagent/remotewrite/clock"
 	"hwsagent/remotewrite/gate"
-	"hwsagent/remotewrite/givenup"
 	"hwsagent/remotewrite/metrics"
 	"hwsagent/remotewrite/protocol"
 	"hwsagent/remotewrite/wire"
@@ -20,169 +19,115 @@ type parcel struct {
 	points   []point // in log order
 	attempts int
 
-	// again: the samples already have their outcome; they are sent again to see whether the receiver accepts them.
+	// again: the sample was accepted before; it is sent again as the control.
 	again bool
 
-	// withhold: if the samples are accepted, they do not get their outcome yet.
-	withhold bool
-
-	tested []point // accepted alone, as tests of a held target
+	gone []point // samples that got their outcome otherwise: accepted alone, as tests of a held target, or too old to send
 
 	// unsure: an attempt got no final answer, so the receiver may have the samples.
 	unsure bool
 
-	refusedAt    time.Time // time of the first refusal; zero before it
-	hasty        int       // how often the empty write after a refusal failed
-	failures     int       // 5xx answers, and missing answers while empty writes are answered
-	firstFailure time.Time // time of the first of these
-	denials      int       // 401 or 403 answers while empty writes pass, or after other samples were accepted
-	deniedAt     time.Time // time of the last 401 or 403; zero before it
+	failures int       // answers that may be due to the samples: see mayBlame
+	denials  int       // 401, 403 and the like, after other samples were accepted in between
+	deniedAt time.Time // time of the last of these; zero before it
 
-	// stored: the samples are in doubt, that is, they may be stored already. They are never sent all together; see
-	// bisect.
-	stored bool
+	bare         bool // without exemplars and metadata
+	fresh        bool // on a new connection
+	hadExemplars bool
 
-	// cleared: nothing showed that the samples were at fault when they were refused. The samples in blamed were refused
-	// alone.
-	cleared bool
-	blamed  map[givenup.Key]bool
-
-	apart standsApart // why the samples are sent after the others of their batch
-
-	squeezed client.Answer // the answer to an attempt with zstd that failed; zero if there was none
-
-	older      bool // try remote write 1.0: the samples were refused as 2.0
-	triedOlder bool // 1.0 was tried, or makes no sense
+	older      bool          // the next attempt is a trial of 1.0
+	triedOlder bool          // 1.0 was tried, or makes no sense
+	notAsNewer client.Answer // why it is tried: the answer to 2.0
 }
 
-// A batch is tried in parts after poisonFailures failures over at least poisonTime, or after poisonDenials denials.
+// A batch may be at fault itself after mostFailures failures, or after mostDenials denials.
 const (
-	poisonFailures = 10
-	poisonTime     = 5 * time.Minute
-	poisonDenials  = 3
+	mostFailures = 3
+	mostDenials  = 3
 )
 
 // stuck reports whether the batch itself may be why the receiver fails.
-func (l *parcel) stuck(now time.Time) bool {
-	return l.failures >= poisonFailures && now.Sub(l.firstFailure) >= poisonTime || l.denials >= poisonDenials
-}
+func (l *parcel) stuck() bool { return l.failures >= mostFailures || l.denials >= mostDenials }
 
 // fate is the result of try.
 type fate uint8
 
 const (
-	settled  fate = iota // every sample has its outcome
-	refused              // the receiver refuses these samples; the way to it works
+	unsent   fate = iota // no request was sent
+	settled              // every sample has its outcome
+	refused              // the receiver refuses these samples
 	tooLarge             // 413
 	stuck                // see parcel.stuck
-	failed               // only in mode once: a failure that the samples need not have caused
+	failed               // only in mode parts: a failure that the samples may have caused
 )
 
 // mode says how far try goes.
 type mode uint8
 
 const (
-	// patient: retry without limit; find out whether a refusal is about the samples.
+	// patient: retry without limit; test a held target.
 	patient mode = iota
-	// parts of a refused batch: take each refusal as one of the samples; otherwise like patient.
+	// parts of a divided batch, and controls: a failure that the samples may have caused is an answer, and no request goes to a
+	// held target.
 	parts
-	// once, for parts of a stuck batch: failures and denials count as answers about the samples.
-	once
 )
 
-// deliver settles every sample of the parcel. The error is ctx's, errAhead, errHeld or errAllLate.
+// deliver settles every sample of the parcel. The error is ctx's.
 func (s *shard) deliver(ctx context.Context, l *parcel) error {
+	l.hadExemplars = slices.ContainsFunc(l.points, func(p point) bool { return p.kind == exemplarPoint })
 	for len(l.points) > 0 {
-		if l.stored {
-			if err := s.deliverDoubted(ctx, l); err != nil {
+		f, a := unsent, client.Answer{}
+		if !s.q.facts.TooOld() {
+			var err error
+			if f, a, err = s.try(ctx, l, patient); err != nil {
 				return err
 			}
-			continue
 		}
-		f, a, err := s.try(ctx, l, patient)
-		if err != nil {
+		switch {
+		case f == settled:
+			return nil
+		case f == tooLarge && len(l.points) > 1:
+			return s.halve(ctx, l)
+		case f == stuck:
+			s.q.log.Warn("A batch fails again and again; trying its parts", slog.String("answer", a.String()), slog.Int("samples", len(l.points)))
+		}
+		if err := s.divide(ctx, l, f, a); err != nil {
 			return err
 		}
-		if done, err := s.whole(ctx, l, f, a); err != nil || done {
-			return err
-		}
-		first := replyOf(f, a, l.unsure && !s.q.behind, 0, s.q.kind())
-		if err := s.bisect(ctx, l, a, &first); err != nil {
-			return err
-		}
-		*l = parcel{points: l.points, attempts: l.attempts, stored: l.stored, unsure: l.stored, cleared: f == refused, blamed: l.blamed}
-		if f == stuck && !l.stored {
-			l.points = s.topUp(l.points)
-		}
+		*l = parcel{points: l.points, attempts: l.attempts, unsure: l.unsure}
 	}
 	return nil
 }
 
-// deliverDoubted delivers samples in doubt.
-func (s *shard) deliverDoubted(ctx context.Context, l *parcel) error {
-	if err := s.awaitOpen(ctx, l); err != nil {
-		return err
-	}
-	if err := s.tryDoubted(ctx, l); err != nil {
-		return err
-	}
-	return s.bisect(ctx, l, client.Answer{}, nil)
-}
-
-// whole acts on the fate of a whole parcel. If done, no sample is left to deliver here; else the parcel is bisected.
-func (s *shard) whole(ctx context.Context, l *parcel, f fate, a client.Answer) (done bool, err error) {
-	if f == refused && l.apart == newcomer {
-		if done, err := s.tryNewcomers(ctx, l, a); err != nil || done {
-			return true, err
-		}
-	}
-	switch {
-	case f == settled:
-		if l.cleared {
-			s.q.distrust()
-		}
-		return true, nil
-	case f == tooLarge && len(l.points) > 1:
-		return true, s.halve(ctx, l)
-	case f == refused && s.q.behind:
-		return true, s.refusedBehind(ctx, l, a)
-	case f == stuck && s.q.guardsLate() && a.SaysLate(): // Prometheus 2 answers 500 to samples older than its out-of-order window
-		return true, errAllLate
-	case f == stuck:
-		s.q.log.Warn("A batch fails again and again; trying its parts", slog.String("answer", a.String()), slog.Int("samples", len(l.points)))
-	}
-	return false, nil
-}
-
 // halve records that this many samples are too many. It delivers the first half of the parcel and puts the second half
-// back at the front of the queue. Samples in doubt stay together: the later ones show whether the earlier ones are
-// stored.
+// back at the front of the queue.
 func (s *shard) halve(ctx context.Context, l *parcel) error {
 	n := len(l.points)
 	s.q.shrinkBatch(n)
-	if l.unsure && !s.q.behind {
-		return s.deliver(ctx, &parcel{points: l.points, stored: true})
-	}
 	half := withExemplars(l.points, n/2)
 	if half == n { // a sample with many exemplars: some of them go alone
 		half = n / 2
 	}
+	l.markDoubt()
 	s.putBack(l.points[half:])
 	return s.deliver(ctx, &parcel{points: l.points[:half]})
 }
 
+// markDoubt records at each sample that it may be stored, if an attempt got no final answer.
+func (l *parcel) markDoubt() {
+	for i := range l.points {
+		l.points[i].doubt = l.points[i].doubt || l.unsure
+	}
+}
+
 // try sends the parcel until something is known about its samples. If the fate is settled, they have their outcomes;
-// otherwise l.points are those without one. The answer is the last one. The error is ctx's; errAhead, if samples must
-// wait for the receiver's clock; or errHeld, if a part of a refused batch must not be sent because the target is held
-// for refusing samples.
+// otherwise l.points are those without one. The answer is the last one. The error is ctx's; or errHeld, if a part of a
+// refused batch must not be sent because the target is held.
 func (s *shard) try(ctx context.Context, l *parcel, m mode) (fate, client.Answer, error) {
 	for {
 		c := s.q.choose(l)
-		lim, known := s.q.limits()
-		if s.expire(l, c.Version, lim) {
-			return 0, client.Answer{}, errAhead
-		}
-		if c.Version == wire.V2 && onlyExemplars(l.points) { // it would be an empty write, which proves nothing
+		s.expire(l, c.Version)
+		if c.Version == wire.V2 && onlyExemplars(l.points) { // 2.0 does not accept them
 			s.q.lostExemplars(len(l.points))
 			l.points = nil
 		}
@@ -190,43 +135,32 @@ func (s *shard) try(ctx context.Context, l *parcel, m mode) (fate, client.Answer
 			return settled, client.Answer{}, nil
 		}
 		p, err := s.q.enter(ctx)
-		if err != nil {
+		switch {
+		case err != nil:
 			return 0, client.Answer{}, err
-		}
-		if _, knownNow := s.q.limits(); s.q.choose(l) != c || knownNow && !known { // changed while waiting
+		case s.q.choose(l) != c: // changed while waiting
 			s.q.gate.Release(p)
 			continue
-		}
-		if done, err := s.testFirst(ctx, p, l, m); err != nil {
-			return 0, client.Answer{}, err
-		} else if done {
+		case p.Test && m != patient:
+			s.q.gate.Release(p)
+			return 0, client.Answer{}, errHeld
+		case p.Test:
+			if err := s.test(p, l); err != nil {
+				return 0, client.Answer{}, err
+			}
 			continue
 		}
-		clockWasKnown := s.q.clock.Known()
 		a, sent, err := s.post(p, l, m, c)
 		if err != nil {
 			return 0, a, err
 		}
-		if !sent || s.refusedForTime(p, l, a, clockWasKnown) { // see expire
+		if !sent {
 			continue
 		}
 		if f, known := s.judge(p, l, a, m, c); known {
 			return f, a, nil
 		}
 	}
-}
-
-// testFirst uses p for a request that must come before the parcel: a test of a held target, or a request for the
-// receiver's time. It reports whether it sent one and gave p back. The error is ctx's, or errHeld.
-func (s *shard) testFirst(ctx context.Context, p gate.Pass, l *parcel, m mode) (done bool, err error) {
-	switch {
-	case p.Test && m != patient && s.q.gate.View().ByData:
-		s.q.gate.Release(p)
-		return false, errHeld
-	case p.Test:
-		return true, s.test(p, l, m)
-	}
-	return s.learnTime(ctx, p, l)
 }
 
 // post sends the parcel once. It gives p back if the parcel was not sent, or if s.sending has ended, which is the
@@ -241,16 +175,16 @@ func (s *shard) post(p gate.Pass, l *parcel, m mode, c protocol.Choice) (_ clien
 		s.q.note(err.Error())
 		return client.Answer{}, false, nil
 	}
-	n, by := count(l.points), s.compression(l, m, c)
+	n, by, began := count(l.points), s.compression(l, m, c), time.Now()
 	var exemplars int
-	s.body, exemplars = s.q.encoders.body(s.body[:0], c.Version, by, l.points, s.q.order())
+	s.body, exemplars = s.q.encoders.body(s.body[:0], c.Version, by, l.points, s.q.order(), l.bare || s.q.facts.Bare(began))
 	leftOut := n[metrics.Exemplars] - exemplars
 	n[metrics.Exemplars] = exemplars
 	s.q.metrics.Sending(n, len(s.body), l.attempts > 0)
 	if l.attempts > 0 {
 		s.q.retries.Add(1)
 	}
-	began := time.Now()
+	began = time.Now()
 	a := s.q.send(s.sending, client.Request{Body: s.body, Version: c.Version, Compression: by, Samples: n[metrics.Samples] + n[metrics.Histograms], Attempt: l.attempts})
 	s.q.took(time.Since(began))
 	l.attempts++
@@ -259,14 +193,7 @@ func (s *shard) post(p gate.Pass, l *parcel, m mode, c protocol.Choice) (_ clien
 	if v != client.Hold && v != client.Split && a.Status != client.StatusUnsupported {
 		s.w.mayHave(newest)
 	}
-	if by == wire.Zstd && v != client.Delivered {
-		l.squeezed = a
-	}
-	if v != client.Plain { // Plain says nothing about the version
-		s.q.learnVersion(c, a, v)
-	}
-	if v == client.Delivered && a.Version == wire.V2 {
-		s.q.sawWritten(a, exemplars)
+	if v == client.Delivered {
 		s.q.lostExemplars(leftOut)
 	}
 	if s.sending.Err() != nil && a.Status == 0 {
@@ -276,22 +203,17 @@ func (s *shard) post(p gate.Pass, l *parcel, m mode, c protocol.Choice) (_ clien
 	return a, true, nil
 }
 
-// expire settles the samples of the parcel that are older than lim allows, that are ahead of both the receiver's clock
-// and this host's, or that the version does not carry. If any sample must wait for the receiver's clock, it settles
-// none and returns true.
-func (s *shard) expire(l *parcel, version wire.Version, lim clock.Limits) (ahead bool) {
+// expire settles the samples of the parcel that are too old, that are ahead of both the receiver's clock and this host's, or
+// that the version does not carry.
+func (s *shard) expire(l *parcel, version wire.Version) {
 	if l.again {
-		return false // they have their outcome already
+		return // they have their outcome already
 	}
-	bad := 0
-	for i := range l.points {
-		if p := &l.points[i]; !lim.Sends(p.t) || p.kind != float && !carries(&s.q.cfg, version, p) {
-			bad++
-			ahead = ahead || lim.Waits(p.t) && p.kind != exemplarPoint
-		}
-	}
-	if bad == 0 || ahead {
-		return ahead
+	lim := s.q.limits()
+	if !slices.ContainsFunc(l.points, func(p point) bool {
+		return !lim.admit(p.t) || p.kind != float && !carries(&s.q.cfg, version, &p)
+	}) {
+		return
 	}
 	kept, lost := l.points[:0], 0
 	var gone *series // of a sample that was settled just before: its exemplars follow
@@ -303,6 +225,7 @@ func (s *shard) expire(l *parcel, version wire.Version, lim clock.Limits) (ahead
 		if p.kind != exemplarPoint {
 			if why, out := s.q.unsendable(&p, version, lim); out {
 				s.w.settle(p.seq, queue.One(why))
+				l.gone = append(l.gone, p)
 				gone = p.series
 				continue
 			}
@@ -312,15 +235,20 @@ func (s *shard) expire(l *parcel, version wire.Version, lim clock.Limits) (ahead
 	}
 	s.q.lostExemplars(lost)
 	l.points = kept
-	return false
+}
+
+// outOfTime reports whether a sample of the parcel is out of the limits on time, so that it is settled before the next attempt.
+func (q *Queue) outOfTime(l *parcel) bool {
+	lim := q.limits()
+	return !l.again && slices.ContainsFunc(l.points, func(p point) bool { return p.kind != exemplarPoint && !lim.admit(p.t) })
 }
 
 // unsendable returns the reason, if there is one, why a sample cannot be sent: its time, or its kind.
-func (q *Queue) unsendable(p *point, version wire.Version, lim clock.Limits) (why queue.Reason, is bool) {
+func (q *Queue) unsendable(p *point, version wire.Version, lim limits) (why queue.Reason, is bool) {
 	switch {
-	case p.t < lim.Oldest:
+	case p.t < lim.oldest:
 		return queue.TooOld, true
-	case p.t > lim.Future:
+	case p.t > lim.newest:
 		return queue.Future, true
 	}
 	return queue.Unsupported, !carries(&q.cfg, version, p)

@@ -61,33 +61,40 @@ const (
 )
 
 // body appends the body of a request with the points, compressed by c, to dst. Both orders keep the samples of a series
-// in order. exemplars is how many exemplars the request has: 2.0 leaves out those without a sample of their series.
-func (p *EncoderPool) body(dst []byte, v wire.Version, c wire.Compression, points []point, by order) (_ []byte, exemplars int) {
+// in order. exemplars is how many exemplars the request has: 2.0 leaves out those without a sample of their series. A bare
+// request has no exemplars and no metadata.
+func (p *EncoderPool) body(dst []byte, v wire.Version, c wire.Compression, points []point, by order, bare bool) (_ []byte, exemplars int) {
 	e := p.take()
 	defer p.put(e)
 	if by == bySeries {
 		points = e.grp.group(points)
 	}
-	encode(&e.wire, v, c, points)
+	encode(&e.wire, v, c, points, bare)
 	dst = e.wire.AppendBody(dst)
 	return dst, e.wire.Exemplars()
 }
 
 // encode makes e encode the points, in their order.
-func encode(e *wire.Encoder, v wire.Version, c wire.Compression, points []point) {
+func encode(e *wire.Encoder, v wire.Version, c wire.Compression, points []point, bare bool) {
 	e.Begin(v, c)
 	var of *series
 	for i := range points {
 		p := &points[i]
 		if p.series != of {
 			of = p.series
-			e.Series(of.written())
+			w := of.written()
+			if bare {
+				w.Meta = nil
+			}
+			e.Series(w)
 		}
 		switch p.kind {
 		case float:
 			e.Float(p.st, p.t, p.v)
 		case exemplarPoint:
-			e.Exemplar(p.t, p.v, p.aux.labels)
+			if !bare {
+				e.Exemplar(p.t, p.v, p.aux.labels)
+			}
 		default:
 			e.Histogram(p.st, p.t, p.aux.h, p.aux.fh)
 		}

@@ -19,10 +19,10 @@ func TestEncoderPoolKeepsBodiesApart(t *testing.T) {
 		wg.Go(func() {
 			points := benchPoints(50 + i)
 			var e wire.Encoder
-			encode(&e, wire.V1, wire.Snappy, points)
+			encode(&e, wire.V1, wire.Snappy, points, false)
 			want := e.AppendBody(nil)
 			for range 20 {
-				if got, _ := p.body(nil, wire.V1, wire.Snappy, points, bySeries); !bytes.Equal(got, want) {
+				if got, _ := p.body(nil, wire.V1, wire.Snappy, points, bySeries, false); !bytes.Equal(got, want) {
 					t.Errorf("%d points: a body of %d bytes, want %d", len(points), len(got), len(want))
 					return
 				}
@@ -44,7 +44,7 @@ func TestEncoderPoolIsAStack(t *testing.T) {
 	}
 	points := benchPoints(2000)
 	for range 16 {
-		p.body(nil, wire.V1, wire.Snappy, points, bySeries)
+		p.body(nil, wire.V1, wire.Snappy, points, bySeries, false)
 	}
 	used := 0
 	for _, e := range p.free {

@@ -14,7 +14,6 @@ import (
 	"hwsagent/remotewrite/client"
 	"hwsagent/remotewrite/config"
 	"hwsagent/remotewrite/metrics"
-	"hwsagent/remotewrite/pace"
 )
 
 // TestExemplarsAreSentAgain: after a kill while samples with exemplars are in flight, all samples that are sent again
@@ -124,17 +123,6 @@ func TestHalvesKeepExemplars(t *testing.T) {
 	})
 	if got != 15 {
 		t.Errorf("%d exemplars came, want 15", got)
-	}
-}
-
-// TestToppedUpBatchesKeepExemplars: further points for a batch that fails end behind the exemplars of a sample.
-func TestToppedUpBatchesKeepExemplars(t *testing.T) {
-	s := &shard{q: &lane{Queue: &Queue{limit: pace.NewBatchLimit(4)}}}
-	a, b, c := &series{hash: 1}, &series{hash: 2}, &series{hash: 3}
-	s.queue.push([]point{{series: b}, {series: b, kind: exemplarPoint}, {series: c}, {series: c, kind: exemplarPoint}, {series: a}})
-	got := s.topUp([]point{{series: a}})
-	if n := count(got)[metrics.Exemplars]; len(got) != 5 || n != 2 {
-		t.Errorf("%d points with %d exemplars, want 5 with 2", len(got), n)
 	}
 }
 

@@ -24,8 +24,8 @@ import (
 
 	"hwsagent/remotewrite/client"
 	"hwsagent/remotewrite/config"
+	"hwsagent/remotewrite/gate"
 	"hwsagent/remotewrite/metrics"
-	"hwsagent/remotewrite/pace"
 	"hwsagent/remotewrite/tenant"
 	"hwsagent/remotewrite/wire"
 	"hwsagent/wal"
@@ -130,7 +130,7 @@ func (m *memLog) Next(ctx context.Context) (*wal.Entry, error) {
 			}
 			m.mu.Unlock()
 			if wait > 0 {
-				if err := pace.Sleep(ctx, wait); err != nil {
+				if err := gate.Sleep(ctx, wait); err != nil {
 					m.mu.Lock()
 					m.next--
 					m.mu.Unlock()
@@ -381,7 +381,7 @@ func (r *fakeReceiver) Send(ctx context.Context, req client.Request) client.Answ
 	}
 	r.mu.Unlock()
 	if latency > 0 {
-		if err := pace.Sleep(ctx, latency); err != nil {
+		if err := gate.Sleep(ctx, latency); err != nil {
 			r.mu.Lock()
 			r.flying--
 			r.mu.Unlock()
@@ -697,7 +697,6 @@ type rig struct {
 	rand    func() float64
 	metrics *metrics.Target
 	logger  *slog.Logger
-	synced  func() bool // as in Options.ClockSynced
 	tenants *tenant.Registry
 }
 
@@ -720,7 +719,7 @@ func (r *rig) start() {
 	if sender == nil {
 		sender = r.to
 	}
-	q, err := New(Options{Name: "test", Config: r.cfg, Source: r.log, Backlog: &memBacklog{m: r.log}, Split: r.log.Split, Sender: sender, DeadLetters: r.letters, Memory: r.letters, Metrics: r.metrics, Logger: r.logger, ClockSynced: r.synced, Tenants: r.tenants, Splay: r.splay, Rand: r.rand})
+	q, err := New(Options{Name: "test", Config: r.cfg, Source: r.log, Backlog: &memBacklog{m: r.log}, Split: r.log.Split, Sender: sender, DeadLetters: r.letters, Metrics: r.metrics, Logger: r.logger, Tenants: r.tenants, Splay: r.splay, Rand: r.rand})
 	if err != nil {
 		r.t.Fatal(err)
 	}
@@ -811,4 +810,20 @@ func (r *rig) verify(lost ...smp) {
 	if missing > 0 || extra > 0 {
 		r.t.Errorf("receiver lacks %d samples, has %d too many; outcomes %+v", missing, extra, o)
 	}
+}
+
+// change changes the state that the script uses.
+func (r *fakeReceiver) change(f func()) { r.set(f) }
+
+// answerPlain is the answer without the script.
+func (r *fakeReceiver) answerPlain(q fakeRequest) client.Answer {
+	script := r.script
+	r.script = nil
+	defer func() { r.script = script }()
+	return r.answer(q)
+}
+
+// answers is the same answer to every request.
+func answers(status int, text string) func(fakeRequest) (client.Answer, bool) {
+	return func(fakeRequest) (client.Answer, bool) { return client.Answer{Status: status, Text: text}, true }
 }

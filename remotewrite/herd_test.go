@@ -14,7 +14,6 @@ import (
 	"hwsagent/remotewrite/client"
 	"hwsagent/remotewrite/config"
 	"hwsagent/remotewrite/gate"
-	"hwsagent/remotewrite/pace"
 )
 
 // A simulation of many agents that lose their only receiver for a while, in virtual time. The gate, its backoff and its
@@ -42,7 +41,7 @@ type fleet struct {
 	capacity  float64       // requests/s that the receiver can serve
 	queue     time.Duration // the work that may wait; requests beyond it are answered with 503
 	refusing  float64       // cost of a 503, in requests
-	asking    float64       // cost of an empty write, in requests
+	asking    float64       // cost of a single sample, in requests
 	roundTrip time.Duration
 
 	well, outage time.Duration // it is there, then away
@@ -170,7 +169,7 @@ func (h *herdling) next(ctx context.Context) (int, error) {
 		if n >= h.s.batch || n > 0 && due <= 0 {
 			return min(n, h.s.batch), nil
 		}
-		if err := pace.Sleep(ctx, max(due, time.Millisecond)); err != nil {
+		if err := gate.Sleep(ctx, max(due, time.Millisecond)); err != nil {
 			return 0, err
 		}
 	}
@@ -220,8 +219,7 @@ func (h *herdling) run(ctx context.Context) error {
 				continue
 			}
 			if work < 1 {
-				g.SawEmptyPass()
-				g.Release(p)
+				g.Delivered(p)
 				continue
 			}
 			g.Delivered(p)
@@ -240,7 +238,7 @@ func (h *herdling) runPrometheus(ctx context.Context) error {
 			return err
 		}
 		for backoff := 30 * time.Millisecond; h.s.send(1).Status/100 != 2; backoff = min(2*backoff, 5*time.Second) {
-			if err := pace.Sleep(ctx, backoff); err != nil {
+			if err := gate.Sleep(ctx, backoff); err != nil {
 				return err
 			}
 		}

@@ -7,188 +7,104 @@ import (
 	"hwsagent/remotewrite/gate"
 	"hwsagent/remotewrite/protocol"
 	"hwsagent/remotewrite/wire"
-	"hwsagent/wal/queue"
 )
 
-// test finds out whether a held target accepts requests again, and gives p back. Where an empty write is no evidence,
-// and where samples were refused, it sends one of the waiting samples; if that is accepted, it is settled and leaves
-// the parcel.
-func (s *shard) test(p gate.Pass, l *parcel, m mode) error {
-	g := s.q.gate
-	v := g.View()
-	if passes := v.EmptyPasses && !v.ByData; passes || s.q.timeUnknown() && s.mustAskTime(l) && s.q.clock.AskByEmpty() {
-		if done, err := s.testByEmpty(p, passes); done || err != nil {
-			return err
-		}
-	}
-	alone := s.q.timeUnknown()
-	if taken := s.q.takenBefore(); taken.exists() && m == patient {
-		return s.testTaken(p, taken, s.q.proto.ChooseTest(protocol.ByTaken))
-	}
-	c := s.q.proto.ChooseTest(protocol.ByHeld)
-	sample, later := s.heldSamples(l, m, c.Version)
-	if alone {
-		later = nil
-	}
-	verdict, a, err := s.testWith(p, l, sample, c)
-	if verdict == client.Suspect && m == patient && len(later) > 0 && !a.AboutTime() {
-		// No other series waits, and this sample was refused each time: perhaps it is bad.
-		verdict, a, err = s.testPair(p, l, sample, later, c)
-	}
-	switch {
-	case err != nil || a == nil:
-		return err
-	case verdict == client.Delivered:
-		if v.ByData {
-			s.q.restoreBatch()
-		}
-		g.Delivered(p)
-	case verdict == client.Older && a.Status/100 == 2:
-		l.unsure = true
-		g.Resume(p) // it accepts requests; 1.0 is tried next
-	case verdict == client.Discard: // on_refusal: drop holds a target for no refusal
-		g.Resume(p)
-	case verdict == client.Suspect && (m != patient || a.AboutTime()):
-		// Either the receiver's database answered. Or the batch is being divided, which had shown that the way to the
-		// receiver works: then the hold had another reason, which is gone. In both cases only this sample is refused.
-		g.Resume(p)
-	default:
-		s.q.noteAnswer(*a)
-		s.q.refused(p, *a)
-	}
-	return nil
-}
+// takenFrom is how many tests of a held target come before the first one with a sample that it accepted before. From then on
+// each second test uses that: the waiting samples may all be bad, or late because the clock was set back.
+const takenFrom = 4
 
-// testPair sends the sample that follows a held one in its series, and then the held one again, which was refused just
-// now. If the follower is accepted and the held sample refused again, the held sample is bad, or late by now.
-func (s *shard) testPair(p gate.Pass, l *parcel, sample, later []point, c protocol.Choice) (client.Verdict, *client.Answer, error) {
-	verdict, a, err := s.testWith(p, l, later, c)
-	if verdict != client.Delivered {
-		return verdict, a, err
-	}
-	again, refusal, err := s.testWith(p, l, sample, c)
-	if err != nil || refusal == nil {
-		return again, nil, err
-	}
-	if again == client.Suspect {
-		s.bury(sample, *refusal, queue.Rejected)
-		s.forget(l, sample[0])
-	}
-	return client.Delivered, refusal, nil
-}
+// takesOlder says why 1.0 is in use after a test.
+const takesOlder = "takes as remote write 1.0 what it did not take as 2.0"
 
-// testByEmpty tests a held target with an empty write; if done, it has given p back. passes says that the target
-// accepts empty writes when it is healthy.
-func (s *shard) testByEmpty(p gate.Pass, passes bool) (done bool, err error) {
-	a := s.q.sendEmpty(s.sending, s.q.proto.ChooseTest(protocol.ByEmpty).Version)
-	if a.Version == wire.V2 && a.Status == client.StatusUnsupported {
-		a = s.q.sendEmpty(s.sending, wire.V1)
+// test finds out whether a held target accepts samples again, and gives p back. It sends one sample alone. A waiting
+// sample that is accepted is settled and leaves the parcel. The error is s.sending's.
+func (s *shard) test(p gate.Pass, l *parcel) error {
+	g, q := s.q.gate, s.q
+	if ahead := q.last(&q.ahead); ahead.exists() {
+		return s.testAhead(p, ahead)
 	}
-	g := s.q.gate
-	switch v := a.Verdict; {
-	case s.sending.Err() != nil && a.Status == 0:
-		g.Release(p)
-		return true, s.sending.Err()
-	case a.Accepted():
-		g.Passed(p)
-	case v == client.Discard: // as in test
-		g.Resume(p)
-	case passes:
-		s.q.noteAnswer(a)
-		s.q.refused(p, a)
-	case v == client.Retry:
-		s.q.noTime(a)
-		s.q.refused(p, a)
-	default: // it may refuse only empty writes: test it with a sample, too
-		s.q.noTime(a)
-		return false, nil
+	n := int(q.tests.Add(1) - 1)
+	one := parcel{}
+	if good := q.lastGood(); good.exists() && n >= takenFrom && n%2 == 1 {
+		one.points, one.again = []point{good}, true
+	} else {
+		one.points = s.heldSample(l, n)
 	}
-	return true, nil
-}
-
-// testTaken tests a held target with a sample that it accepted before. If it accepts that again, the way to it works,
-// and the refusals were about the samples.
-func (s *shard) testTaken(p gate.Pass, taken point, c protocol.Choice) error {
-	one := parcel{points: []point{taken}, again: true}
+	byData := g.View().ByData
+	c := q.chooseTest(&one, n, byData)
 	a, sent, err := s.post(p, &one, parts, c)
 	if err != nil || !sent {
 		return err // p was given back
 	}
-	switch v := a.Verdict; {
-	case v == client.Delivered:
+	s.heardLate(one.points, a)
+	switch {
+	case a.Verdict == client.Delivered:
 		s.accepted(&one)
-		s.q.restoreBatch()
-		s.q.gate.Delivered(p)
-		return nil
-	case v == client.Older && a.Status/100 == 2, v == client.Suspect && a.AboutTime(), v == client.Discard:
-		s.q.gate.Resume(p)
-		return nil
+		if !one.again {
+			s.forget(l, one.points[0])
+			l.gone = append(l.gone, one.points[0])
+		}
+		if byData {
+			q.restoreBatch()
+		}
+		if c.Trial {
+			q.fallBack(takesOlder)
+		} else if c.Version == wire.V2 {
+			q.confirm()
+		}
+		g.Delivered(p)
+	case a.Verdict == client.Older && !l.triedOlder:
+		l.unsure = l.unsure || a.Status/100 == 2
+		g.Resume(p) // it accepts requests; 1.0 is tried next
+	case a.Verdict == client.Discard, a.AboutTime(): // with on_refusal: drop no refusal holds it; or its database answered
+		g.Resume(p)
+	case refusedAsAhead(one.points, a):
+		q.holdForClock(p, one.points, a)
+	default:
+		q.noteAnswer(a)
+		q.refused(p, a)
 	}
-	s.q.noteAnswer(a)
-	s.q.refused(p, a)
 	return nil
 }
 
-// testWith sends one held sample. If it is accepted, it is settled and leaves the parcel. Without an answer p is given
-// back.
-func (s *shard) testWith(p gate.Pass, l *parcel, sample []point, c protocol.Choice) (client.Verdict, *client.Answer, error) {
-	one := parcel{points: sample, again: l.again, withhold: l.withhold}
-	if !carries(&s.q.cfg, wire.V1, &sample[0]) {
-		c = protocol.Choice{Version: wire.V2}
+// chooseTest returns the version of test number n of a held target: the one in use, and by turns 1.0 if the target refuses all samples or has
+// not confirmed 2.0, because it may refuse that as everything that it cannot read.
+func (q *Queue) chooseTest(one *parcel, n int, byData bool) protocol.Choice {
+	c := q.choose(one)
+	if c.Version == wire.V2 && n/2%2 == 1 && (byData || !q.proto.IsConfirmed()) && q.allCarried(one.points) {
+		return protocol.Choice{Version: wire.V1, Trial: true}
 	}
-	a, sent, err := s.post(p, &one, parts, c)
-	if err != nil || !sent {
-		return client.Hold, nil, err
-	}
-	v := a.Verdict
-	s.heardLate(sample, a)
-	if v == client.Delivered {
-		s.accepted(&one)
-		s.forget(l, sample[0])
-		l.tested = append(l.tested, sample[0])
-	}
-	return v, &a, nil
+	return c
 }
 
-// heldSamples picks a sample to test with, a different one each time, because a bad sample must not hold the target for
-// ever. It is the oldest of its series in the shard, so that sending it early keeps the order. If only this series waits,
-// several samples were tried before, and none is known to have been accepted, it also returns the series' next sample,
-// unless the shard lacks that or it is in doubt.
-func (s *shard) heldSamples(l *parcel, m mode, version wire.Version) (sample, later []point) {
+// heldSample picks the sample of test number n, of a different series each time, because a bad sample must not hold the target
+// for ever. It is the oldest of its series in the shard, so that sending it early keeps the order.
+func (s *shard) heldSample(l *parcel, n int) []point {
 	hands := [][]point{l.points}
-	if m == patient && !l.again {
+	if !l.again {
 		s.mu.Lock()
-		hands = append(hands, s.aside, slices.Clone(s.queue.points()))
+		hands = append(hands, slices.Clone(s.queue.points()))
 		s.mu.Unlock()
 	}
-	first := s.oldest(hands, version)
-	if len(first) == 0 { // only exemplars, samples that wait for the clock, or samples that version does not carry
-		return l.points[:1:1], nil
+	first := s.oldest(hands)
+	if len(first) == 0 { // only exemplars
+		return l.points[:1:1]
 	}
 	// Alternate between both ends: neighbours are likely to be bad together.
-	n := int(s.q.tests.Add(1) - 1)
 	i := n / 2 % len(first)
 	if n%2 == 1 {
 		i = len(first) - 1 - i
 	}
-	sample = first[i : i+1 : i+1]
-	if taken := s.q.lastGood(); n < singleTests || len(first) > 1 || taken.exists() { // other samples, and one that was accepted before, are tests, too
-		return sample, nil
-	}
-	return sample, s.follower(l, hands, version, first[i])
+	return first[i : i+1 : i+1]
 }
 
-// oldest returns the first sample of each series that version carries and whose time has come, in their order.
-func (s *shard) oldest(hands [][]point, version wire.Version) (first []point) {
-	all := 0
-	for _, points := range hands {
-		all += len(points)
-	}
-	newest := s.q.newest()
-	s.seen.Clear(all)
+// oldest returns the first sample of each series, in their order.
+func (s *shard) oldest(hands [][]point) (first []point) {
+	clear(s.seen)
 	for _, points := range hands {
 		for _, p := range points {
-			if p.t <= newest && p.kind != exemplarPoint && carries(&s.q.cfg, version, &p) && s.seen.Add(p.series.hash) {
+			if _, again := s.seen[p.series.hash]; !again && p.kind != exemplarPoint {
+				s.seen[p.series.hash] = struct{}{}
 				first = append(first, p)
 			}
 		}
@@ -196,39 +112,11 @@ func (s *shard) oldest(hands [][]point, version wire.Version) (first []point) {
 	return first
 }
 
-// follower returns the sample that follows p in its series, unless that may be stored: then p is late, and not bad.
-func (s *shard) follower(l *parcel, hands [][]point, version wire.Version, p point) []point {
-	unsure := s.unsureTo()
-	for at, points := range hands {
-		for _, next := range points {
-			if next.kind == exemplarPoint || !carries(&s.q.cfg, version, &next) || next.series.hash != p.series.hash || next.seq <= p.seq {
-				continue
-			}
-			if next.seq <= unsure || at == 0 && l.stored {
-				return nil
-			}
-			return []point{next}
-		}
-	}
-	return nil
-}
-
-const (
-	// singleTests is how many times a held target is tested with single samples before a second one of the same series
-	// is sent, to see whether the first is bad. That is weaker proof than contrast, so it is limited to a target that
-	// is not known to have accepted any sample, and to the case that no other series waits.
-	singleTests = 8
-	// takenFrom is how many tests come before the first one with a sample that was accepted before.
-	takenFrom = 4
-)
-
 // forget removes a point that was sent on its own from the parcel, or from the samples behind it.
 func (s *shard) forget(l *parcel, p point) {
-	for _, held := range []*[]point{&l.points, &s.aside} {
-		if i := slices.IndexFunc(*held, p.same); i >= 0 {
-			*held = slices.Delete(*held, i, i+1)
-			return
-		}
+	if i := slices.IndexFunc(l.points, p.same); i >= 0 {
+		l.points = slices.Delete(l.points, i, i+1)
+		return
 	}
 	s.mu.Lock()
 	defer s.mu.Unlock()

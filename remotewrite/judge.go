@@ -2,11 +2,11 @@ package remotewrite
 
 import (
 	"net/http"
+	"slices"
 	"time"
 
 	"hwsagent/remotewrite/client"
 	"hwsagent/remotewrite/gate"
-	"hwsagent/remotewrite/pace"
 	"hwsagent/remotewrite/protocol"
 	"hwsagent/remotewrite/wire"
 	"hwsagent/wal/queue"
@@ -23,21 +23,29 @@ func (s *shard) judge(p gate.Pass, l *parcel, a client.Answer, m mode, c protoco
 	if v != client.Delivered {
 		s.q.noteAnswer(a)
 	}
-	if c.Version == wire.V2 || c.Trial {
-		if delivered, done := s.judgeVersion(p, l, a, m, c); done {
-			return settled, delivered
+	if s.q.proto.Newer() && s.judgeVersion(p, l, a, m, c) {
+		return 0, false
+	}
+	if (v == client.Suspect || v == client.Discard) && s.q.outOfTime(l) {
+		g.Release(p)
+		return 0, false // the answer's Date shows that some of the samples are not to be sent
+	}
+	l.unsure = l.unsure || a.WrotePart()
+	if v == client.Suspect && (a.WroteAll() || l.again && a.Status/100 == 2) {
+		v = client.Delivered // it refused exemplars or metadata; or it wrote nothing because it has the sample
+	}
+	if v == client.Older { // it takes neither version
+		if v = client.Hold; s.q.drops() && a.Status/100 == 4 {
+			v = client.Discard
 		}
 	}
 	switch v {
 	case client.Delivered:
-		if l.squeezed.Compression == wire.Zstd {
-			s.q.passedPlain(l.squeezed)
-		}
 		s.accepted(l)
 		g.Delivered(p)
 		return settled, true
 	case client.Discard:
-		if m != patient || s.q.guardsLate() {
+		if m != patient {
 			g.Release(p)
 			return refused, true
 		}
@@ -45,18 +53,23 @@ func (s *shard) judge(p gate.Pass, l *parcel, a client.Answer, m mode, c protoco
 		s.discard(l.points, a)
 		return settled, true
 	case client.Split:
+		if len(l.points) == 1 && !s.q.drops() && s.q.facts.Contradictory(time.Now()) {
+			return s.failsAs(p, l, a, m)
+		}
 		g.Release(p)
 		return tooLarge, true
 	case client.Suspect:
-		s.heardLate(l.points, a)
-		if m != patient {
-			// If another request has found out meanwhile that the target refuses everything, this refusal proves
-			// nothing.
-			before := g.Current(p)
-			g.Release(p)
-			return refused, before
+		if refusedAsAhead(l.points, a) {
+			s.q.holdForClock(p, l.points, a)
+			return 0, false
 		}
-		return refused, s.refusalIsReal(p, l, a, c.Version)
+		if s.heardLate(l.points, a); !a.AboutTime() && !s.q.drops() && s.q.facts.Contradictory(time.Now()) {
+			return s.failsAs(p, l, a, m)
+		}
+		// If another request has found out meanwhile that the target refuses everything, this refusal shows nothing.
+		current := g.Current(p)
+		g.Release(p)
+		return refused, current
 	case client.Hold:
 		if s.denied(p, l, a, m) {
 			return failed, true
@@ -66,23 +79,32 @@ func (s *shard) judge(p gate.Pass, l *parcel, a client.Answer, m mode, c protoco
 			return failed, true
 		}
 	}
-	return stuck, m != once && l.stuck(time.Now())
+	return stuck, m == patient && l.stuck()
 }
 
-// denied gives p back after an answer that holds the target, and reports whether it counts as one about the samples.
+// failsAs gives p back after a refusal that counts as a failure, because the target is contradictory.
+func (s *shard) failsAs(p gate.Pass, l *parcel, a client.Answer, m mode) (f fate, known bool) {
+	l.failures++
+	s.q.gate.Failed(p, a.Why(), 0, true)
+	if m == parts {
+		return failed, true
+	}
+	return stuck, l.stuck()
+}
+
+// denied gives p back after an answer that holds the target, and reports whether it counts as one about the samples: while a
+// batch is divided, the control shows whether it is.
 func (s *shard) denied(p gate.Pass, l *parcel, a client.Answer, m mode) bool {
-	if m == once && a.Denied() {
+	if m == parts && !l.again {
 		s.q.gate.Failed(p, a.Why(), 0, true)
 		return true
 	}
-	if a.Denied() {
-		if s.q.gate.View().EmptyPassedSince || !l.deniedAt.IsZero() && s.q.deliveredSince(l.deniedAt) {
-			l.denials++
-		}
-		l.deniedAt = time.Now()
+	if !l.deniedAt.IsZero() && s.q.deliveredSince(l.deniedAt) {
+		l.denials++
 	}
+	l.deniedAt = time.Now()
 	s.q.refused(p, a)
-	return false
+	return m == parts
 }
 
 // failedAt gives p back after a failure that may pass, and reports whether it counts as an answer about the samples.
@@ -92,16 +114,24 @@ func (s *shard) failedAt(p gate.Pass, l *parcel, a client.Answer, m mode) bool {
 	if a.Status >= 500 || a.Status == http.StatusTooManyRequests {
 		s.q.slowDown()
 	}
-	if a.Status >= 500 || a.Status == 0 && (m == once || s.q.gate.View().EmptyAnswered) {
-		if l.failures++; l.failures == 1 {
-			l.firstFailure = time.Now()
-		}
-		return m == once
+	if first := slices.IndexFunc(l.points, func(p point) bool { return p.kind != exemplarPoint }); first >= 0 {
+		s.q.setLast(&s.q.tried, l.points[first])
 	}
-	return false
+	if !mayBlame(a) {
+		return false
+	}
+	l.failures++
+	s.q.failsAsNewer(l, a)
+	return m == parts
 }
 
-// accepted settles the samples of a parcel after a 2xx, unless they have their outcome or it is withheld.
+// mayBlame reports whether a failure may be due to the samples of the request: 503, 429 and an answer with Retry-After are about the
+// receiver's state.
+func mayBlame(a client.Answer) bool {
+	return a.RetryAfter == 0 && a.Reason != client.ReasonPartlyDown && (a.Status == 0 || a.Status >= 500 && a.Status != http.StatusServiceUnavailable)
+}
+
+// accepted settles the samples of a parcel after a 2xx, unless they have their outcome.
 func (s *shard) accepted(l *parcel) {
 	last := len(l.points) - 1
 	for last >= 0 && l.points[last].kind == exemplarPoint { // without its sample it would be an empty write in 2.0
@@ -113,67 +143,26 @@ func (s *shard) accepted(l *parcel) {
 			s.q.setLast(&s.q.good, s.good)
 		}
 	}
-	s.q.delivered(l.points, true)
+	s.q.delivered(l.points)
+	s.q.facts.Took(len(l.points))
 	s.q.show(l.points)
 	if s.q.behind {
 		s.q.pauses.Ease(0)
 	}
-	if !l.again && !l.withhold {
-		s.q.refusedLate.Store(false) // of the backlog: it is accepted again
+	if !l.again {
 		s.settleDelivered(l.points)
 	}
 }
 
 func (s *shard) settleDelivered(points []point) {
-	s.noteTaken(points)
-	s.w.settleAll(points, queue.Outcome{Delivered: 1})
-}
-
-// refusalIsReal finds out whether a refusal is about the samples, or the way to the receiver is broken: a proxy also
-// answers a missing client certificate with 400. It gives p back. False means that the target is held now, or that
-// something has changed meanwhile, and the parcel must be tried again. version is that of the empty write.
-func (s *shard) refusalIsReal(p gate.Pass, l *parcel, a client.Answer, version wire.Version) bool {
-	g := s.q.gate
-	if !g.Current(p) {
-		g.Release(p)
-		return false
-	}
-	if a.AboutTime() { // the receiver's database answered
-		g.Release(p)
-		return true
-	}
-	if l.hasty > 0 { // the last empty write may have failed because it came too soon
-		if err := pace.Sleep(s.sending, g.Pause()); err != nil || !g.Current(p) {
-			g.Release(p)
-			return false
+	for i := range points {
+		r := points[i].series
+		if !r.taken && r.late {
+			s.q.facts.TookNew()
 		}
+		r.taken, r.rejected = true, 0
 	}
-	e := s.q.emptyAgain(s.sending, version)
-	if l.hasty >= maxHasty && e.RetryAfter == 0 && e.Verdict == client.Retry {
-		// Perhaps every second request fails, as with one of two receivers down, and this was one of them.
-		e = s.q.sendEmpty(s.sending, version)
-	}
-	if e.Status == client.StatusUnsupported && version == wire.V1 && a.Version == wire.V2 && a.Status != client.StatusUnsupported {
-		l.triedOlder = true // the target does not accept 1.0
-		e = s.q.sendEmpty(s.sending, wire.V2)
-	}
-	if e.Accepted() {
-		g.SawEmptyPass()
-	}
-	if e.Accepted() || !g.View().EmptyPasses && s.tookDataSince(l) { // a receiver may refuse empty writes, and accept data
-		g.Release(p)
-		return true
-	}
-	if l.refusedAt.IsZero() {
-		l.refusedAt = time.Now()
-	}
-	if e.Verdict == client.Retry {
-		l.hasty++
-		g.Failed(p, e.Why(), e.RetryAfter, e.Status != 0)
-	} else {
-		s.q.refused(p, a)
-	}
-	return false
+	s.w.settleAll(points, queue.Outcome{Delivered: 1})
 }
 
 // heardLate records a sample that the receiver's database refused alone as late. The database will refuse it again, as
@@ -186,13 +175,3 @@ func (s *shard) heardLate(points []point, a client.Answer) {
 		}
 	}
 }
-
-// tookDataSince reports whether the target accepts data although it refused these samples: it has accepted some since
-// the first refusal, or a moment ago.
-func (s *shard) tookDataSince(l *parcel) bool {
-	return !l.refusedAt.IsZero() && s.q.deliveredSince(l.refusedAt) ||
-		!l.again && s.q.deliveredSince(time.Now().Add(-moment))
-}
-
-// maxHasty is how often the empty write after a refusal may fail before a second one is sent at once.
-const maxHasty = 5

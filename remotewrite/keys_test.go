@@ -16,7 +16,7 @@ import (
 	writev2 "github.com/prometheus/prometheus/prompb/io/prometheus/write/v2"
 
 	"hwsagent/remotewrite/client"
-	"hwsagent/remotewrite/pace"
+	"hwsagent/remotewrite/gate"
 	"hwsagent/remotewrite/wire"
 	"hwsagent/wal"
 	"hwsagent/wal/queue"
@@ -72,7 +72,7 @@ func throughQueue(t *testing.T, keys string, fill func(*memLog), answer func(n i
 			o.flying--
 			o.mu.Unlock()
 		}()
-		if pace.Sleep(ctx, takes) != nil {
+		if gate.Sleep(ctx, takes) != nil {
 			return client.Answer{Err: ctx.Err()}
 		}
 		if n == 0 {
@@ -125,7 +125,7 @@ func TestQueueConfigKeys(t *testing.T) {
 	}{{
 		key: "capacity", values: [2]string{"500", "2000"},
 		run: func(t *testing.T, keys string) float64 { // samples in memory while requests hang
-			_, _, s := throughQueue(t, keys, secondsOf(100, 100), alwaysStatus(200), time.Hour, 5*time.Second)
+			_, _, s := throughQueue(t, keys, newSeriesOf(100, 100), alwaysStatus(200), time.Hour, 5*time.Second)
 			return float64(s.Window)
 		},
 		want: [2][2]float64{{500, 600}, {2000, 2100}},
@@ -264,5 +264,18 @@ func TestSendKindsKeys(t *testing.T) {
 				t.Errorf("%q: %+v", tc.keys, o)
 			}
 		})
+	}
+}
+
+// newSeriesOf fills a log with commits that have no series in common: a window holds one sample of a series.
+func newSeriesOf(commits, each int) func(*memLog) {
+	return func(m *memLog) {
+		for c := range commits {
+			var all []smp
+			for i := range each {
+				all = append(all, smp{fmt.Sprintf("n%d_%d", c, i), time.Now().UnixMilli(), float64(i)})
+			}
+			m.append(all...)
+		}
 	}
 }

@@ -9,8 +9,6 @@ import (
 
 	"hwsagent/remotewrite/config"
 	"hwsagent/remotewrite/gate"
-	"hwsagent/remotewrite/givenup"
-	"hwsagent/remotewrite/pace"
 	"hwsagent/remotewrite/tenant"
 	"hwsagent/remotewrite/wire"
 	"hwsagent/wal"
@@ -26,29 +24,30 @@ type lane struct {
 	cache  *seriesCache
 	empty  func() *seriesCache // creates a cache
 
-	givenUp givenup.Book
+	startedAt wal.Mark // the head of the log when the queue began
 
-	refusesSeries atomic.Bool // a series is refused, or was; see standing.go
-	quarantine    quarantined
+	// groups: a window and a request may hold several samples of a series; see rounds.go.
+	groups     atomic.Bool
+	takesOld   atomic.Bool // the target was asked in this backlog, and takes old samples
+	askedOld   time.Time   // when the target was last asked whether it takes old samples; the reader's
+	grownSince time.Time   // the backlog was never smaller since; used by the goroutine that watches
+	smallest   uint64      // the backlog then
+	troubles   uint64      // the gate's, then
 
 	// Written only by the lane's goroutine, between windows.
 	stored wal.Mark // samples up to here are in doubt: they may be stored already
-	spread int      // how many shards the samples in doubt may be spread over
 
-	growth pace.Growth // used by the goroutine that watches the present window
+	growth gate.Growth // used by the goroutine that watches the present window
 
 	// Used by the reader's goroutine.
 	mayRead time.Time  // the rate limit allows no reading before
-	unread  *wal.Entry // read, but not in a window: its samples wait for the target's clock. Valid until the source's next entry is read
-	waited  bool       // samples of the present entry waited for the target's clock
+	unread  *wal.Entry // read, but not in a window. Valid until the source's next entry is read
 
 	slowed atomic.Int64 // when an answer last asked to slow down, ns since the queue was born; 0: never
 
-	splitting   atomic.Bool   // the present window ends for a split
-	refusedLate atomic.Bool   // the target refuses the backlog as too late
-	wake        chan struct{} // of the backlog's lane: there may be a backlog
-	noSplit     time.Time     // no split before: the last one was refused
-	splitIn     time.Time     // start of the outage in which the lane was last split; used by the goroutine that watches
+	splitting atomic.Bool   // the present window ends for a split
+	wake      chan struct{} // of the backlog's lane: there may be a backlog
+	noSplit   time.Time     // no split before: the last one was refused
 
 	shards atomic.Int32 // of a window
 	window atomic.Pointer[window]
@@ -56,7 +55,7 @@ type lane struct {
 
 	// Used by the backlog's shard.
 	rested time.Time    // no request before
-	pauses pace.Backoff // between failed requests, see failed
+	pauses gate.Backoff // between failed requests, see failed
 }
 
 // readTo is the end of the last entry read, and the newest timestamp up to there.
@@ -68,9 +67,9 @@ type readTo struct {
 // newLane creates a lane that begins at the source's acknowledged mark.
 func newLane(q *Queue, source Source, o *Options) *lane {
 	l := &lane{
-		Queue: q, source: source, spread: 1,
+		Queue: q, source: source, startedAt: source.Head(),
 		wake:   make(chan struct{}, 1),
-		pauses: pace.Backoff{Min: time.Duration(q.cfg.Queue.MinBackoff), Max: time.Duration(q.cfg.Queue.MaxBackoff)},
+		pauses: gate.Backoff{Min: time.Duration(q.cfg.Queue.MinBackoff), Max: time.Duration(q.cfg.Queue.MaxBackoff)},
 	}
 	l.empty = func() *seriesCache {
 		c := newSeriesCache(o.ExternalLabels, q.cfg.WriteRelabelConfigs)
@@ -83,42 +82,36 @@ func newLane(q *Queue, source Source, o *Options) *lane {
 		return c
 	}
 	l.cache = l.empty()
-	l.quarantine.forget(uint64(q.born.UnixNano()))
 	l.shards.Store(1) // a backlog has one shard
-	l.growth = pace.Growth{Shards: q.minShards(), Min: q.minShards(), Max: q.maxShards()}
+	l.growth = gate.Growth{Shards: q.minShards(), Min: q.minShards(), Max: q.maxShards()}
 	reach, _ := source.Reach()
 	l.read.Store(&readTo{mark: reach.Acked})
 	return l
 }
 
-// forget discards the lane's series, and the knowledge of which of them the target refuses. It is called between
-// windows, when no sample is left to deliver.
-func (l *lane) forget() {
-	l.quarantineLetters(true)
-	l.quarantine.forget(uint64(l.sinceBorn()))
-	l.cache = l.empty()
-	l.refusesSeries.Store(false)
-}
-
 // doubt puts samples in doubt that an earlier process may have sent.
 func (l *lane) doubt() {
 	reach, _ := l.source.Reach()
-	if reach.High.Commit <= reach.Acked.Commit {
-		return
+	if reach.High.Commit > reach.Acked.Commit {
+		l.stored = reach.High
 	}
-	l.stored = reach.High
-	if l.spread = reach.Shards; l.spread < 1 || l.spread > config.MaxShards || l.spread&(l.spread-1) != 0 {
-		l.spread = config.MaxShards // unknown: assume the maximum
-	}
-	l.recall()
 }
 
-// releaseSeries frees the series that the lane holds, because the target is down. It keeps them while any is in quarantine: the
-// marks of those are part of a series' form, and without its mark a series would be counted, and refused, once more.
-func (l *lane) releaseSeries() {
-	if !l.quarantine.any.Load() {
-		l.source.Release()
+// nextEntry returns the entry that the previous window read and did not admit, or the next one of the source.
+func (l *lane) nextEntry(ctx context.Context) (*wal.Entry, error) {
+	if e := l.unread; e != nil {
+		l.unread = nil
+		return e, nil
 	}
+	return l.source.Next(ctx)
+}
+
+// rewind restarts the source at the savepoint.
+func (l *lane) rewind() {
+	l.unread = nil
+	l.source.Rewind()
+	reach, _ := l.source.Reach()
+	l.read.Store(&readTo{mark: reach.Acked})
 }
 
 // run delivers until ctx ends or the log is closed.
@@ -131,18 +124,17 @@ func (l *lane) run(ctx context.Context) {
 		switch {
 		case ctx.Err() != nil, errors.Is(err, wal.ErrClosed):
 			return
-		case errors.Is(err, errAhead):
 		case errors.Is(err, errReshard), errors.Is(err, errSplit):
 			l.splitIfDue()
 		case errors.Is(err, errLetGo):
-			l.releaseSeries()
+			l.source.Release()
 			if l.waitDown(ctx) != nil {
 				return
 			}
 		default:
 			l.note(err.Error())
 			l.log.Error("Reading the log failed; trying again", slog.Any("err", err))
-			if pace.Sleep(ctx, time.Second) != nil {
+			if gate.Sleep(ctx, time.Second) != nil {
 				return
 			}
 		}
@@ -159,23 +151,14 @@ func (l *lane) runWindow(ctx context.Context) error {
 	if !l.behind {
 		l.gate.SetLimit(n)
 	}
-	reach, _ := l.source.Reach()
-	if l.stored.Commit <= reach.Acked.Commit {
-		l.spread = 1 // no samples in doubt are left
-		l.givenUp.Recall(nil)
-	}
-	l.source.SetShards(max(n, l.spread))
 	err := w.run(ctx)
 	l.window.Store(nil)
 	if l.behind {
 		return err
 	}
 	l.metrics.SetPending(0)
-	if mark, ok := w.sentMark(); ok {
-		l.spread = max(l.spread, n)
-		if mark.Commit > l.stored.Commit {
-			l.stored = mark
-		}
+	if mark, ok := w.sentMark(); ok && mark.Commit > l.stored.Commit {
+		l.stored = mark
 	}
 	return err
 }
@@ -183,7 +166,7 @@ func (l *lane) runWindow(ctx context.Context) error {
 // order returns the order of samples in a request: by time while the lane keeps up with the log, as receivers expect;
 // by series for a backlog, or while a batch or more waits to be read.
 func (l *lane) order() order {
-	if l.behind || backlog(l.read.Load().mark, l.source.Head()) >= uint64(l.cfg.Queue.MaxSamplesPerSend) {
+	if l.behind || l.isBehind() {
 		return bySeries
 	}
 	return inTime
@@ -193,9 +176,6 @@ func (l *lane) order() order {
 // or window. It is always false in a backlog's lane: a receiver that accepts late samples accepts them twice, and
 // samples that it refuses need not be stored.
 func (l *lane) mayBeStored(mark wal.Mark) bool { return mark.Commit <= l.stored.Commit }
-
-// moreUnsure reports whether entries in doubt are still to be read.
-func (l *lane) moreUnsure() bool { return l.readBefore(l.stored) }
 
 // readBefore reports whether entries up to m are still to be read.
 func (l *lane) readBefore(m wal.Mark) bool { return l.read.Load().mark.Commit < m.Commit }
@@ -243,7 +223,7 @@ func (l *lane) enter(ctx context.Context) (gate.Pass, error) {
 		if wait <= 0 {
 			return l.gate.EnterBehind(ctx)
 		}
-		if err := pace.Sleep(ctx, wait); err != nil {
+		if err := gate.Sleep(ctx, wait); err != nil {
 			return gate.Pass{}, err
 		}
 	}

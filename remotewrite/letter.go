@@ -1,19 +1,16 @@
 package remotewrite
 
 import (
-	"cmp"
 	"errors"
 	"fmt"
 	"log/slog"
 	"math"
-	"slices"
 	"strconv"
 	"time"
 
 	"github.com/prometheus/prometheus/model/value"
 
 	"hwsagent/remotewrite/client"
-	"hwsagent/remotewrite/givenup"
 	"hwsagent/wal/queue"
 )
 
@@ -55,7 +52,7 @@ func valueOf(p point) string {
 func (q *Queue) keep(letters ...Letter) {
 	q.metrics.Letters(len(letters))
 	for _, l := range letters {
-		if !q.refusals.Due(fmt.Sprint(l.Status, l.Reason), l.Text, time.Now()) {
+		if !q.refusals.due(fmt.Sprint(l.Status, l.Reason), l.Text, time.Now()) {
 			continue
 		}
 		q.log.Warn("The receiver refuses a sample", slog.String("series", l.Series), slog.Int("status", l.Status),
@@ -74,44 +71,8 @@ func (q *Queue) keep(letters ...Letter) {
 	}
 }
 
-// recall learns from the letters of earlier processes which samples they gave up. A letter for several samples does not
-// say which.
-func (l *lane) recall() {
-	if l.letters == nil {
-		return
-	}
-	letters, err := l.letters.List()
-	if err != nil {
-		l.log.Warn("Cannot read the dead letters: samples that were given up before the start may be sent again", slog.Any("err", err))
-	}
-	var gone []givenup.Letter
-	for i := range letters {
-		x := &letters[i]
-		for _, why := range [...]queue.Reason{queue.Rejected, queue.Unconfirmed} {
-			if x.Reason == why.String() && x.Samples <= 1 {
-				gone = append(gone, givenup.Letter{Series: x.Series, T: x.Timestamp, Why: why})
-			}
-		}
-	}
-	l.givenUp.Recall(gone)
-}
-
 // letterLabels returns the labels of a series as they appear in a letter.
 func (s *series) letterLabels() string { return s.labels().String() }
-
-// inLogOrder sorts points by entry and keeps the order within each.
-func inLogOrder(points []point) []point {
-	slices.SortStableFunc(points, func(a, b point) int { return cmp.Compare(a.seq, b.seq) })
-	return points
-}
-
-// without returns the points less one that is the same as p: a commit may have several such samples.
-func without(points []point, p point) []point {
-	if i := slices.IndexFunc(points, p.same); i >= 0 {
-		return slices.Delete(slices.Clone(points), i, i+1)
-	}
-	return points
-}
 
 // same reports whether q is the same sample of the log.
 func (p point) same(q point) bool {

@@ -1,8 +1,6 @@
 package remotewrite
 
 import (
-	"math"
-
 	"github.com/prometheus/prometheus/model/histogram"
 	"github.com/prometheus/prometheus/model/labels"
 
@@ -29,6 +27,7 @@ type point struct {
 	st, t  int64
 	v      float64
 	kind   kind
+	doubt  bool      // it may be stored already
 	aux    *pointAux // nil for a float
 }
 
@@ -49,43 +48,13 @@ type series struct {
 	hash uint64      // of the final labels; picks the shard
 	form *wire.Form  // the final labels as a difference to the log's; nil if relabelling removed the series
 
-	// known belongs to the goroutine of the series' shard. nil: noneTaken.
-	known *known
+	late     bool  // first logged after the queue began
+	rejected uint8 // samples rejected in a row, at most mostRejected; as taken
+	taken    bool  // the target has accepted a sample; belongs to the goroutine of the series' shard
 }
 
-// known is what a target is known to have of a series. Samples of one scrape have the same time and commit, so series share it
-// once the target has accepted a sample: it is immutable then. In the other states it belongs to one series, and may change.
-type known struct {
-	// newest is the time, in ms, of the newest sample that the target is known to have accepted, or one of the
-	// constants below. A series with late samples keeps it across restarts.
-	newest int64
-	// in is the commit of newest, and 0 without one. While newest is noneTakenOneRefused, it is the result of
-	// refusals.
-	in uint64
-}
-
-// Values of newest while no sample of the series was accepted. They are before every sample.
-const (
-	noneTaken            = math.MinInt64
-	noneTakenOneRefused  = math.MinInt64 + 1 // a sample was refused alone: it may have been late
-	noneTakenQuarantined = math.MinInt64 + 2 // in is a quarantine.Mark
-)
-
-// newest returns known.newest.
-func (s *series) newest() int64 {
-	if s.known == nil {
-		return noneTaken
-	}
-	return s.known.newest
-}
-
-// newestIn returns known.in.
-func (s *series) newestIn() uint64 {
-	if s.known == nil {
-		return 0
-	}
-	return s.known.in
-}
+// isNew reports whether the series was first logged after the queue began, and no sample of it was accepted.
+func (s *series) isNew() bool { return s.late && !s.taken }
 
 // dropped reports whether write_relabel_configs removed the series.
 func (s *series) dropped() bool { return s.form == nil }

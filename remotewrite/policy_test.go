@@ -6,10 +6,7 @@ import (
 	"testing/synctest"
 	"time"
 
-	"github.com/prometheus/common/model"
-
 	"hwsagent/remotewrite/client"
-	"hwsagent/wal/queue"
 )
 
 // 413: requests are halved until they fit, and the limit is remembered.
@@ -130,80 +127,11 @@ func TestReturnsWhileABatchIsTakenApart(t *testing.T) {
 	}
 }
 
-func TestAgeAndFutureLimits(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		skew := -90 * time.Second // this host is behind the receiver
-		up := false
-		r := newRig(t, &fakeReceiver{script: func(fakeRequest) (client.Answer, bool) {
-			if !up {
-				return client.Answer{Err: errDown}, true
-			}
-			return client.Answer{Status: 204, Date: time.Now().Add(-skew)}, true
-		}})
-		r.cfg.Queue.SampleAgeLimit = model.Duration(10 * time.Minute)
-		r.cfg.Target.FutureLimit = model.Duration(5 * time.Minute)
-		now := func(d time.Duration) int64 { return time.Now().Add(d).UnixMilli() }
-		r.log.append(smp{"old", now(-11 * time.Minute), 1}, smp{"aging", now(-9 * time.Minute), 1}, smp{"new", now(0), 1})
-		r.start()
-		time.Sleep(2 * time.Second)
-		if o := r.log.outcome(); o.Sum() != 0 {
-			t.Errorf("outcomes %+v: the entry is not finished", o)
-		}
-		// Too old at reading, and too old before a retry.
-		time.Sleep(2 * time.Minute)
-		r.to.set(func() { up = true })
-		r.drained(time.Minute)
-		if o := r.log.outcome(); o.Dropped[queue.TooOld] != 2 || o.Delivered != 1 {
-			t.Errorf("outcomes %+v, want two too old, one delivered", o)
-		}
-		// The receiver's clock counts: it is 90 s ahead.
-		r.log.append(smp{"a", now(6 * time.Minute), 1}, smp{"b", now(7 * time.Minute), 1})
-		r.drained(time.Minute)
-		r.end()
-		if o := r.log.outcome(); o.Dropped[queue.Future] != 1 || o.Delivered != 2 {
-			t.Errorf("outcomes %+v, want one from the future", o)
-		}
-		if s := r.q.Status(); !s.ClockSkewKnown || s.ClockSkew != skew {
-			t.Errorf("skew %v, want %v", s.ClockSkew, skew)
-		}
-	})
-}
-
-// TestGroupingDependsOnReceiver: a receiver that is known to keep the good part gets one sample per series per request;
-// any other gets them grouped if there is a backlog.
-func TestGroupingDependsOnReceiver(t *testing.T) {
-	for _, keeps := range []bool{false, true} {
-		t.Run(fmt.Sprintf("keepsGood=%v", keeps), func(t *testing.T) {
-			synctest.Test(t, func(t *testing.T) {
-				r := newRig(t, &fakeReceiver{keepsGood: keeps, latency: time.Millisecond})
-				at := r.time + 30_000
-				r.to.poison = func(s smp) bool { return s.series == "m0050" && s.t == at }
-				for range 300 {
-					r.round(100)
-				}
-				r.start()
-				r.drained(time.Minute)
-				r.end()
-				grouped := 0
-				log := r.to.log()
-				for _, q := range log[len(log)-5:] {
-					if len(q.samples) > q.series {
-						grouped++
-					}
-				}
-				if keeps != (grouped == 0) {
-					t.Errorf("%d of the last 5 requests are grouped\n%s", grouped, r.to.dump())
-				}
-			})
-		})
-	}
-}
-
 // TestShardsFollowBacklog: more shards are used during a backlog, and fewer requests after the receiver asked to slow
 // down.
 func TestShardsFollowBacklog(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		r := newRig(t, &fakeReceiver{latency: 300 * time.Millisecond})
+		r := newRig(t, &fakeReceiver{latency: 300 * time.Millisecond, anyOrder: true})
 		r.cfg.Queue.MaxShards = 8
 		series := 1000
 		if testing.Short() { // as many requests for the race detector, of fewer samples
@@ -231,7 +159,7 @@ func TestShardsFollowBacklog(t *testing.T) {
 		r.drained(time.Minute)
 		r.end()
 		r.verify()
-		if n := r.to.again; n != 0 {
+		if n := r.to.again; n > 1 { // one asks whether it takes old samples
 			t.Errorf("%d samples were sent again", n)
 		}
 	})

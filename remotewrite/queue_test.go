@@ -2,6 +2,7 @@ package remotewrite
 
 import (
 	"errors"
+	"fmt"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -36,8 +37,12 @@ func TestQueueDelivers(t *testing.T) {
 func TestRequestOfSeveralCommitsIsOneRecord(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		r := newRig(t, &fakeReceiver{latency: 10 * time.Millisecond})
-		for range 5 {
-			r.round(20)
+		for n := range 5 { // a window holds one sample of a series
+			var all []smp
+			for i := range 20 {
+				all = append(all, smp{fmt.Sprintf("m%d_%d", n, i), r.time, float64(i)})
+			}
+			r.log.append(all...)
 		}
 		r.start()
 		r.drained(5 * time.Second)

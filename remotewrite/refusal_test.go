@@ -2,6 +2,7 @@ package remotewrite
 
 import (
 	"fmt"
+	"maps"
 	"slices"
 	"testing"
 	"testing/synctest"
@@ -60,7 +61,8 @@ func TestOneBadSampleOf2000(t *testing.T) {
 }
 
 // TestEndpointRefusesEverything: an endpoint that answers the same 4xx to everything gets at most two requests in eight
-// seconds, without a repeated sample, and gets all samples within a minute after it accepts data again.
+// seconds, without a repeated sample, and gets all samples within a minute after it accepts data again. A status that may
+// be about the samples costs ten requests before that: the batch twice, and a sample of each of eight series.
 func TestEndpointRefusesEverything(t *testing.T) {
 	for code := 400; code < 500; code++ {
 		if slices.Contains([]int{408, 413, 425, 429}, code) || testing.Short() && code%7 != 0 {
@@ -89,6 +91,16 @@ func TestEndpointRefusesEverything(t *testing.T) {
 				reqs := r.to.log()
 				if len(reqs) < 5 {
 					t.Errorf("%d requests in 6 minutes: the target is not tested", len(reqs))
+				}
+				if slices.Contains([]int{400, 409, 422}, code) {
+					alone := map[string]bool{}
+					for _, q := range reqs[2:10] {
+						alone[q.samples[0].series] = len(q.samples) == 1
+					}
+					if !slices.Equal(reqs[0].samples, reqs[1].samples) || len(alone) != 8 || slices.Contains(slices.Collect(maps.Values(alone)), false) {
+						t.Errorf("want the batch twice, then a sample of each of eight series\n%s", r.to.dump())
+					}
+					reqs = reqs[10:]
 				}
 				for i, q := range reqs {
 					n := 0

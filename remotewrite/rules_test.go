@@ -148,6 +148,9 @@ func commonRules() []rule {
 			next := map[string]float64{}
 			eachSeries(t, all, func(s *wiredSeries) {
 				for _, p := range s.samples {
+					if p.Value < next[s.name()] && len(s.samples) == 1 {
+						continue // sent again, to ask whether the receiver takes old samples
+					}
 					if p.Value != next[s.name()] && !math.IsNaN(p.Value) {
 						t.Errorf("%s: value %v, want %v", s.name(), p.Value, next[s.name()])
 					}

@@ -7,7 +7,6 @@ import (
 
 	"hwsagent/internal/refs"
 	"hwsagent/remotewrite/config"
-	"hwsagent/remotewrite/families"
 	"hwsagent/remotewrite/tenant"
 	"hwsagent/remotewrite/wire"
 	"hwsagent/wal"
@@ -25,7 +24,7 @@ type seriesCache struct {
 	// tenant leaves out series that belong to another target of the entry; nil: none.
 	tenant *tenant.Filter
 
-	recall func(*series) // restores the facts about a new series; nil: there are none
+	late bool // the series that come now were first logged after the queue began
 
 	// By wal.Series.Slot: the forms of the series that the target may send, the series that it does not send, and those
 	// that no target sends. A slot is in one of the lists, so most targets take one pointer for a series.
@@ -53,7 +52,7 @@ func newSeriesCache(external labels.Labels, rules []*relabel.Config) *seriesCach
 	}
 }
 
-// get returns the target's form of s. The result is immutable, except for known, and stays valid after s
+// get returns the target's form of s. The result is immutable, except for taken, and stays valid after s
 // is evicted.
 func (c *seriesCache) get(s *wal.Series) *series {
 	switch to := c.forSlot.Get(s.Slot); {
@@ -169,16 +168,12 @@ func (c *seriesCache) derive(s *wal.Series, whole bool) (to *series, owner *tena
 	if form == nil {
 		return c.removed, nil
 	}
-	to = &series{from: s, hash: ls.Hash(), form: form}
-	if c.recall != nil {
-		c.recall(to)
-	}
-	return to, owner
+	return &series{from: s, hash: ls.Hash(), form: form, late: c.late}, owner
 }
 
 // families returns the metadata of all families that have a series which is sent.
 func (c *seriesCache) families() []prompb.MetricMetadata {
-	return families.Of(func(yield func(*wal.Series) bool) {
+	return familiesOf(func(yield func(*wal.Series) bool) {
 		for _, s := range c.forSlot.All() {
 			if !s.dropped() && !yield(s.from) {
 				return

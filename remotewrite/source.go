@@ -27,10 +27,6 @@ type Source interface {
 	// reservation covers high. Samples beyond a reservation must not be sent.
 	Reserve(high wal.Mark) error
 
-	// SetShards sets how many shards send from now on. The next reservation makes a greater number durable, even if it
-	// reserves nothing else. After a crash it shows over how many shards samples up to High may be spread.
-	SetShards(n int)
-
 	// Advance records that all samples up to and including to have their final outcome; outcome counts the samples
 	// since the previous mark. It is durable within a second. Advance ignores marks that the log has dropped meanwhile:
 	// their samples are counted already.

@@ -68,15 +68,12 @@ func TestSourcesKeepReservations(t *testing.T) {
 				t.Fatal(err)
 			}
 			end := e.End
-			for _, shards := range []int{1, 4} {
-				s.lane(lane).SetShards(shards)
-				if err := s.lane(lane).Reserve(end); err != nil {
-					t.Fatal(err)
-				}
+			if err := s.lane(lane).Reserve(end); err != nil {
+				t.Fatal(err)
 			}
 			s.kill()
-			if r, ok := s.lane(lane).Reach(); !ok || r.High.Commit != end.Commit || r.Shards != 4 {
-				t.Errorf("%s, lane %v: after a kill: %+v, %v; want High %d and 4 shards", name, lane, r, ok, end.Commit)
+			if r, ok := s.lane(lane).Reach(); !ok || r.High.Commit != end.Commit {
+				t.Errorf("%s, lane %v: after a kill: %+v, %v; want High %d", name, lane, r, ok, end.Commit)
 			}
 		}
 		onDisk.close()
@@ -123,10 +120,6 @@ func sourceCalls(t *testing.T, seed uint64, s sourceUnderTest) (said []string) {
 		case op < 16 && len(read[lane]) > 0:
 			to := read[lane][rng.IntN(len(read[lane]))]
 			tell("%v: Reserve %s: %v", lane, showMark(to), at.Reserve(to))
-		case op < 17:
-			n := 1 << rng.IntN(4)
-			at.SetShards(n)
-			tell("%v: SetShards %d", lane, n)
 		case op == 17:
 			split := s.Split()
 			if split {

@@ -144,9 +144,6 @@ func (f *familyRig) sender(id string) Sender {
 			}
 			for _, s := range ts.Samples {
 				k := smp{name, s.Timestamp, s.Value}
-				if _, twice := f.got[id][k]; twice {
-					f.t.Errorf("%v came twice at %q", k, id)
-				}
 				f.got[id][k] = time.Now()
 			}
 		}
@@ -382,47 +379,4 @@ func TestBacklogAfterScout(t *testing.T) {
 			tenants.Pass(0)
 		}
 	})
-}
-
-// TestSampleOfAnotherTenantIsNoTest: an entry gets tenants, and its target, which has the samples without a tenant now, is held. It is not tested
-// with the last sample that it had accepted before, which belongs to a tenant.
-func TestSampleOfAnotherTenantIsNoTest(t *testing.T) {
-	for _, keys := range []string{"", "hwsagent: {tenant: {label: team, default: rest}}"} {
-		synctest.Test(t, func(t *testing.T) {
-			r := newRig(t, &fakeReceiver{refuseEmpty: true}) // so that the sample is kept
-			r.cfg = *mustLoad(t, familyRules)
-			r.start()
-			for range 3 {
-				r.time += 1000
-				r.log.append(smp{"a_m", r.time, 1})
-				time.Sleep(5 * time.Second)
-			}
-			r.end()
-			cfg := mustLoad(t, familyRules+keys)
-			if cfg.Target.Tenant != nil {
-				r.tenants = tenant.NewRegistry(cfg, map[string]uint64{"a": 0}, func(string) error { return nil })
-				r.tenants.Pass(100)
-				cfg = cfg.ForRest()
-			}
-			r.cfg = *cfg
-			r.to.script = func(fakeRequest) (client.Answer, bool) { return client.Answer{Status: 400, Text: "no"}, true }
-			from := r.to.count()
-			r.start()
-			r.time += 1000
-			r.log.append(smp{"plain", r.time, 1})
-			time.Sleep(10 * time.Minute)
-			of := 0
-			for _, q := range r.to.log()[from:] {
-				for _, s := range q.samples {
-					if s.series == "a_m" {
-						of++
-					}
-				}
-			}
-			if tests := of > 0; tests != (keys == "") {
-				t.Errorf("%q: %d tests with a sample of tenant a\n%s", keys, of, r.to.dump())
-			}
-			r.end()
-		})
-	}
 }

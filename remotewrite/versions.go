@@ -11,7 +11,6 @@ import (
 	"hwsagent/remotewrite/config"
 	"hwsagent/remotewrite/gate"
 	"hwsagent/remotewrite/protocol"
-	"hwsagent/remotewrite/split"
 	"hwsagent/remotewrite/wire"
 	"hwsagent/wal/queue"
 )
@@ -36,74 +35,117 @@ func (q *Queue) allCarried(points []point) bool {
 
 // choose returns the version in which a parcel is sent.
 func (q *Queue) choose(l *parcel) protocol.Choice {
-	if !q.proto.Newer() {
-		return protocol.Choice{}
+	c := protocol.Choice{Version: q.proto.Version()}
+	if c.Version == wire.V2 && l.older {
+		c = protocol.Choice{Version: wire.V1, Trial: true}
 	}
-	failures := l.failures
-	if l.triedOlder { // the target refused 1.0: further failures are no reason to try that again
-		failures = 0
-	}
-	return q.proto.Choose(l.older, q.allCarried(l.points), failures)
+	return c
 }
 
-// mayTryOlder reports whether a parcel may have been refused because the target cannot read it. "Senders SHOULD expect
-// 400 HTTP Bad Request for the above reasons from 1.x Receivers" (remote write 2.0, "Protocol"). A target that reports
-// how much it wrote, or whose database says that a sample is late, has read it.
-func (q *Queue) mayTryOlder(l *parcel, a client.Answer) bool {
-	return a.Version == wire.V2 && !a.Written.Known && !a.AboutTime() && !l.triedOlder && q.allCarried(l.points)
+// tryOlder makes the next attempt of a parcel the one in 1.0, after the answer a to 2.0.
+func (l *parcel) tryOlder(a client.Answer) {
+	l.older, l.triedOlder, l.notAsNewer = true, true, a
 }
 
-// tryOlder makes the next attempt use 1.0.
-func (l *parcel) tryOlder() { l.older, l.triedOlder = true, true }
-
-// judgeVersion is the part of judge that concerns the version. If done, p was given back, and delivered says whether the
-// samples have their outcome.
-func (s *shard) judgeVersion(p gate.Pass, l *parcel, a client.Answer, m mode, c protocol.Choice) (delivered, done bool) {
+// judgeVersion is the part of judge that concerns the version. If again is set, p was given back, and the parcel is sent
+// once more in another version.
+func (s *shard) judgeVersion(p gate.Pass, l *parcel, a client.Answer, m mode, c protocol.Choice) (again bool) {
 	g, q := s.q.gate, s.q
-	v := a.Verdict
+	if a.Verdict == client.Older && a.Status/100 == 2 {
+		l.unsure = true // the headers may have been lost in transit
+	}
 	switch {
-	case v == client.Older && a.Status/100 == 2:
-		// The queue fell back when the answer came. Headers may have been lost in transit.
-		l.unsure = true
-		g.Release(p)
-		return false, true
-	case v == client.Older && (q.proto.TakesOlder() || q.drops()):
-		g.Release(p)
-	case v == client.Older:
-		// If the target answers this to everything, it proves nothing.
-		if !s.refusalIsReal(p, l, a, wire.V1) {
-			return false, true
-		}
+	case a.Verdict == client.Delivered && a.Version == wire.V2:
+		q.confirm()
+	case c.Trial && l.readAsOlder(a):
+		q.fallBack(whyOlder(l.notAsNewer))
 	case c.Trial && a.Status == client.StatusUnsupported:
-		l.older, l.triedOlder = false, true // 1.0 itself was refused
+		l.older = false // it takes 2.0 only
+	case a.Version == wire.V1 && a.Status == client.StatusUnsupported && q.proto.Newer():
+		q.proto.Ask() // it takes 2.0 only
+		l.older, l.triedOlder = false, true
 		g.Release(p)
-		return false, true
-	case v == client.Suspect && a.WroteAll():
-		s.accepted(l)
-		g.Delivered(p)
-		return true, true
-	case v == client.Suspect && a.WrotePart():
-		if q.kind() != split.KeepsGood {
-			q.learn(split.KeepsGood)
-		}
-		return false, false
-	case v == client.Suspect && m == patient && q.mayTryOlder(l, a):
-		if s.refusalIsReal(p, l, a, wire.V1) && !l.triedOlder {
-			l.tryOlder()
-		}
-		return false, true
-	case v == client.Suspect && m == parts && !q.proto.IsProven() && q.mayTryOlder(l, a),
-		v == client.Discard && q.cfg.ProtobufMessage == config.MessageAuto && m == patient && !q.proto.IsProven() && a.Status == http.StatusBadRequest && q.mayTryOlder(l, a) && q.proto.SpendTry():
-		l.tryOlder()
+		return true
+	case a.Verdict == client.Older && !q.allCarried(l.points): // 1.0 leaves samples out, so it is no trial
+		q.fallBack(whyOlder(a))
 		g.Release(p)
-		return false, true
-	default:
-		return false, false
+		return true
+	case q.mayBeOlder(l, a, m):
+		l.tryOlder(a)
+		g.Release(p)
+		return true
+	case c.Trial && a.Verdict == client.Suspect:
+		l.older = false // 1.0 makes no difference: the refusal counts
 	}
-	if why, fellBack := q.proto.FallBack(a); fellBack {
-		q.fellBack(why)
+	return false
+}
+
+// readAsOlder reports whether the answer to a trial shows that the target reads 1.0, and did not read 2.0.
+func (l *parcel) readAsOlder(a client.Answer) bool {
+	switch a.Verdict {
+	case client.Delivered:
+		return true
+	case client.Suspect, client.Split, client.Discard:
+		// It fails at 2.0, and answers 1.0: then it gets 1.0, which loses nothing if the failure had another reason.
+		return a.FromDatabase() || a.Status != client.StatusUnsupported && (l.notAsNewer.Verdict == client.Older || l.notAsNewer.Status >= 500)
 	}
-	return false, true
+	return false
+}
+
+// mayBeOlder reports whether a parcel that was sent as 2.0 is to be sent once as 1.0: the target did not read it, or it may
+// not have read it and never confirmed 2.0. A target that reports how much it wrote, or in whose database's words the refusal
+// is, has read it.
+func (q *Queue) mayBeOlder(l *parcel, a client.Answer, m mode) bool {
+	switch {
+	case a.Version != wire.V2, l.triedOlder:
+		return false
+	case a.Verdict == client.Older:
+		return true
+	case q.proto.IsConfirmed(), m == parts, a.Status != http.StatusBadRequest, a.Written.Known, a.FromDatabase(), !q.allCarried(l.points):
+		return false
+	}
+	return a.Verdict == client.Suspect || a.Verdict == client.Discard && q.cfg.ProtobufMessage == config.MessageAuto && q.proto.SpendTry()
+}
+
+// olderAfter is the number of 5xx answers to a batch after which it is sent once as 1.0, if 2.0 was never confirmed: some
+// receivers fail at messages that they cannot decode.
+const olderAfter = 2
+
+// failsAsNewer makes the next attempt of a parcel use 1.0 if it may be the version that the target fails at.
+func (q *Queue) failsAsNewer(l *parcel, a client.Answer) {
+	if a.Version == wire.V2 && a.Status >= 500 && l.failures >= olderAfter && !l.triedOlder && !q.proto.IsConfirmed() && q.allCarried(l.points) {
+		l.tryOlder(a)
+	} else if l.older {
+		l.older = false
+	}
+}
+
+// confirm records that the target took samples as 2.0.
+func (q *Queue) confirm() {
+	q.proto.Confirm()
+	if was := q.toldOlder.Regained(); was != "" {
+		q.log.Info("The target accepts remote write 2.0 now", slog.String("before", was))
+	}
+}
+
+// whyOlder says why 1.0 is in use; a is the answer to 2.0.
+func whyOlder(a client.Answer) string {
+	why := "answers " + a.String() + " to remote write 2.0"
+	if a.Status/100 == 2 {
+		why += " and writes nothing"
+	}
+	return why
+}
+
+// fallBack makes 1.0 the version in use for an hour.
+func (q *Queue) fallBack(why string) {
+	if !q.proto.FallBack(why) {
+		return
+	}
+	q.metrics.FellBack()
+	_, until := q.proto.Fallback()
+	q.log.LogAttrs(context.Background(), q.toldOlder.Lost(why, q.cfg.ProtobufMessage == config.MessageV2), "The target does not accept remote write 2.0; it gets 1.0",
+		slog.String("why", why), slog.Time("ask_again_at", until))
 }
 
 // discard gives up samples after a 4xx that has no follow-up. If the target reports how many samples it did not write,
@@ -114,57 +156,11 @@ func (s *shard) discard(points []point, a client.Answer) {
 		unwritten := a.Samples - a.Written.Stored(a.Samples)
 		delivered = max(len(samples)-unwritten, 0) // some of a backlog were accepted since
 	}
-	if delivered > 0 && delivered < len(samples) { // the letter is of a sample that the refusal names, if it names one
-		samples = namedLast(slices.Clone(samples), a)
-	}
 	if delivered > 0 {
-		s.q.delivered(samples[:delivered], false)
+		s.q.delivered(samples[:delivered])
 		s.w.settleAll(samples[:delivered], queue.Outcome{Delivered: 1})
 	}
 	s.bury(samples[delivered:], a, queue.Rejected)
-}
-
-// learnVersion learns from an answer which versions the target accepts.
-func (q *Queue) learnVersion(c protocol.Choice, a client.Answer, v client.Verdict) {
-	why, fellBack := q.proto.Saw(c, a, v)
-	if v == client.Older && !q.proto.EmptyTells() {
-		q.gate.ForgetEmpty()
-	}
-	if fellBack {
-		q.fellBack(why)
-		return
-	}
-	if v != client.Delivered || a.Version != wire.V2 || a.Samples == 0 || q.proto.Version() == wire.V1 {
-		return
-	}
-	if was := q.toldOlder.Regained(); was != "" {
-		q.log.Info("The target accepts remote write 2.0 now", slog.String("before", was))
-	}
-}
-
-// fellBack logs that 1.0 is in use from now on.
-func (q *Queue) fellBack(why string) {
-	q.metrics.FellBack()
-	_, until := q.proto.Fallback()
-	q.log.LogAttrs(context.Background(), q.toldOlder.Lost(why, q.cfg.ProtobufMessage == config.MessageV2), "The target does not accept remote write 2.0; it gets 1.0",
-		slog.String("why", why), slog.Time("ask_again_at", until))
-}
-
-// sawWritten checks how much a target has written of a request that it accepted. "Receivers MUST NOT return a 2xx HTTP
-// status code if any of the pieces of sent data known to the Receiver were NOT written": a target that does so cannot
-// say which samples are missing, and some leave out samples that they have already. So the samples count as delivered,
-// and the difference is logged.
-func (q *Queue) sawWritten(a client.Answer, exemplars int) {
-	samples, x := a.Written.Unwritten(a.Samples, exemplars)
-	if samples == 0 && x == 0 {
-		return
-	}
-	q.metrics.Unwritten(samples, x)
-	if samples == 0 || !q.toldUnwritten.Due(q.sinceBorn()) { // exemplars only: many receivers keep none
-		return
-	}
-	q.log.Warn("The receiver accepted a request and wrote less than was in it", slog.String("answer", a.String()),
-		slog.Int("samples", a.Samples), slog.Int("unwritten", samples))
 }
 
 // placeExemplars moves each exemplar, in place, behind the last sample of its series. On input the exemplars come after

@@ -19,9 +19,6 @@ var (
 const (
 	// maxEntries bounds the commits in a window.
 	maxEntries = 1024
-	// maxRounds is roughly how many samples of one series a window may hold. It limits the cost of finding out after a
-	// crash which samples were stored (see package split).
-	maxRounds = 24
 	// inHand is how many batches one of several shards may hold: one in flight, one to follow, one that fills. It may
 	// hold half of the capacity in any case.
 	inHand = 3
@@ -57,13 +54,24 @@ type window struct {
 
 	reserveMu sync.Mutex // one Reserve at a time, outside mu: it waits for the disk
 
+	several atomic.Bool // an entry has several samples of a series: requests are cut where one comes again
+
 	// Used only by the reader.
 	perShard [][]point
-	seen     []uint64 // a bit for each wal.Series.Slot
-	active   int      // number of series seen
-	commit   uint64   // of the entry being admitted
-	unsure   bool     // that entry is in doubt
-	recheck  bool     // a sample of that entry may have been given up
+	held     map[uint64]heldSample // by hash: the series of which the window holds a sample
+	round    int                   // how often the window was empty
+	twins    []point               // samples of the entry being admitted that contradict another one at their time
+	again    bool                  // the entry has a sample of a series that is held
+	asking   asking
+	commit   uint64 // of the entry being admitted
+	unsure   bool   // that entry is in doubt
+}
+
+// heldSample is the newest sample of a series in the window.
+type heldSample struct {
+	t   int64
+	v   float64
+	seq uint64
 }
 
 func newWindow(q *lane, shards int) *window {
@@ -72,6 +80,7 @@ func newWindow(q *lane, shards int) *window {
 		progress: progress.New(maxEntries, q.cfg.Queue.MaxSamplesPerSend),
 		room:     make(chan struct{}, 1),
 		perShard: make([][]point, shards),
+		held:     make(map[uint64]heldSample),
 	}
 	for range shards {
 		w.shards = append(w.shards, newShard(w))

@@ -154,10 +154,8 @@ func fixedWords(t reflect.Type) []string {
 		return []string{string(remoteconfig.RefusalHold), string(remoteconfig.RefusalDrop)}
 	case reflect.TypeFor[remoteconfig.CatchUp]():
 		return []string{string(remoteconfig.InOrder), string(remoteconfig.LiveFirst)}
-	case reflect.TypeFor[remoteconfig.OnFuture]():
-		return []string{string(remoteconfig.FutureWait), string(remoteconfig.FutureDrop)}
 	case reflect.TypeFor[remoteconfig.Compression]():
-		return []string{string(remoteconfig.CompressionAuto), string(remoteconfig.CompressionSnappy), string(remoteconfig.CompressionZstd)}
+		return []string{string(remoteconfig.CompressionSnappy), string(remoteconfig.CompressionZstd)}
 	case reflect.TypeFor[remoteconfig.StartAt]():
 		return []string{string(remoteconfig.StartNow), string(remoteconfig.StartOldest)}
 	case reflect.TypeFor[promconfig.TLSVersion]():

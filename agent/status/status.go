@@ -111,9 +111,8 @@ type TargetStatus struct {
 	Fallback      string    `json:"protocol_fallback,omitempty"` // why that is 1.0 although 2.0 was asked for
 	FallbackUntil time.Time `json:"protocol_fallback_until,omitzero"`
 
-	Compression string    `json:"compression,omitempty"`          // of requests with samples, in use: snappy, zstd
-	Plain       string    `json:"compression_fallback,omitempty"` // why that is snappy although zstd was in use, or asked for
-	PlainUntil  time.Time `json:"compression_fallback_until,omitzero"`
+	Compression string `json:"compression,omitempty"`          // of requests with samples, in use: snappy, zstd
+	Plain       string `json:"compression_fallback,omitempty"` // why that is snappy although zstd was in use, or asked for
 
 	Shards        int           `json:"shards"`
 	MaxShards     int           `json:"max_shards"`
@@ -129,7 +128,7 @@ type TargetStatus struct {
 	Permanent     bool          `json:"permanent,omitempty"`    // the failure lasts until a person acts: waiting cannot help
 	DownSince     time.Time     `json:"down_since,omitzero"`    // since when it accepts nothing
 	NextTry       time.Time     `json:"next_try,omitzero"`      // when backing off or held
-	AwaitsClock   bool          `json:"awaits_clock,omitempty"` // samples wait until the receiver's clock, which is behind, reaches their time
+	AwaitsClock   bool          `json:"awaits_clock,omitempty"` // held because it refuses samples as ahead of its clock
 	ClockSkew     time.Duration `json:"clock_skew_ns"`          // this host's clock minus the receiver's Date; 0 if unknown
 	FutureLimit   time.Duration `json:"future_limit_ns"`        // samples further ahead of the receiver's clock are not sent; 0: no limit
 	DeadLetters   int           `json:"dead_letters"`           // how many are kept

@@ -28,7 +28,7 @@ func WriteText(out io.Writer, s Status) error {
 			fmt.Fprintf(b, "%s gets remote write 1.0: it %s; asked again at %s\n", Plain(t.Name), Plain(Cut(text.FirstLine(t.Fallback), 120)), Clock(s.Now, t.FallbackUntil))
 		}
 		if t.Plain != "" {
-			fmt.Fprintf(b, "%s gets snappy instead of zstd: it %s; not tried before %s\n", Plain(t.Name), Plain(Cut(text.FirstLine(t.Plain), 120)), Clock(s.Now, t.PlainUntil))
+			fmt.Fprintf(b, "%s gets snappy instead of zstd: it %s; zstd is tried again after a restart\n", Plain(t.Name), Plain(Cut(text.FirstLine(t.Plain), 120)))
 		}
 	}
 	writeProbes(table, s)

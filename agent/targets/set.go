@@ -16,7 +16,6 @@ import (
 	"github.com/prometheus/client_golang/prometheus"
 	"github.com/prometheus/prometheus/model/labels"
 
-	"hwsagent/agent/clock"
 	"hwsagent/agent/config"
 	"hwsagent/agent/queues"
 	"hwsagent/agent/status"
@@ -252,11 +251,9 @@ func (s *Set) open(e entry) (_ *Target, err error) {
 		Split:          t.reader.Split,
 		Sender:         t.client,
 		DeadLetters:    t.letters,
-		Memory:         t.letters,
 		Metrics:        t.metrics,
 		Tenants:        tenants,
 		Encoders:       s.encoders,
-		ClockSynced:    clock.Synced,
 		Splay:          min(time.Duration(e.config.Queue.BatchSendDeadline), maxSplay),
 		Observer:       s.o.Observer,
 		Every:          s.o.Every,

@@ -49,7 +49,7 @@ func (t *Target) Status(stepped, now time.Time) status.TargetStatus {
 		PendingSamples: l.Pending, MissedSamples: q.Missed, MaxBacklogBytes: int64(t.config.Target.MaxBacklog),
 		Ledger:   queues.Ledger(l),
 		Protocol: q.Protocol, Fallback: q.Fallback, FallbackUntil: clock.OnWall(now, q.FallbackUntil),
-		Compression: q.Compression, Plain: q.Plain, PlainUntil: clock.OnWall(now, q.PlainUntil),
+		Compression: q.Compression, Plain: q.Plain,
 		Shards: q.Shards, MaxShards: q.MaxShards, Retries: q.Retries, Failed: q.Failed,
 		LastSuccess: clock.OnWall(now, q.LastSuccess), LastError: q.LastError, LastErrorAt: clock.OnWall(now, q.LastErrorAt),
 		DownSince: clock.OnWall(now, q.DownSince), NextTry: clock.OnWall(now, q.NextTry), AwaitsClock: q.AwaitsClock, ClockSkew: q.ClockSkew, FutureLimit: time.Duration(t.config.Target.FutureLimit), DeadLetters: t.letters.Count(),

@@ -57,7 +57,8 @@ func (v Verdict) String() string {
 //	a part of it is down                  Retry            Retry
 //	the request is too large              as 413           as 413
 //	to a request of version 2.0:
-//	2xx, no sample written                Older            Older
+//	2xx without Written headers           Older            Older
+//	2xx, fewer samples written            as 400           as 400
 //	415                                   Older            Older
 //	to a body of zstd:
 //	2xx, not of VictoriaMetrics           Plain            Plain
@@ -100,8 +101,13 @@ func plainVerdict(a Answer, p config.Policy) Verdict {
 	case s == 0:
 		return Retry
 	case a.Version == wire.V2 && s == http.StatusUnsupportedMediaType,
-		a.Version == wire.V2 && s/100 == 2 && a.Samples > 0 && a.Written.Stored(a.Samples) == 0:
+		a.Version == wire.V2 && s/100 == 2 && a.Samples > 0 && !a.Written.Known:
 		return Older
+	case a.Version == wire.V2 && s/100 == 2 && a.Written.Stored(a.Samples) < a.Samples:
+		if p.OnRefusal == config.RefusalDrop {
+			return Discard
+		}
+		return Suspect
 	case s/100 == 2:
 		return Delivered
 	case s < 400 || s > 599:

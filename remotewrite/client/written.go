@@ -44,11 +44,6 @@ func (w Written) Stored(sent int) int {
 	return int(min(w.Samples+w.Histograms, uint64(sent)))
 }
 
-// Unwritten returns how many samples and exemplars an accepted request left unwritten.
-func (w Written) Unwritten(samples, exemplars int) (s, x int) {
-	return samples - w.Stored(samples), exemplars - int(min(w.Exemplars, uint64(exemplars)))
-}
-
 // WroteAll reports whether a refusal concerns something other than the samples, such as exemplars or metadata: receivers of 2.0 that
 // write a part of a request say how much.
 func (a Answer) WroteAll() bool {

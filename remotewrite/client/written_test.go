@@ -40,7 +40,4 @@ func TestParseWritten(t *testing.T) {
 	if n := w.Stored(7); n != 7 {
 		t.Errorf("of 7 samples %d were written", n)
 	}
-	if s, x := w.Unwritten(7, 3); s != 0 || x != 3 {
-		t.Errorf("unwritten %d, %d", s, x)
-	}
 }

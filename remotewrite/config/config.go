@@ -80,9 +80,8 @@ type TargetConfig struct {
 
 	MaxBacklog  Bytes          `yaml:"max_backlog,omitempty"` // how much of the log this target may keep; beyond it the oldest samples are dropped; 0: only wal.max_bytes
 	CatchUp     CatchUp        `yaml:"catch_up"`              // after an outage: `in_order`, or `live_first`, fresh samples at once and the backlog beside them
-	FutureLimit model.Duration `yaml:"future_limit"`          // samples further ahead of the receiver's clock are not sent; 0: no limit
-	OnFuture    OnFuture       `yaml:"on_future"`             // what happens to such samples if they are not ahead of this host's clock: they `wait`, or `drop`
-	Compression Compression    `yaml:"compression"`           // of samples: `auto`: zstd for VictoriaMetrics, else snappy; `snappy`; `zstd`: as auto, with a warning when snappy is used
+	FutureLimit model.Duration `yaml:"future_limit"`          // samples further ahead of both this host's clock and the receiver's are dropped; 0: no limit
+	Compression Compression    `yaml:"compression"`           // of samples: `snappy`, or `zstd` for VictoriaMetrics, with a warning when another receiver answers
 	Tenant      *TenantConfig  `yaml:"tenant,omitempty"`      // one entry for several tenants of a receiver
 }
 
@@ -124,8 +123,8 @@ func DefaultConfig() Config {
 			MaxSamplesPerSend: 2000,
 		},
 		Target: TargetConfig{
-			OnRefusal: RefusalHold, StartAt: StartNow, CatchUp: InOrder, Compression: CompressionAuto,
-			FutureLimit: model.Duration(10 * time.Minute), OnFuture: FutureWait,
+			OnRefusal: RefusalHold, StartAt: StartNow, CatchUp: InOrder, Compression: CompressionSnappy,
+			FutureLimit: model.Duration(10 * time.Minute),
 		},
 	}
 }

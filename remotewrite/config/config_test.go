@@ -36,7 +36,7 @@ func mustParse(t testing.TB, text string) *Config {
 func TestConfigDefaults(t *testing.T) {
 	c := mustParse(t, `url: https://prometheus.example:9090/api/v1/write`)
 	got := fmt.Sprint(c.TargetName(), " ", c.RemoteTimeout, " ", c.Queue, " ", c.Metadata, " ", c.Target, " ", c.SendExemplars, c.SendNativeHistograms)
-	want := "prometheus.example:9090/api/v1/write 30s {10000 50 1 2000 5s 30ms 5s true 0s} {true 1m 2000} {hold now 0 0B in_order 10m wait auto <nil>} false false"
+	want := "prometheus.example:9090/api/v1/write 30s {10000 50 1 2000 5s 30ms 5s true 0s} {true 1m 2000} {hold now 0 0B in_order 10m snappy <nil>} false false"
 	if got != want {
 		t.Errorf("defaults are\n%s, want\n%s", got, want)
 	}
@@ -69,7 +69,7 @@ enable_http2: true
 http_headers: {X-B: {values: [c], secrets: [d], files: [e]}}
 queue_config: {capacity: 2500, max_shards: 20, min_shards: 2, max_samples_per_send: 500, batch_send_deadline: 1s, min_backoff: 1s, max_backoff: 10s, retry_on_http_429: false, sample_age_limit: 5m}
 metadata_config: {send: false, send_interval: 2m, max_samples_per_send: 100}
-hwsagent: {on_refusal: drop, start_at: oldest, max_backlog: 1GiB, future_limit: 1h, on_future: drop}
+hwsagent: {on_refusal: drop, start_at: oldest, max_backlog: 1GiB, future_limit: 1h}
 `)
 	c.SetDirectory("/etc/hwsagent")
 	for _, tc := range []struct {
@@ -84,7 +84,7 @@ hwsagent: {on_refusal: drop, start_at: oldest, max_backlog: 1GiB, future_limit: 
 		{"http2", c.HTTP.EnableHTTP2, true},
 		{"queue", c.Queue, QueueConfig{2500, 20, 2, 500, duration(time.Second), duration(time.Second), duration(10 * time.Second), false, duration(5 * time.Minute)}},
 		{"metadata", c.Metadata, MetadataConfig{false, duration(2 * time.Minute), 100}},
-		{"target", c.Target, TargetConfig{OnRefusal: RefusalDrop, StartAt: StartOldest, MaxBacklog: 1 << 30, CatchUp: InOrder, Compression: CompressionAuto, FutureLimit: duration(time.Hour), OnFuture: FutureDrop}},
+		{"target", c.Target, TargetConfig{OnRefusal: RefusalDrop, StartAt: StartOldest, MaxBacklog: 1 << 30, CatchUp: InOrder, Compression: CompressionSnappy, FutureLimit: duration(time.Hour)}},
 		{"policy", c.Policy(), Policy{RefusalDrop, true}},
 	} {
 		if d := cmp.Diff(tc.want, tc.got); d != "" {
@@ -182,8 +182,7 @@ func TestConfigProblems(t *testing.T) {
 		{`url: http://h/#x`, "url", "fragment"},
 		{`{url: http://h/, hwsagent: {on_refusal: never}}`, "hwsagent.on_refusal", `"never" is not one of hold, drop`},
 		{`{url: http://h/, hwsagent: {catch_up: now}}`, "hwsagent.catch_up", `"now" is not one of in_order, live_first`},
-		{`{url: http://h/, hwsagent: {compression: gzip}}`, "hwsagent.compression", `"gzip" is not one of auto, snappy, zstd`},
-		{`{url: http://h/, hwsagent: {on_future: ""}}`, "hwsagent.on_future", `"" is not one of wait, drop`},
+		{`{url: http://h/, hwsagent: {compression: gzip}}`, "hwsagent.compression", `"gzip" is not one of snappy, zstd`},
 		{`{url: http://h/, hwsagent: {start_at: then}}`, "hwsagent.start_at", `"then" is not one of now, oldest`},
 		{`{url: http://h/, sigv4: {access_key: x}}`, "sigv4.secret_key", "missing beside access_key"},
 		{`{url: http://h/, sigv4: {secret_key: x}}`, "sigv4.access_key", "missing beside secret_key"},

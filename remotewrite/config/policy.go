@@ -24,19 +24,8 @@ type Compression string
 
 // The compressions.
 const (
-	CompressionAuto   Compression = "auto"   // zstd if the receiver identifies itself as VictoriaMetrics, else snappy
 	CompressionSnappy Compression = "snappy" // as specified
-	CompressionZstd   Compression = "zstd"   // like auto, but snappy causes a warning
-)
-
-// OnFuture is the hwsagent.on_future key: how a target treats samples that are ahead of its clock by
-// more than future_limit. Samples that are too far ahead of this host's present clock as well are dropped.
-type OnFuture string
-
-// The policies.
-const (
-	FutureWait OnFuture = "wait" // they wait until the target's clock has caught up
-	FutureDrop OnFuture = "drop" // they are dropped
+	CompressionZstd   Compression = "zstd"   // until an answer lacks the header by which VictoriaMetrics is known; then snappy
 )
 
 // StartAt is the hwsagent.start_at key: where in the log a new target begins.

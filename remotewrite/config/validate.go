@@ -57,8 +57,7 @@ func (c *Config) Validate() []Problem {
 	t := &c.Target
 	oneOf(&f, "hwsagent.on_refusal", t.OnRefusal, RefusalHold, RefusalDrop)
 	oneOf(&f, "hwsagent.catch_up", t.CatchUp, InOrder, LiveFirst)
-	oneOf(&f, "hwsagent.compression", t.Compression, CompressionAuto, CompressionSnappy, CompressionZstd)
-	oneOf(&f, "hwsagent.on_future", t.OnFuture, FutureWait, FutureDrop)
+	oneOf(&f, "hwsagent.compression", t.Compression, CompressionSnappy, CompressionZstd)
 	oneOf(&f, "hwsagent.start_at", t.StartAt, StartNow, StartOldest)
 	if rate := c.Target.CatchUpRateLimit; !(rate >= 0 && rate <= 1e9) {
 		f.hint("hwsagent.catch_up_rate_limit", fmt.Sprintf("%v is not a number of samples a second", rate), "write 0 for no limit, or how many samples of the backlog may be sent in a second")

@@ -24,7 +24,6 @@ import (
 const (
 	current  = "letters.jsonl"
 	previous = "letters.old.jsonl"
-	memory   = "late.json" // see Remember
 
 	// maxLine bounds a letter on disk, in bytes. Longer ones are shortened: series, value and text.
 	maxLine = 16 << 10
@@ -234,11 +233,6 @@ func (s *Store) Clear() (n int, err error) {
 // Remove removes a store that is not open, with its directory.
 func Remove(dir string) error {
 	err := removeFiles(dir)
-	for _, name := range []string{memory, memory + ".new"} {
-		if err == nil {
-			err = ifThere(os.Remove(filepath.Join(dir, name)))
-		}
-	}
 	if err == nil {
 		err = ifThere(os.Remove(dir))
 	}
@@ -261,43 +255,6 @@ func ifThere(err error) error {
 		return nil
 	}
 	return err
-}
-
-// Remember durably replaces the bytes kept by the last call with b: the state that a queue needs
-// after a restart, beside its letters. It implements [remotewrite.Memory].
-func (s *Store) Remember(b []byte) error {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	if err := s.replace(filepath.Join(s.dir, memory), b); err != nil {
-		return fmt.Errorf("keep the dead letters of an adopted target: %w", err)
-	}
-	return nil
-}
-
-func (s *Store) replace(path string, b []byte) error {
-	f, err := os.OpenFile(path+".new", os.O_WRONLY|os.O_CREATE|os.O_TRUNC, 0o600)
-	if err != nil {
-		return err
-	}
-	if _, err = f.Write(b); err == nil {
-		err = s.sync(f)
-	}
-	if err = errors.Join(err, f.Close()); err != nil {
-		return err
-	}
-	if err := os.Rename(path+".new", path); err != nil {
-		return err
-	}
-	return syncDir(s.dir)
-}
-
-// Recall returns the bytes that Remember kept, nil if there are none.
-func (s *Store) Recall() ([]byte, error) {
-	b, err := os.ReadFile(filepath.Join(s.dir, memory))
-	if errors.Is(err, fs.ErrNotExist) {
-		return nil, nil
-	}
-	return b, err
 }
 
 // Close makes the store take no more letters.

@@ -271,33 +271,3 @@ func TestClear(t *testing.T) {
 		t.Errorf("the directory is there: %v", err)
 	}
 }
-
-// What is remembered replaces what was, survives clearing the letters, and goes with the
-// store.
-func TestRemember(t *testing.T) {
-	dir := t.TempDir() + "/t"
-	s, err := Open(dir, Options{})
-	if err != nil {
-		t.Fatal(err)
-	}
-	if b, err := s.Recall(); b != nil || err != nil {
-		t.Errorf("a new store recalls %q, %v", b, err)
-	}
-	for _, text := range []string{"one", "two, which is longer", "3"} {
-		if err := s.Remember([]byte(text)); err != nil {
-			t.Fatal(err)
-		}
-		if _, err := s.Clear(); err != nil {
-			t.Fatal(err)
-		}
-		if b, err := s.Recall(); string(b) != text || err != nil {
-			t.Errorf("recalled %q, %v, want %q", b, err, text)
-		}
-	}
-	if err := s.Close(); err != nil {
-		t.Fatal(err)
-	}
-	if err := Remove(dir); err != nil {
-		t.Errorf("the store is not removed with what it remembers: %v", err)
-	}
-}

@@ -1,17 +1,16 @@
 // Package gate admits the requests of one target: one at a time until the target accepts data, none while it is paused or held.
+// It also decides how fast they go: the pauses after failures, the size of requests, and the number of sending shards. It has no I/O.
 //
 // A [Gate] has no goroutine and sends no requests. A sender gets a [Pass] for each request and returns it with the meaning of the answer:
 //
 //	unproven ── Delivered ──> open ── Failed ──> paused ── the pause is over ──> one request at a time
 //	    ^                      └──── Refused ──> held ── the schedule or Poke ──> one test at a time
-//	    └──────────────────────────── Passed, Resume ─────────────────────────────────┘
+//	    └──────────────────────────── Resume ─────────────────────────────────────────┘
 package gate
 
 import (
 	"sync"
 	"time"
-
-	"hwsagent/remotewrite/pace"
 )
 
 // State is how a target accepts requests at present.
@@ -49,11 +48,10 @@ type Gate struct {
 	why     string        // what the target waits for, to show to people
 	since   time.Time     // when data last stopped going through; zero while it goes through
 	changed chan struct{} // closed and replaced at each change
-	backoff pace.Backoff
-	holds   pace.Holds
+	backoff Backoff
+	holds   Holds
 
-	// byData: the target is held because it refuses samples. An empty write that it accepts proves
-	// nothing about samples, so tests of the hold are samples.
+	// byData: the target is held because it refuses samples.
 	byData bool
 
 	troubles uint64 // failed or refused requests since the gate was made
@@ -65,14 +63,6 @@ type Gate struct {
 	// was delivered or has failed. The backoff set at a start applies to the pauses after that one.
 	restart time.Duration
 
-	// emptyPasses: the target accepted an empty write at least once, so its refusal of one
-	// means something.
-	emptyPasses bool
-	// emptyPassedSince: the target accepted an empty write since data last went through.
-	emptyPassedSince bool
-	// emptyAnswered: the target answered an empty write, in any way, since then, or since a batch was
-	// bisected in vain. So if a request gets no answer, its contents may be the cause.
-	emptyAnswered bool
 	// answered: the last failure since data last went through was an answer.
 	answered bool
 }
@@ -96,7 +86,7 @@ func New(minBackoff, maxBackoff, splay time.Duration, rand func() float64) *Gate
 		limit:   1,
 		most:    1,
 		changed: make(chan struct{}),
-		backoff: pace.Backoff{Min: minBackoff, Max: maxBackoff},
+		backoff: Backoff{Min: minBackoff, Max: maxBackoff},
 	}
 	if splay > 0 {
 		g.until = time.Now().Add(time.Duration(rand() * float64(splay)))
@@ -145,7 +135,7 @@ func (g *Gate) takeBack(p Pass) {
 
 // Delivered returns p after data went through. That ends any trouble,
 // unless the trouble began after this request was sent. The gate opens for one request at a time,
-// with a delay between requests at first; see [pace.Backoff.Ease] and Widen.
+// with a delay between requests at first; see [Backoff.Ease] and Widen.
 func (g *Gate) Delivered(p Pass) {
 	g.mu.Lock()
 	defer g.mu.Unlock()
@@ -162,7 +152,7 @@ func (g *Gate) Delivered(p Pass) {
 	}
 	g.holds.Reset()
 	g.since, g.why = time.Time{}, ""
-	g.emptyPassedSince, g.emptyAnswered, g.answered = false, false, false
+	g.answered = false
 	g.set(Open)
 }
 
@@ -180,7 +170,7 @@ func (g *Gate) Failed(p Pass, why string, after time.Duration, answered bool) {
 	if p.turn != g.turn {
 		// Another request of the same turn failed first. Only a longer wait counts.
 		if g.state == Paused && now.Add(after).After(g.until) {
-			g.until = now.Add(pace.RetryLate(after, g.rand()))
+			g.until = now.Add(RetryLate(after, g.rand()))
 			g.peace = g.until
 			g.wake()
 		}
@@ -188,7 +178,7 @@ func (g *Gate) Failed(p Pass, why string, after time.Duration, answered bool) {
 	}
 	g.trouble(now, why, answered)
 	brief := !answered && now.Sub(g.since) < longAway
-	wait := pace.RetryLate(after, g.rand())
+	wait := RetryLate(after, g.rand())
 	g.peace = now.Add(wait)
 	pause := g.backoff.Min + time.Duration(g.rand()*float64(g.restart))
 	if g.restart == 0 {
@@ -202,7 +192,7 @@ func (g *Gate) Failed(p Pass, why string, after time.Duration, answered bool) {
 // Refused returns p after an answer that refuses all requests.
 func (g *Gate) Refused(p Pass, why string) { g.hold(p, why, false) }
 
-// RefusedData is Refused for a target that refuses samples and possibly accepts other requests.
+// RefusedData is Refused for a target that refuses samples.
 func (g *Gate) RefusedData(p Pass, why string) { g.hold(p, why, true) }
 
 func (g *Gate) hold(p Pass, why string, byData bool) {
@@ -228,21 +218,9 @@ func (g *Gate) hold(p Pass, why string, byData bool) {
 func (g *Gate) Wait(after time.Duration) {
 	g.mu.Lock()
 	defer g.mu.Unlock()
-	if peace := time.Now().Add(pace.RetryLate(after, g.rand())); after > 0 && g.until.Before(peace) {
+	if peace := time.Now().Add(RetryLate(after, g.rand())); after > 0 && g.until.Before(peace) {
 		g.until, g.peace = peace, peace
 		g.wake()
-	}
-}
-
-// Passed returns the test pass p after the target accepted an empty write: data may
-// be tried, one request at a time. The schedule keeps its place until data goes through.
-func (g *Gate) Passed(p Pass) {
-	g.mu.Lock()
-	defer g.mu.Unlock()
-	g.takeBack(p)
-	g.emptyPasses, g.emptyPassedSince, g.emptyAnswered = true, true, true
-	if p.turn == g.turn {
-		g.set(Unproven)
 	}
 }
 
@@ -260,7 +238,6 @@ func (g *Gate) Resume(p Pass) {
 func (g *Gate) trouble(now time.Time, why string, answered bool) {
 	if g.since.IsZero() {
 		g.since = now
-		g.emptyPassedSince, g.emptyAnswered = false, false // an empty write before the trouble proves nothing about it
 	}
 	g.troubles++
 	g.limit = 1 // for when the gate opens again
@@ -335,34 +312,6 @@ func (g *Gate) Widen() {
 	}
 }
 
-// SawEmptyPass notes that an empty write was accepted.
-func (g *Gate) SawEmptyPass() {
-	g.mu.Lock()
-	defer g.mu.Unlock()
-	g.emptyPasses, g.emptyPassedSince, g.emptyAnswered = true, true, true
-}
-
-// SawEmptyAnswer notes that an empty write was answered, if not accepted.
-func (g *Gate) SawEmptyAnswer() {
-	g.mu.Lock()
-	defer g.mu.Unlock()
-	g.emptyAnswered = true
-}
-
-// DoubtEmpty forgets that an empty write was answered, because the answer is old.
-func (g *Gate) DoubtEmpty() {
-	g.mu.Lock()
-	defer g.mu.Unlock()
-	g.emptyAnswered = false
-}
-
-// ForgetEmpty forgets that empty writes were accepted, because they proved nothing.
-func (g *Gate) ForgetEmpty() {
-	g.mu.Lock()
-	defer g.mu.Unlock()
-	g.emptyPasses, g.emptyPassedSince = false, false
-}
-
 // Pause returns the length of the last pause, reduced by each success since; 0 once it has decayed.
 func (g *Gate) Pause() time.Duration {
 	g.mu.Lock()
@@ -377,32 +326,22 @@ func (g *Gate) Random() float64 {
 	return g.rand()
 }
 
-// TakesEmpty reports whether the target has accepted an empty write.
-func (g *Gate) TakesEmpty() bool {
-	g.mu.Lock()
-	defer g.mu.Unlock()
-	return g.emptyPasses
-}
-
 // View is a snapshot of the gate.
 type View struct {
-	State            State
-	Why              string    // what the target waits for, to show to people
-	Since            time.Time // when trouble began, zero if there is none
-	Until            time.Time // the next try, zero if now
-	EmptyPasses      bool      // the target accepted an empty write at least once
-	EmptyPassedSince bool      // it accepted one since data last went through
-	EmptyAnswered    bool      // it answered one, in any way, since then
-	Answered         bool      // the last failure since then was an answer
-	Troubles         uint64    // failed or refused requests since the gate was made
-	ByData           bool      // held, and tested with samples
+	State    State
+	Why      string    // what the target waits for, to show to people
+	Since    time.Time // when trouble began, zero if there is none
+	Until    time.Time // the next try, zero if now
+	Answered bool      // the last failure since then was an answer
+	Troubles uint64    // failed or refused requests since the gate was made
+	ByData   bool      // held because it refuses samples
 }
 
 // View returns a snapshot.
 func (g *Gate) View() View {
 	g.mu.Lock()
 	defer g.mu.Unlock()
-	return View{g.state, g.why, g.since, g.until, g.emptyPasses, g.emptyPassedSince, g.emptyAnswered, g.answered, g.troubles, g.state == Held && g.byData}
+	return View{g.state, g.why, g.since, g.until, g.answered, g.troubles, g.state == Held && g.byData}
 }
 
 const (
@@ -416,7 +355,7 @@ const (
 // LongDown reports whether the target has been down for so long that its window is discarded.
 func (v View) LongDown(now time.Time) bool {
 	switch {
-	case v.Since.IsZero(), v.EmptyPassedSince, v.EmptyAnswered && v.State == Paused:
+	case v.Since.IsZero():
 		return false
 	case v.State == Paused && v.Answered:
 		return now.Sub(v.Since) >= longFailing

@@ -80,16 +80,6 @@ func (g *Gate) AwaitOpen(ctx context.Context, d time.Duration) {
 	g.awaitState(ctx, func() bool { return g.state == Open })
 }
 
-// AwaitPoke waits until the target is poked, for at most d, or until ctx ends.
-func (g *Gate) AwaitPoke(ctx context.Context, d time.Duration) {
-	ctx, stop := context.WithTimeout(ctx, d)
-	defer stop()
-	g.mu.Lock()
-	before := g.pokes
-	g.mu.Unlock()
-	g.awaitState(ctx, func() bool { return g.pokes != before })
-}
-
 // AwaitTrouble waits until the target is paused or held, or until ctx ends.
 func (g *Gate) AwaitTrouble(ctx context.Context) {
 	g.awaitState(ctx, func() bool { return g.state == Paused || g.state == Held })

@@ -48,7 +48,6 @@ type Target struct {
 
 	protocol  *prometheus.GaugeVec
 	fallbacks prometheus.Counter
-	unwritten *prometheus.CounterVec
 
 	compression *prometheus.GaugeVec
 	tookBack    prometheus.Counter
@@ -186,11 +185,7 @@ func (m *Target) addOwn(set *meter.Set) {
 	m.protocol = set.GaugeVec(meter.Shown, "protocol", "1 for the remote-write version that the target gets, 0 for the other.", "version")
 	m.fallbacks = set.Counter(meter.Shown, "protocol_fallbacks_total", "How often the target did not accept remote write 2.0; for an hour after that it gets 1.0.")
 	m.compression = set.GaugeVec(meter.Shown, "compression", "1 for the compression that requests with samples have, 0 for the other: snappy, zstd.", "compression")
-	m.tookBack = set.Counter(meter.Shown, "compression_fallbacks_total", "How often the target did not accept zstd, or no longer identified itself as VictoriaMetrics; for at least five minutes after that it gets snappy.")
-	m.unwritten = set.CounterVec(meter.NotZero, "unwritten_total", "Samples and exemplars of accepted requests that the receiver reports as not written, by kind; samples include histograms, and count as delivered.", "kind")
-	for _, kind := range []string{"samples", "exemplars"} {
-		m.unwritten.WithLabelValues(kind)
-	}
+	m.tookBack = set.Counter(meter.Shown, "compression_fallbacks_total", "How often the target did not accept zstd, or did not identify itself as VictoriaMetrics; until the next start it gets snappy.")
 }
 
 // Sending counts a request that is about to be sent. The items of a retry count as sent
@@ -309,12 +304,6 @@ func (m *Target) SetCompression(c wire.Compression) {
 
 // TookBack counts a change from zstd to snappy.
 func (m *Target) TookBack() { m.tookBack.Inc() }
-
-// Unwritten counts the items of an accepted request that the receiver did not write.
-func (m *Target) Unwritten(samples, exemplars int) {
-	m.unwritten.WithLabelValues("samples").Add(float64(samples))
-	m.unwritten.WithLabelValues("exemplars").Add(float64(exemplars))
-}
 
 // Letters counts letters that were put into the dead-letter store.
 func (m *Target) Letters(n int) { m.letters.Add(float64(n)) }

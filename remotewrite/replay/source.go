@@ -11,7 +11,7 @@ import (
 	"github.com/prometheus/prometheus/model/labels"
 
 	"hwsagent/remotewrite/config"
-	"hwsagent/remotewrite/pace"
+	"hwsagent/remotewrite/gate"
 	"hwsagent/remotewrite/tenant"
 	"hwsagent/wal"
 	"hwsagent/wal/queue"
@@ -61,7 +61,7 @@ func newSource(o *Options) *source {
 // Next implements remotewrite.Source. After the last entry it ends the window once, so that the queue sends what it holds.
 func (s *source) Next(ctx context.Context) (*wal.Entry, error) {
 	if wait := time.Until(s.mayRead); wait > 0 {
-		if err := pace.Sleep(ctx, wait); err != nil {
+		if err := gate.Sleep(ctx, wait); err != nil {
 			return nil, err
 		}
 	}
@@ -228,15 +228,11 @@ func (s *source) Advance(to wal.Mark, o queue.Outcome) {
 	s.finish()
 }
 
-// Reach implements remotewrite.Source. What a continuation sends may be stored already.
+// Reach implements remotewrite.Source. Any sample may be stored already: the target's queue or another replay sent it.
 func (s *source) Reach() (queue.Reach, bool) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	r := queue.Reach{Acked: s.acked, High: s.acked}
-	if s.o.After > 0 {
-		r.High = s.headMark()
-	}
-	return r, true
+	return queue.Reach{Acked: s.acked, High: s.headMark()}, true
 }
 
 // Head implements remotewrite.Source. Samples of other series count until they are read.

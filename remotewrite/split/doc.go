@@ -1,34 +1,48 @@
-// Package split decides the outcome of each sample in a refused request.
+// Package split decides about the samples of a batch that a receiver does not take. It is pure: it sends nothing and has no
+// clock. A driver asks a [Machine] for the next step, does it, and tells the answer:
 //
-// A [Machine] is a value without I/O, clock, lock or goroutine. Its caller, the driver, asks Next for the
-// next request, sends it and passes the answer to Tell, until the machine ends:
+//	(samples, answer) ──> Machine ──> next samples to send, or outcomes
 //
-//	m := split.New(config, samples)
-//	for r, ok := m.Next(); ok; r, ok = m.Next() {
-//		m.Tell(answerTo(r))
-//	}
+// Three kinds of state exist. A Machine lives as long as one batch. [Facts] hold what the batches of one target have shown.
+// [Mutes] hold the series that a target does not get at present.
 //
-// Verdicts returns the outcomes decided since its last call. Open returns the samples that have no outcome at the
-// end, because there is no evidence that they are at fault.
+// # The rules
 //
-// The rules:
+// Bisect. A refused batch is sent once more on a new connection, then halved down to one sample. A refusal of a sample alone
+// counts after a fixed row of turns (s: the sample, c: the control):
 //
-//   - Requests follow the order of the log, with one sample per series each. A refused request is halved, or cut into smaller
-//     parts if many samples are bad. A sample is sent only after the previous one of its series has its outcome.
-//   - A sample that is refused alone needs a proof: it must be refused repeatedly while the receiver accepts control
-//     samples, which it accepted before, in between. A refused control ends the machine: the target
-//     refuses everything, and no sample is given up.
-//   - The answer that a sample is late comes from the receiver's database itself and needs no proof. If the sample and a
-//     later one of its series may be stored already, and the later one is accepted, the sample is stored.
-//   - A sample that was refused together with a later one of its series and is accepted on the second attempt may have been
-//     dropped silently (see withholds). It gets its outcome at the end.
-//   - Samples that may be stored go in full-size requests until one is refused, and then partition by partition.
-//   - The samples stored before a crash are a prefix, in each partition, of those sent. So a few late samples of a round,
-//     those with the last successors and others drawn at random, decide for the rest of it (see search). If the target is
-//     known to have samples of some series, late samples of the others do not show which kind of receiver it is.
-//   - A machine may send 64 requests, and two more for each delivered sample. Before the last one, each part of the
-//     refused request that was not yet sent alone is sent once, which may deliver samples and so pay for more requests.
-//     If it delivers none, the samples being searched are sent together, and are unconfirmed if refused with the same
-//     proof. Samples not searched yet get a budget of their own. While all refusals are for late samples, the budget
-//     has no part for proofs.
+//	the database's words, about time     s s             late, duplicate, too old
+//	the database's words, other          s s c           labels, type, limit; after eight proven of one reason: s
+//	unknown words                        s c c s s c c s s c
+//
+// If all turns end as expected, the sample is rejected. Refusals in a row that prove nothing are limited to 64. Then each
+// remaining part that was not sent by itself is sent once, and what is refused is unconfirmed.
+//
+// Control. The control is the sample that the target took last, sent again. It passes if it is taken, or if the receiver's
+// database refuses it in its own words: then the way to the database works. Without a control, eight samples of different
+// series are sent alone, and the first that is taken becomes the control. If none is taken, the target is held, unless a
+// refusal is about time. If a control is refused, the target is held, and nothing is given up.
+//
+// Contradiction. A target that takes what it refused a moment ago, or refuses a control, is contradictory for an hour. Its
+// refusals, but those about time, count as failures.
+//
+// Late as a whole. If 32 samples of different series, spread over a part, are each refused alone as late, the part is
+// late. Late samples are rejected; those that may be stored are unconfirmed.
+//
+// Too old. The newest samples of three series of a part are asked alone. If all are too old, the part is: the receiver's
+// bound is one for all series. The next batch asks its newest samples first. A sample that is under an hour old by the
+// receiver's clock is too old only if a control is taken after it.
+//
+// Failing part. The third failure of a batch asks the control. If it fails, the batch is retried as a whole. If it passes, the
+// batch is sent once without exemplars and metadata, then it is divided. A sample that fails alone waits, and is sent again in
+// rounds, each with a control. It is given up as unconfirmed after 20 failures over ten minutes; after one minute if a sample of
+// its kind, or with the same words, was given up within the last hour. The samples of a batch wait side by side, and later samples
+// of a waiting series wait behind it. If two batches in a row fail as a whole and both halves pass at once, requests get smaller.
+//
+// In doubt. A sample that may be stored is sent again. It is never taken for stored because of other samples.
+//
+// Mute. A series proven bad for what it is, and not for a sample's time, leaves the batches; in unknown words
+// four samples in a row must be proven bad, because one may be refused for its time or its value. One of its samples is sent alone as a
+// probe each minute and reason. If it is taken, the series is released, and twice as many probes follow at once.
+// If eight new series are refused alone for one reason of the database and no new series was taken since, all new series of the batch are muted.
 package split

@@ -1,249 +1,326 @@
 package split
 
 import (
-	"math/rand/v2"
 	"slices"
+	"time"
 )
 
-// state is the knowledge about a sample so far.
+// Kind is what an answer says about the samples of its request.
+type Kind uint8
+
+// The kinds of answers.
+const (
+	Opaque    Kind = iota // refused in words that no database is known to use
+	Taken                 // accepted
+	Late                  // the database has a newer sample of the series
+	Duplicate             // the database has another value at the sample's time
+	TooOld                // the sample is outside the database's window
+	Bad                   // the database names another fault of the sample or its series
+	TooLarge              // 413
+	Failed                // a failure that may pass, and may be due to these samples
+	None                  // only of a control: no sample is known that the target took
+	Denied                // only of a control: the target accepts no requests at present
+)
+
+// refusal reports whether the receiver refused the samples, for any reason but the size of the request.
+func (k Kind) refusal() bool { return k == Opaque || k >= Late && k <= Bad }
+
+// aboutTime reports whether the refusal depends on the time of a sample, and not on its series.
+func (k Kind) aboutTime() bool { return k == Late || k == Duplicate || k == TooOld }
+
+// fromDatabase reports whether the receiver's database has spoken.
+func (k Kind) fromDatabase() bool { return k >= Late && k <= Bad }
+
+// Answer is the answer to a step.
+type Answer struct {
+	Kind  Kind
+	Words string // identifies the reason: answers with equal words have the same cause
+	Lost  bool   // the receiver may have stored the samples all the same
+	Date  int64  // the receiver's clock, ms since the epoch; 0: unknown
+	Ref   int    // the driver's number of the answer
+}
+
+// Sample is a sample of a batch.
+type Sample struct {
+	Series  uint64
+	T       int64 // ms since the epoch
+	Doubt   bool  // it may be stored already
+	New     bool  // its series was first logged after the start, and no sample of it was taken
+	Suspect bool  // the samples of its series before it were rejected: one more mutes it, even in unknown words
+	Type    uint8 // the type of its value: samples of one type may fail for one reason
+}
+
+// Outcome is the final outcome of a sample.
+type Outcome uint8
+
+// The outcomes.
+const (
+	Delivered   Outcome = iota
+	Rejected            // refused
+	Old                 // refused as too old
+	Unconfirmed         // given up without knowing whether it is stored
+)
+
+// Verdict is the outcome of samples. Ref is the answer that it is based on.
+type Verdict struct {
+	Samples []int
+	Outcome Outcome
+	Ref     int
+	Mute    bool // their series are bad for what they are
+}
+
+// Do is what a step asks for.
+type Do uint8
+
+// The steps. Done, Hold and Whole end the machine; samples without an outcome are then the driver's again.
+const (
+	look    Do = iota // internal: the tasks have changed
+	over              // internal: the task is finished
+	Send              // send the samples in one request
+	Control           // send the control
+	Wait              // until a time
+	Done              // every sample has its outcome
+	Hold              // hold the target: nothing shows that the samples are at fault
+	Whole             // retry the samples as a whole: the target fails at everything
+)
+
+// Step is what the driver does next.
+type Step struct {
+	Do      Do
+	Samples []int     // of Send, in the order of the batch
+	Fresh   bool      // of Send: on a new connection
+	Bare    bool      // of Send: without exemplars and metadata, because these may be at fault
+	Until   time.Time // of Wait
+}
+
+// Config describes a batch.
+type Config struct {
+	Extras bool // its request carried exemplars or metadata
+	Drop   bool // the entry says to drop what is refused: a refusal needs no proof
+}
+
+// state is what has become of a sample.
 type state uint8
 
 const (
-	open     state = iota
-	kept           // refused alone; its proof waits until another sample is accepted
-	late           // refused alone as late; a later sample of its series decides
-	inferred       // taken for stored because other samples were refused as late; a later sample decides
-	hidden         // counts as stored, but may be one of those that the request was refused for
-	done
+	open    state = iota
+	taken         // delivered
+	settled       // another outcome
 )
 
 type sample struct {
 	Sample
-	state      state
-	outcome    Outcome
-	prev, next int32 // in its series; -1: none
-	ref        int32 // of the last answer that refused it
-	alone      bool
-	kind       Kind   // of the answer that refused it alone
-	pass       uint32 // number of the pass that last looked at it, and whether it had to wait then; see blocked
-	waits      bool
-	clear      bool // no earlier sample of its series is open
-	exposed    bool // refused together with a later sample of its series: it is stored if the receiver keeps the good part
-	again      bool // accepted on a second attempt: see withholds
+	state state
 }
 
-// piece is a set of samples to send together.
-type piece struct {
-	at      []int
-	refused bool // the samples were refused together: halve them before sending
-	kind    Kind // of that refusal
-	ref     int
-	half    bool // one half of a refused piece
-	left    bool // the right half is on top of the stack, and at least one of the halves is refused
-	once    bool // its samples make the receiver fail
-	chunk   bool // the beginning of a round of samples that may be stored; the piece below is its end
-	end     bool // the end of such a round
-	rest    bool // the budget is spent: give it up if it is refused
-	after   bool // comes after its witnesses
-	alone   bool // a witness
-	beyond  bool // behind a sample that proves them not stored: none of them stands for others
-	whole   bool // sent undivided by sweep
+// task is a piece of work with its own requests. The machine has a stack of them, and asks the top one.
+type task interface {
+	next(m *Machine, now time.Time) Step
+	tell(m *Machine, a Answer, now time.Time)
 }
 
-// Machine decides the outcome of the samples of one request, or of a range of the log that may be stored already.
-// New makes one. Not safe for concurrent use.
+// Machine decides the outcome of the samples of one batch. New makes one. Not safe for concurrent use.
 type Machine struct {
+	facts   *Facts
 	cfg     Config
-	rnd     *rand.Rand
 	samples []sample
-
-	groups   [][]int // samples not started yet; each group is in log order
-	pass     uint32  // number of the current pass over samples in log order
-	todo     []piece // a stack
-	sent     piece
-	withheld bool // of the last request: its samples get no outcome when accepted
-	search   *search
-	proof    *proof
-	kept     []piece
-	swept    []piece // refused by sweep, in log order
-
-	suspects map[uint64]bool // series late for another reason than samples that this agent stored
-
-	requests    int    // without those of proofs
-	proofs      int    // requests of proofs
-	found       int    // samples that were delivered, or late because they are stored
-	passed      int    // accepted requests
-	fails       int    // failures of pieces that the receiver fails at
-	free        int    // requests that do not count against the budget
-	asked       int    // number of accepted witnesses
-	expect      bool   // the previous round is stored
-	partition   uint16 // of the previous round
-	run         int    // most samples of a refused piece to send together; 0: any number
-	apart       bool   // send each partition by itself: a request with samples of several was refused
-	acquainted  bool   // the target is known to have samples of some of the series
-	batch       int    // most samples to give up together
-	renewals    int    // budget renewals left
-	giving      bool   // the budget is spent
-	rejected    int    // number of rejected samples
-	givenUp     int    // number of samples given up, rejected ones included
-	sweepFrom   int    // the next sweep needs so many found samples
-	ended       bool
-	window      bool // a sample was too old: older ones are not stored
-	missing     int  // lower bound of the samples not stored, those given up included: a request with several samples of a series was refused for them
-	withhold    bool // some of these may be accepted when sent again, and still not be stored
-	contradicts bool // the same, whether or not the samples were sent before
-	why         int  // Ref of the refusal behind missing
-	proves      bool // a sample was refused for a reason that needs a proof
-	full        bool // a full proof was completed
-	random      bool // a refused sample was accepted later: the receiver refuses at random
-	rounds      int  // rounds found stored although their request was refused
-	rolls       int  // accepted samples whose successor in the series was in the same refused request
+	tasks   []task
+	waits   map[uint64]*wait // samples that the receiver fails at, by series
+	asked   Step             // the last step
+	barren  int              // refusals in a row that proved nothing
+	ending  bool             // barren has reached its limit: what is refused now is unconfirmed
+	failing bool             // the batch is divided because the receiver fails at it
+	end     Do               // look until the machine has ended
 
 	verdicts []Verdict
 }
 
-// New makes a machine for samples in log order. To begin with a request that was refused, call Refused before Next.
-func New(cfg Config, samples []Sample) *Machine {
-	m := &Machine{cfg: cfg, rnd: rand.New(rand.NewPCG(cfg.Seed, 0)), suspects: make(map[uint64]bool)}
-	m.cfg.Limit = max(m.cfg.Limit, 1)
-	m.batch = max(m.cfg.Limit, budget)
-	m.renewals = renewals + len(samples)/m.batch
-	last := make(map[uint64]int32)
-	m.samples = make([]sample, 0, len(samples))
-	all := make([]int, len(samples))
+// barrenLimit is how many refusals in a row may prove nothing.
+const barrenLimit = 64
+
+// New makes a machine for a batch in log order. Call Refused, Failing or AskNewest before Next.
+func New(f *Facts, cfg Config, samples []Sample) *Machine {
+	m := &Machine{facts: f, cfg: cfg, samples: make([]sample, len(samples)), waits: make(map[uint64]*wait)}
 	for i, s := range samples {
-		m.acquainted = m.acquainted || s.Standing == Fresh || s.Standing == Stale
-		x := sample{Sample: s, prev: -1, next: -1}
-		if j, ok := last[s.Series]; ok {
-			x.prev, m.samples[j].next = j, int32(i)
-		}
-		last[s.Series] = int32(i)
-		m.samples = append(m.samples, x)
-		all[i] = i
+		m.samples[i].Sample = s
 	}
-	m.groups = m.group(all)
 	return m
 }
 
-// group divides samples: first those that may be stored, per partition if apart is set, then the others by standing.
-func (m *Machine) group(at []int) [][]int {
-	partitions := map[uint16]int{}
-	var sent [][]int
-	var fresh stretches
-	var behind [2][]int // Refused, Stale
+// Refused begins with a batch that was refused, or too large.
+func (m *Machine) Refused(a Answer, now time.Time) {
+	at := m.all()
+	m.doubtEarlier(at, a)
+	switch {
+	case m.cfg.Drop:
+		m.settle(at, Rejected, a, false)
+	case a.Kind == TooLarge, len(at) == 1:
+		m.refused(at, a, now)
+	default:
+		m.push(&repeat{at: at})
+	}
+}
+
+// Failing begins with a batch that has failed three times.
+func (m *Machine) Failing(a Answer, now time.Time) {
+	m.failing = true
+	at := m.all()
 	for _, i := range at {
-		switch s := &m.samples[i]; {
-		case s.Sent:
-			partition := s.Partition
-			if !m.apart {
-				partition = 0
-			}
-			n, ok := partitions[partition]
-			if !ok {
-				n, partitions[partition], sent = len(sent), len(sent), append(sent, nil)
-			}
-			sent[n] = append(sent[n], i)
-		case s.Standing >= Refused:
-			behind[s.Standing-Refused] = append(behind[s.Standing-Refused], i)
-		default:
-			fresh.add(i, &s.Sample)
-		}
+		m.samples[i].Doubt = m.samples[i].Doubt || a.Lost
 	}
-	return slices.Concat(sent, fresh.groups(), behind[:])
-}
-
-// stretches divide Fresh and Unproven samples, in log order. In a stretch the Fresh ones go first. No Fresh sample
-// overtakes both an Unproven sample and the next one of that sample's series:
-//
-//	log        a1 n1 b1 │ a2 n2 b2       a, b: Fresh; n: Unproven
-//	requests   a1 b1, n1│ a2 b2, n2
-//
-// Otherwise a2 could be stored before n1 is sent. If the agent were killed then, the next process would find a1 late and
-// infer that its neighbour n1 is stored (see search).
-type stretches struct {
-	ended [][]int
-	last  [Unproven + 1][]int // by standing
-	in    map[uint64]bool     // Unproven series of the last stretch
-	again bool                // one of these series has several samples there, and no sample is Fresh
-}
-
-func (x *stretches) add(i int, s *Sample) {
-	repeats := s.Standing == Unproven && x.in[s.Series]
-	if s.Standing == Fresh && x.again || repeats && len(x.last[Fresh]) > 0 {
-		*x = stretches{ended: x.groups()}
-		repeats = false
-	}
-	if s.Standing == Unproven {
-		if x.in == nil {
-			x.in = make(map[uint64]bool)
-		}
-		x.in[s.Series], x.again = true, x.again || repeats
-	}
-	x.last[s.Standing] = append(x.last[s.Standing], i)
-}
-
-// groups returns the samples of the stretches in sending order.
-func (x *stretches) groups() [][]int { return append(x.ended, x.last[:]...) }
-
-// Refused reports to the machine that all samples were refused together. Call it before the first Next.
-func (m *Machine) Refused(r Reply) {
-	m.learn(r)
-	all := make([]int, len(m.samples))
-	for i := range all {
-		all[i] = i
-	}
-	m.expose(all, r)
-	groups := 0
-	for _, g := range m.groups {
-		if len(g) > 0 {
-			groups++
-		}
-	}
-	if groups > 1 || len(m.unique(all)) < len(all) {
+	if m.cfg.Extras {
+		m.push(&bare{at})
+	} else {
+		m.failedPart(at, a, now, true)
 		return
 	}
-	p := piece{at: all, once: r.Kind == Failed}
-	m.groups = nil
-	m.sent = p
-	m.refused(p, r)
+	m.push(&control{first: true})
 }
 
-// learn takes over what the answer shows about the receiver.
-func (m *Machine) learn(r Reply) {
-	if r.Receiver != Unknown {
-		m.cfg.Receiver = r.Receiver
+// AskNewest begins with a batch that was not sent, because the batch before it was too old.
+func (m *Machine) AskNewest() { m.push(&newest{at: m.all(), unsent: true}) }
+
+// all returns all samples.
+func (m *Machine) all() []int {
+	at := make([]int, len(m.samples))
+	for i := range at {
+		at[i] = i
 	}
+	return at
 }
 
-// Limit sets the most samples of a request.
-func (m *Machine) Limit(n int) { m.cfg.Limit = max(n, 1) }
+func (m *Machine) push(t task) { m.tasks = append(m.tasks, t) }
+func (m *Machine) pop()        { m.tasks = m.tasks[:len(m.tasks)-1] }
 
-// Doubt reports whether samples without an outcome may be stored.
-func (m *Machine) Doubt() bool {
-	for i := range m.samples {
-		if m.samples[i].state != done && m.mayBeStored(i) {
-			return true
+// Next returns the next step.
+func (m *Machine) Next(now time.Time) Step {
+	for m.end == look {
+		if m.barren >= barrenLimit && !m.ending {
+			m.endSearch()
 		}
+		if len(m.tasks) == 0 && !m.more(now) {
+			m.end = Done
+			break
+		}
+		switch s := m.tasks[len(m.tasks)-1].next(m, now); s.Do {
+		case look:
+		case over:
+			m.pop()
+		default:
+			m.asked = s
+			return s
+		}
+	}
+	return Step{Do: m.end}
+}
+
+// more pushes the work that is left when no task is: rounds for what fails, and samples that waited for them.
+func (m *Machine) more(now time.Time) bool {
+	if len(m.waits) > 0 {
+		m.push(newRound(m, now))
+		return true
+	}
+	if at := m.ready(m.all()); len(at) > 0 {
+		m.push(&send{at: at})
+		return true
 	}
 	return false
 }
 
-// Blamed reports whether a sample was refused alone, without a known reason.
-func (m *Machine) Blamed(i int) bool {
-	s := &m.samples[i]
-	return s.alone && (s.kind == Opaque || s.kind == TooLarge)
+// Tell passes the answer to the last step to the machine. A step Wait has no answer.
+func (m *Machine) Tell(a Answer, now time.Time) {
+	top := m.tasks[len(m.tasks)-1]
+	if _, is := top.(*control); !is && a.Kind.refusal() && !a.Kind.aboutTime() && !m.cfg.Drop && m.facts.Contradictory(now) {
+		a.Kind = Failed
+	}
+	if m.asked.Do == Send {
+		m.doubtEarlier(m.asked.Samples, a)
+		for _, i := range m.asked.Samples {
+			m.samples[i].Doubt = m.samples[i].Doubt || a.Lost
+		}
+	}
+	switch {
+	case a.Kind == Taken && m.asked.Do == Send:
+		m.settle(m.asked.Samples, Delivered, a, false)
+	case a.Kind.refusal() && m.asked.Do == Send:
+		m.barren++
+	}
+	top.tell(m, a, now)
 }
 
-// Receiver returns the kind of the receiver, as far as it is known.
-func (m *Machine) Receiver() Receiver { return m.cfg.Receiver }
+// doubtEarlier puts the earlier samples of a series in doubt if a request with several of them was refused: a receiver that
+// keeps the good part has them.
+func (m *Machine) doubtEarlier(at []int, a Answer) {
+	if !a.Kind.refusal() {
+		return
+	}
+	seen := make(map[uint64]bool, len(at))
+	for _, i := range slices.Backward(at) {
+		s := &m.samples[i]
+		s.Doubt = s.Doubt || seen[s.Series]
+		seen[s.Series] = true
+	}
+}
 
-// ProvedFully reports whether a sample was proven bad in FullTurns turns.
-func (m *Machine) ProvedFully() bool { return m.full }
+// ready returns the samples that may be sent: without an outcome, and not behind a waiting sample of their series.
+func (m *Machine) ready(at []int) (ready []int) {
+	for _, i := range at {
+		if s := &m.samples[i]; s.state == open && m.waits[s.Series] == nil {
+			ready = append(ready, i)
+		}
+	}
+	return ready
+}
 
-// Random reports whether the target accepted samples that it had refused before for no known reason.
-func (m *Machine) Random() bool { return m.random }
+// settle gives samples their outcome.
+func (m *Machine) settle(at []int, o Outcome, a Answer, mute bool) {
+	v := Verdict{Outcome: o, Ref: a.Ref, Mute: mute}
+	for _, i := range at {
+		s := &m.samples[i]
+		if s.state != open {
+			continue
+		}
+		if s.state = settled; o == Delivered {
+			s.state = taken
+			if s.New {
+				m.facts.TookNew()
+			}
+		}
+		if w := m.waits[s.Series]; w != nil && w.i == i {
+			delete(m.waits, s.Series)
+		}
+		v.Samples = append(v.Samples, i)
+	}
+	if len(v.Samples) > 0 {
+		m.barren = 0
+		m.verdicts = append(m.verdicts, v)
+	}
+}
 
-// Verdicts returns the outcomes decided since its last call, except those of samples delivered by requests that withheld no outcome.
+// settleTime settles samples that were refused for their time. Those that may be stored are unconfirmed.
+func (m *Machine) settleTime(at []int, o Outcome, a Answer) {
+	var sure, doubted []int
+	for _, i := range at {
+		if m.samples[i].Doubt {
+			doubted = append(doubted, i)
+		} else {
+			sure = append(sure, i)
+		}
+	}
+	m.settle(sure, o, a, false)
+	m.settle(doubted, Unconfirmed, a, false)
+}
+
+// Gone says that samples of the last step have an outcome that the driver gave them: they became too old to send, or were taken as tests
+// of a held target. Call it before Tell.
+func (m *Machine) Gone(at []int) {
+	for _, i := range at {
+		m.samples[i].state = taken
+		delete(m.waits, m.samples[i].Series)
+	}
+}
+
+// Verdicts returns the outcomes decided since its last call.
 func (m *Machine) Verdicts() []Verdict {
 	v := m.verdicts
 	m.verdicts = nil
@@ -253,80 +330,33 @@ func (m *Machine) Verdicts() []Verdict {
 // Open returns the samples without an outcome, in log order.
 func (m *Machine) Open() (at []int) {
 	for i := range m.samples {
-		if m.samples[i].state != done {
+		if m.samples[i].state == open {
 			at = append(at, i)
 		}
 	}
 	return at
 }
 
-// Next returns the next request, or false at the end.
-func (m *Machine) Next() (Request, bool) {
-	for !m.ended {
-		switch {
-		case m.proof != nil:
-			m.proofs++
-			r := m.proof.next()
-			m.withheld = m.withholdsAny(r.Samples)
-			r.Withhold = m.withheld
-			return r, true
-		case m.search != nil:
-			if i, ok := m.search.next(m); ok {
-				return m.request(piece{at: []int{i}}), true
+// Doubt reports whether a sample may be stored.
+func (m *Machine) Doubt(i int) bool { return m.samples[i].Doubt }
+
+// endSearch replaces all tasks: each part that was not sent by itself is sent once more, and then nothing else is tried.
+func (m *Machine) endSearch() {
+	m.ending = true
+	var parts [][]int
+	in := make(map[int]bool)
+	for _, t := range m.tasks {
+		if s, is := t.(*send); is {
+			parts = append(parts, s.at)
+			for _, i := range s.at {
+				in[i] = true
 			}
-			m.concluded()
-		case !m.giving && m.overBudget(len(m.todo)) && m.sweep():
-		case !m.giving && m.overBudget(0):
-			m.giveUpRest()
-		case len(m.todo) > 0:
-			p := m.todo[len(m.todo)-1]
-			m.todo = m.todo[:len(m.todo)-1]
-			if r, ok := m.take(p); ok {
-				return r, true
-			}
-		case len(m.swept) > 0:
-			slices.Reverse(m.swept)
-			m.todo, m.swept, m.giving = m.swept, nil, false
-		case !m.refill():
-			m.end()
 		}
 	}
-	m.reveal()
-	return Request{}, false
-}
-
-// Stop ends the machine early.
-func (m *Machine) Stop() {
-	m.ended = true
-	m.reveal()
-}
-
-// Gone reports samples of the last request that were not sent with the others: the target accepted those in taken alone, as tests, and
-// those in dropped became too old to send. A taken sample has its outcome unless the request withholds it.
-func (m *Machine) Gone(taken, dropped []int) {
-	for _, i := range dropped {
-		m.samples[i].state = done
-	}
-	m.took(taken)
-	gone := func(i int) bool { return m.samples[i].state == done }
-	m.sent.at = slices.DeleteFunc(slices.Clone(m.sent.at), gone)
-	if m.proof != nil {
-		m.proof.at = slices.DeleteFunc(slices.Clone(m.proof.at), gone)
-	}
-}
-
-// Tell passes the answer to the last request to the machine.
-func (m *Machine) Tell(r Reply) {
-	m.learn(r)
-	switch p := m.sent; {
-	case m.proof != nil:
-		m.tellProof(r)
-	case r.Kind == Took:
-		m.passed++
-		m.accepted(p)
-	default:
-		if m.expose(p.at, r); len(p.at) > 0 {
-			m.refused(p, r)
-		}
+	rest := slices.DeleteFunc(m.ready(m.all()), func(i int) bool { return in[i] })
+	m.tasks = nil
+	half := len(rest) / 2
+	for _, at := range append(parts, rest[half:], rest[:half]) {
+		m.push(&send{at: at})
 	}
 }

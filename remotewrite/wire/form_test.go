@@ -11,7 +11,6 @@ import (
 	"github.com/prometheus/prometheus/model/histogram"
 	"github.com/prometheus/prometheus/model/labels"
 	"github.com/prometheus/prometheus/model/metadata"
-	"github.com/prometheus/prometheus/prompb"
 )
 
 // randomLabels are up to eight labels, some with names and values that 1.0 or 2.0 cannot carry, and some
@@ -129,21 +128,6 @@ func TestFormsAreBounded(t *testing.T) {
 	long := labels.FromStrings(model.MetricNameLabel, "up", "long", string(make([]byte, maxFormBytes+1)))
 	if form, _ := f.Of(first, long); !labels.Equal(form.Labels(V1, first), long) || len(f.shared) != 1 {
 		t.Errorf("a form above the bound: %d are kept", len(f.shared))
-	}
-}
-
-// TestLabelsAreReadAgain: labels that were encoded are read as they were.
-func TestLabelsAreReadAgain(t *testing.T) {
-	want := labels.FromStrings(model.MetricNameLabel, "up", "job", "host")
-	if got, err := DecodeLabels(EncodeLabels(want)); err != nil || !labels.Equal(got, want) {
-		t.Errorf("read %s, %v", got, err)
-	}
-	if _, err := DecodeLabels([]byte{keySeriesLabel, 100}); err == nil {
-		t.Error("labels that are cut off are read")
-	}
-	whole, err := (&prompb.TimeSeries{Labels: prompb.FromLabels(want, nil)}).Marshal()
-	if err != nil || string(EncodeLabels(want)) != string(whole) {
-		t.Errorf("not the bytes that prompb writes (%v)", err)
 	}
 }
 

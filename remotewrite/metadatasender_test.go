@@ -1,0 +1,247 @@
+package remotewrite
+
+import (
+	"context"
+	"fmt"
+	"slices"
+	"strings"
+	"sync"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/golang/snappy"
+	"github.com/prometheus/common/model"
+	"github.com/prometheus/prometheus/model/labels"
+	"github.com/prometheus/prometheus/model/metadata"
+	"github.com/prometheus/prometheus/prompb"
+
+	"hwsagent/remotewrite/client"
+	"hwsagent/remotewrite/config"
+	"hwsagent/remotewrite/gate"
+	"hwsagent/remotewrite/metrics"
+	"hwsagent/wal"
+)
+
+// metadataOf returns what lists n families, from series one of which has no metadata.
+func metadataOf(n int) func() []prompb.MetricMetadata {
+	series := []*wal.Series{{Labels: labels.FromStrings("__name__", "none"), About: &wal.About{}}}
+	for i := range n {
+		about := &wal.About{Meta: metadata.Metadata{Type: model.MetricTypeGauge, Help: fmt.Sprint("help ", i)}}
+		series = append(series, &wal.Series{Slot: i, Labels: labels.FromStrings("__name__", fmt.Sprintf("m%04d", i)), About: about})
+	}
+	return func() []prompb.MetricMetadata { return familiesOf(slices.Values(series)) }
+}
+
+func decodeMetadata(t *testing.T, body []byte) (w prompb.WriteRequest) {
+	t.Helper()
+	raw, err := snappy.Decode(nil, body)
+	if err == nil {
+		err = w.Unmarshal(raw)
+	}
+	if err != nil {
+		t.Error(err)
+	}
+	return w
+}
+
+func TestMetadataTypes(t *testing.T) {
+	for typ, want := range map[model.MetricType]prompb.MetricMetadata_MetricType{
+		model.MetricTypeCounter: prompb.MetricMetadata_COUNTER, model.MetricTypeGauge: prompb.MetricMetadata_GAUGE,
+		model.MetricTypeHistogram: prompb.MetricMetadata_HISTOGRAM, model.MetricTypeGaugeHistogram: prompb.MetricMetadata_GAUGEHISTOGRAM,
+		model.MetricTypeSummary: prompb.MetricMetadata_SUMMARY, model.MetricTypeInfo: prompb.MetricMetadata_INFO,
+		model.MetricTypeStateset: prompb.MetricMetadata_STATESET, model.MetricTypeUnknown: prompb.MetricMetadata_UNKNOWN,
+	} {
+		s := &wal.Series{Labels: labels.FromStrings("__name__", "m"), About: &wal.About{Meta: metadata.Metadata{Type: typ, Help: "h"}}}
+		if got := familiesOf(slices.Values([]*wal.Series{s})); len(got) != 1 || got[0].Type != want {
+			t.Errorf("%s: %v", typ, got)
+		}
+	}
+}
+
+func TestMetadataBounded(t *testing.T) {
+	if n := len(metadataOf(mostFamilies + 100)()); n != mostFamilies {
+		t.Errorf("%d families", n)
+	}
+}
+
+// Each key of metadata_config changes what is sent.
+func TestMetadataConfig(t *testing.T) {
+	for _, tc := range []struct {
+		config   config.MetadataConfig
+		requests int // in 150 s
+		families int
+	}{
+		{config.MetadataConfig{Send: true, SendInterval: model.Duration(time.Minute), MaxSamplesPerSend: 2000}, 3, 300},
+		{config.MetadataConfig{Send: true, SendInterval: model.Duration(50 * time.Second), MaxSamplesPerSend: 2000}, 4, 400},
+		{config.MetadataConfig{Send: true, SendInterval: model.Duration(time.Minute), MaxSamplesPerSend: 40}, 9, 300},
+		{config.MetadataConfig{Send: false, SendInterval: model.Duration(time.Minute), MaxSamplesPerSend: 40}, 0, 0},
+	} {
+		synctest.Test(t, func(t *testing.T) {
+			requests, families := 0, 0
+			sender := func(_ context.Context, r client.Request) client.Answer {
+				requests++
+				got := decodeMetadata(t, r.Body)
+				families += len(got.Metadata)
+				if len(got.Timeseries) > 0 {
+					t.Error("a metadata request has series")
+				}
+				return client.Answer{Status: 200}
+			}
+			m := newMetadataSender(tc.config, sender, gateOfMetadata(), metrics.Unregistered("a", "u"))
+			stop := startMetadata(m)
+			defer stop()
+			empty, c := metadataOf(0), metadataOf(100)
+			m.Offer(time.Now(), empty) // nothing known yet: the next offer is soon
+			time.Sleep(5 * time.Second)
+			for range 150 {
+				m.Offer(time.Now(), c)
+				time.Sleep(time.Second)
+			}
+			m.Offer(time.Now(), c)
+			synctest.Wait()
+			if requests != tc.requests || families != tc.families {
+				t.Errorf("%+v: %d requests, %d families; want %d, %d", tc.config, requests, families, tc.requests, tc.families)
+			}
+		})
+	}
+}
+
+// A round ends at the first refusal; the next round begins anew. A sender that hangs
+// piles nothing up.
+func TestMetadataRefused(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		requests := 0
+		m := newMetadataSender(config.MetadataConfig{Send: true, SendInterval: model.Duration(time.Minute), MaxSamplesPerSend: 10},
+			func(context.Context, client.Request) client.Answer { requests++; return client.Answer{Status: 400} }, gateOfMetadata(), metrics.Unregistered("a", "u"))
+		stop := startMetadata(m)
+		defer stop()
+		c := metadataOf(100)
+		for range 3 {
+			m.Offer(time.Now(), c)
+			time.Sleep(time.Minute)
+		}
+		synctest.Wait()
+		if requests != 3 {
+			t.Errorf("%d requests in three rounds", requests)
+		}
+	})
+	synctest.Test(t, func(t *testing.T) {
+		requests := 0
+		m := newMetadataSender(config.MetadataConfig{Send: true, SendInterval: model.Duration(time.Minute), MaxSamplesPerSend: 1000},
+			func(ctx context.Context, _ client.Request) client.Answer {
+				requests++
+				<-ctx.Done()
+				return client.Answer{Err: ctx.Err()}
+			}, gateOfMetadata(), metrics.Unregistered("a", "u"))
+		stop := startMetadata(m)
+		c := metadataOf(100)
+		for range 10 {
+			m.Offer(time.Now(), c)
+			time.Sleep(time.Minute)
+		}
+		waiting := len(m.pending)
+		stop()
+		if requests != 1 || waiting != 1 {
+			t.Errorf("%d requests, %d rounds wait", requests, waiting)
+		}
+	})
+}
+
+func startMetadata(m *metadataSender) (stop func()) {
+	ctx, cancel := context.WithCancel(context.Background())
+	var wg sync.WaitGroup
+	wg.Go(func() { m.Run(ctx) })
+	return func() { cancel(); wg.Wait() }
+}
+
+func BenchmarkMetadataOffer(b *testing.B) {
+	c := metadataOf(500)
+	m := newMetadataSender(config.MetadataConfig{Send: true, SendInterval: model.Duration(time.Hour), MaxSamplesPerSend: 1}, nil, nil, metrics.Unregistered("a", "u"))
+	now := time.Now()
+	m.Offer(now, c)
+	b.ReportAllocs()
+	for b.Loop() {
+		m.Offer(now, c)
+	}
+}
+
+// A help text is sent as it is: long, with line breaks.
+func TestMetadataHelp(t *testing.T) {
+	help := strings.Repeat("line\n", 5000)
+	s := &wal.Series{Labels: labels.FromStrings("__name__", "m"), About: &wal.About{Meta: metadata.Metadata{Help: help}}}
+	m := newMetadataSender(config.DefaultConfig().Metadata, func(_ context.Context, r client.Request) client.Answer {
+		if got := decodeMetadata(t, r.Body).Metadata; len(got) != 1 || got[0].Help != help || got[0].MetricFamilyName != "m" {
+			t.Errorf("%v", got)
+		}
+		return client.Answer{Status: 204}
+	}, gateOfMetadata(), metrics.Unregistered("a", "u"))
+	if !m.send(t.Context(), familiesOf(slices.Values([]*wal.Series{s}))) {
+		t.Error("not sent")
+	}
+}
+
+// gateOfMetadata is the gate of a target that takes data.
+func gateOfMetadata() *gate.Gate {
+	g := gate.New(time.Millisecond, time.Second, 0, func() float64 { return 0.5 })
+	if p, ok := g.Try(); ok {
+		g.Delivered(p)
+	}
+	return g
+}
+
+// BenchmarkOf lists the families of 100,000 series of 100 targets: family by family of each, as a scrape brings them.
+func BenchmarkFamiliesOf(b *testing.B) {
+	const targets, all, each = 100, 40, 25
+	var abouts []*wal.About
+	for i := range all {
+		abouts = append(abouts, &wal.About{Meta: metadata.Metadata{Type: model.MetricTypeGauge, Help: fmt.Sprint("help ", i)}})
+	}
+	var series []*wal.Series
+	for target := range targets {
+		for i, about := range abouts {
+			for n := range each {
+				ls := labels.FromStrings("__name__", fmt.Sprintf("hw_metric_number_%d", i), "instance", fmt.Sprint(target), "n", fmt.Sprint(n))
+				series = append(series, &wal.Series{Slot: len(series), Labels: ls, About: about})
+			}
+		}
+	}
+	b.ReportAllocs()
+	for b.Loop() {
+		if n := len(familiesOf(slices.Values(series))); n != all {
+			b.Fatalf("%d families", n)
+		}
+	}
+}
+
+// TestOneRefusedFamilyKeepsNoOtherBack: a receiver that refuses the metadata of one family gets those of all others outside its request.
+func TestOneRefusedFamilyKeepsNoOtherBack(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		has := map[string]bool{}
+		m := newMetadataSender(config.MetadataConfig{Send: true, SendInterval: model.Duration(time.Minute), MaxSamplesPerSend: 10},
+			func(_ context.Context, r client.Request) client.Answer {
+				var names []string
+				for _, x := range decodeMetadata(t, r.Body).Metadata {
+					names = append(names, x.MetricFamilyName)
+				}
+				if slices.Contains(names, "m0003") {
+					return client.Answer{Status: 400, Text: "help too long: m0003"}
+				}
+				for _, n := range names {
+					has[n] = true
+				}
+				return client.Answer{Status: 204}
+			}, gateOfMetadata(), metrics.Unregistered("a", "u"))
+		stop := startMetadata(m)
+		defer stop()
+		c := metadataOf(100)
+		for range 60 {
+			m.Offer(time.Now(), c)
+			time.Sleep(time.Minute)
+		}
+		synctest.Wait()
+		if len(has) < 90 {
+			t.Errorf("after an hour the receiver has the metadata of %d families of 100; it refuses one", len(has))
+		}
+	})
+}
