@@ -112,7 +112,7 @@ func faultsOf(t *testing.T, dir string, gone *atomic.Bool) []fault {
 	leaving := "    bearer_token_file: " + writeFile(t, dir+"/leaving", "x") + "\n"
 	bad, _ := startReceiver(t, receiver.Options{})
 	bad.Behave((&tenant{limit: 10, has: map[string]bool{}}).behave)
-	slow := answers(t, 204, "Date", time.Now().Add(-2*time.Hour).UTC().Format(http.TimeFormat), "")
+	slow := answers(t, 400, "Date", time.Now().Add(-2*time.Hour).UTC().Format(http.TimeFormat), "out of bounds: timestamp is too far in the future")
 	plain := answers(t, 204, "", "", "")
 	mute := listening(t, func(c net.Conn) { _, _ = io.Copy(io.Discard, c) })
 	down := func(name, cause, try string) state { return state{name, cause, whileDown, waitsOnly, try} }
