@@ -115,12 +115,12 @@ func (s *shard) testAhead(p gate.Pass, ahead point) error {
 	switch {
 	case err != nil || !sent:
 		return err // p was given back
-	case refusedAsAhead(one.points, a):
+	case refusedAsAhead(one.points, a) && s.q.limits().admit(ahead.t):
 		s.q.holdForClock(p, one.points, a)
 	case a.Verdict == client.Hold, a.Verdict == client.Retry:
 		s.q.noteAnswer(a)
 		s.q.refused(p, a)
-	default:
+	default: // it is not ahead any more; or so far ahead of both clocks that it is dropped
 		s.q.setLast(&s.q.ahead, point{})
 		s.q.gate.Resume(p)
 	}

@@ -69,6 +69,38 @@ func TestSlowReceiverClock(t *testing.T) {
 	}
 }
 
+// TestRightedHostClock: this host's clock was ahead, and the target is held for the samples of then. Once the clock is right, they are
+// ahead of both clocks: they are dropped as future, and the target gets the others.
+func TestRightedHostClock(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		r := newRig(t, &fakeReceiver{}).timed()
+		off := 2 * time.Hour // the receiver's clock is wrong instead: the bubble's cannot be set
+		r.to.script = func(q fakeRequest) (client.Answer, bool) {
+			a := client.Answer{Status: 400, Text: "out of bounds: timestamp is too far in the future"}
+			if !slices.ContainsFunc(q.samples, func(s smp) bool { return s.t > time.Now().Add(10*time.Minute).UnixMilli() }) {
+				a = r.to.answerPlain(q)
+			}
+			a.Date = time.Now().Add(off)
+			return a, true
+		}
+		r.log.append(smp{"first", time.Now().UnixMilli(), 1})
+		r.start()
+		r.drained(time.Minute)
+		r.log.append(smp{"first", time.Now().Add(2 * time.Hour).UnixMilli(), 2}, smp{"second", time.Now().Add(2 * time.Hour).UnixMilli(), 2})
+		time.Sleep(time.Minute)
+		if s := r.q.Status(); s.State != StateHeld || !s.AwaitsClock {
+			t.Errorf("state %q, why %q", s.State, s.Why)
+		}
+		r.to.set(func() { off = 0 })
+		r.log.append(smp{"first", time.Now().UnixMilli(), 3}, smp{"second", time.Now().UnixMilli(), 3})
+		r.drained(5 * time.Minute)
+		if s, o := r.q.Status(), r.log.outcome(); s.State != StateOK || o.Dropped[queue.Future] != 2 || o.Delivered != 3 || o.Sum() != 5 {
+			t.Errorf("state %q, why %q, outcomes %+v", s.State, s.Why, o)
+		}
+		r.end()
+	})
+}
+
 // TestWhichTimesAreDropped: a sample is dropped for its time if it is out of bounds by this host's clock and by the receiver's; before the first answer none
 // is, and without a Date no sample is ahead.
 func TestWhichTimesAreDropped(t *testing.T) {

@@ -30,6 +30,7 @@ type chronicle struct {
 	mu    sync.Mutex
 	ahead time.Duration     // of the receiver's clock, which the Date of its answers tells
 	down  bool              // it answers 503 and stores nothing
+	limit time.Duration     // a request with a sample that is further ahead of its clock is refused, as Prometheus does; 0: none is
 	last  map[string]uint64 // by series: the greatest number so far
 	seen  map[canaryID]bool
 	late  int                  // samples that first came after a later one of their series
@@ -52,6 +53,11 @@ func (c *chronicle) behave(r receiver.Request) receiver.Reply {
 	date := http.Header{"Date": {time.Now().Add(c.ahead).UTC().Format(http.TimeFormat)}}
 	if c.down {
 		return receiver.Reply{Status: http.StatusServiceUnavailable, Text: "down", Header: date}
+	}
+	for _, ts := range r.Series {
+		if c.limit > 0 && ts.Samples[len(ts.Samples)-1].Timestamp > time.Now().Add(c.ahead+c.limit).UnixMilli() {
+			return receiver.Reply{Status: http.StatusBadRequest, Text: "out of bounds", Header: date}
+		}
 	}
 	for _, ts := range r.Series {
 		c.note(ts)
@@ -120,8 +126,9 @@ type timeLab struct {
 
 // timeOptions configure the one target of a timeLab.
 type timeOptions struct {
-	future string // future_limit; default 0s, a receiver that takes samples of any time
-	age    string // sample_age_limit; default none
+	future string        // future_limit; default 0s, a receiver that takes samples of any time
+	limit  time.Duration // the receiver's own; default none
+	age    string        // sample_age_limit; default none
 	tls    *receiver.PKI
 }
 
@@ -145,6 +152,7 @@ func newTimeLab(t *testing.T, o timeOptions) *timeLab {
 	l.targets = entry
 	l.configure(true)
 	tl := &timeLab{lab: l, c: newChronicle()}
+	tl.c.limit = o.limit
 	l.behaviour = tl.c.behave
 	l.recv.Behave(tl.c.behave)
 	return tl
