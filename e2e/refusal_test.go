@@ -5,6 +5,7 @@ import (
 	"io/fs"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"sync"
 	"testing"
@@ -24,6 +25,7 @@ type refuser struct {
 	mu       sync.Mutex
 	lifted   bool
 	requests []time.Time
+	search   int // how many requests at the beginning may repeat samples
 	sent     map[string]bool
 	twice    int
 }
@@ -38,7 +40,7 @@ func (r *refuser) behave(q receiver.Request) receiver.Reply {
 	for _, ts := range q.Series {
 		for _, s := range ts.Samples {
 			key := fmt.Sprint(ts.Labels, s.Timestamp)
-			if r.sent[key] {
+			if r.sent[key] && len(r.requests) > r.search {
 				r.twice++
 			}
 			r.sent[key] = true
@@ -56,7 +58,8 @@ func (r *refuser) lift() {
 // Test4xxIsHeld: a receiver that answers any one 4xx to everything, but those that mean
 // "again" or "smaller", sees at most two requests in 8 s and no sample twice; nothing
 // is dropped, and what was held arrives when the refusal is lifted and the
-// configuration loaded again.
+// configuration loaded again. After a 400, 409 or 422 the samples may be at fault: the batch
+// comes twice and a sample of each of eight series alone, then the receiver is left in peace.
 func Test4xxIsHeld(t *testing.T) {
 	t.Parallel()
 	statuses := []int{400, 401, 402, 403, 404, 405, 406, 407, 409, 410, 411, 415, 421, 422, 451, 499}
@@ -66,6 +69,9 @@ func Test4xxIsHeld(t *testing.T) {
 	for i, status := range statuses {
 		recv, oracle := startReceiver(t, receiver.Options{})
 		r := &refuser{Receiver: recv, status: status, sent: make(map[string]bool)}
+		if slices.Contains([]int{400, 409, 422}, status) {
+			r.search = 2 + 8
+		}
 		recv.Behave(r.behave)
 		refusers[i], oracles[i] = r, oracle
 		targets.WriteString(entry(fmt.Sprint(status), recv.URL()))
@@ -86,7 +92,7 @@ func Test4xxIsHeld(t *testing.T) {
 
 	for _, r := range refusers {
 		r.mu.Lock()
-		requests, twice := r.requests, r.twice
+		requests, twice := r.requests[min(r.search, len(r.requests)):], r.twice
 		r.mu.Unlock()
 		for i, at := range requests {
 			if i >= 2 && at.Sub(requests[i-2]) < 8*time.Second {

@@ -61,7 +61,7 @@ func TestTokenRotation(t *testing.T) {
 	if took := inUse(t, recv, begin, func(s receiver.Seen) bool { return s.Token == next && s.Samples > 0 }); took > tier.Within(10*time.Second) {
 		t.Errorf("the new token came into use after %s, want within 10 s", took)
 	}
-	checkNothingLost(t, l)
+	checkNothingLost(t, l, 0)
 }
 
 // TestTokenExpiresFirst refuses the old token for a while before there is a new one.
@@ -85,7 +85,7 @@ func TestTokenExpiresFirst(t *testing.T) {
 	if took := inUse(t, recv, begin, func(s receiver.Seen) bool { return s.Token == next && s.Samples > 0 }); took > tier.Within(10*time.Second) {
 		t.Errorf("the new token came into use after %s, want within 10 s", took)
 	}
-	checkNothingLost(t, l)
+	checkNothingLost(t, l, 1) // the backlog begins with the question whether the receiver takes an old sample: one is sent again
 }
 
 // TestCertRotation replaces certificate and key under load, one file after the other.
@@ -109,14 +109,15 @@ func TestCertRotation(t *testing.T) {
 			break
 		}
 	}
-	checkNothingLost(t, l)
+	checkNothingLost(t, l, 0)
 }
 
-func checkNothingLost(t *testing.T, l *load) {
+// checkNothingLost ends the load and fails the test if a sample is missing or late, or if more than mostTwice came twice.
+func checkNothingLost(t *testing.T, l *load, mostTwice uint64) {
 	t.Helper()
 	l.arrived(20 * time.Second)
-	if r := l.settle(30*time.Second, "receiver"); r.Missing != 0 || r.Duplicated != 0 || r.OutOfOrder != 0 {
-		t.Errorf("lost %d, twice %d, out of order %d; want none of each", r.Missing, r.Duplicated, r.OutOfOrder)
+	if r := l.settle(30*time.Second, "receiver"); r.Missing != 0 || r.Duplicated > mostTwice || r.OutOfOrder != 0 {
+		t.Errorf("lost %d, twice %d, out of order %d; want none lost or out of order, and at most %d twice", r.Missing, r.Duplicated, r.OutOfOrder, mostTwice)
 	}
 	if tg := l.target("receiver"); len(tg.Ledger.Dropped) != 0 {
 		t.Errorf("the ledger has drops: %+v", tg.Ledger)
