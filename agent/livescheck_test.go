@@ -22,7 +22,7 @@ func (l *life) accounts() {
 		if !s.Ledger.Balanced {
 			l.t.Errorf("%s: %+v", s.Name, s.Ledger)
 		}
-		if s.Ledger.Lost > 0 && !l.mayReject() && s.Ledger.Dropped["no_tenant"] != s.Ledger.Lost {
+		if s.Ledger.Lost+s.Ledger.Dropped["unconfirmed"] > 0 && !l.mayReject() && s.Ledger.Dropped["no_tenant"] != s.Ledger.Lost {
 			l.t.Errorf("%s loses samples: %+v", s.Name, s.Ledger)
 		}
 	}
@@ -168,7 +168,7 @@ func (l *life) account(s status.TargetStatus) {
 		}
 	}
 	others := s.Ledger.Appended - mine
-	d, lost := s.Ledger.Delivered+s.Ledger.Dropped["resent"], s.Ledger.Lost
+	d, lost := s.Ledger.Delivered, s.Ledger.Lost+s.Ledger.Dropped["unconfirmed"]
 	no := !s.Ledger.Balanced || s.Ledger.Pending > 0
 	no = no || d > has || own && (mine-has > lost || s.Ledger.Filtered > others)
 	no = no || !l.mayReject() && (own || both == 0) && (d != has || mine-has != lost || s.Ledger.Filtered != others)

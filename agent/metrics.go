@@ -67,8 +67,8 @@ func newAccounts(a *Agent) *accounts {
 		appended:       own.Desc(meter.Sent, meter.Counter, "target_appended_samples_total", "Samples appended to the log for the target since the agent started.", "target"),
 		delivered:      own.Desc(meter.Sent, meter.Counter, "target_delivered_samples_total", "Samples that the receiver accepted since the agent started.", "target"),
 		filtered:       own.Desc(meter.Sent, meter.Counter, "target_filtered_samples_total", "Samples that write_relabel_configs removed since the agent started.", "target"),
-		dropped:        own.Desc(meter.NotZero, meter.Counter, "target_dropped_samples_total", "Samples given up since the agent started, by reason; all but resent are lost.", "target", "reason"),
-		lost:           own.Desc(meter.Sent, meter.Counter, "target_lost_samples_total", "Samples given up since the agent started for any reason but resent.", "target"),
+		dropped:        own.Desc(meter.NotZero, meter.Counter, "target_dropped_samples_total", "Samples given up since the agent started, by reason; all but unconfirmed, which may be stored, are lost.", "target", "reason"),
+		lost:           own.Desc(meter.Sent, meter.Counter, "target_lost_samples_total", "Samples given up since the agent started for any reason but unconfirmed.", "target"),
 		account:        own.Desc(meter.Shown, meter.Gauge, "target_account_samples", "Samples of the target's account since it was first known, over restarts, by outcome: appended, delivered, filtered.", "target", "outcome"),
 		accountDropped: own.Desc(meter.Shown, meter.Gauge, "target_account_dropped_samples", "Samples of the target's account that were given up since it was first known, by reason.", "target", "reason"),
 		pending:        own.Desc(meter.Sent, meter.Gauge, "target_pending_samples", "Samples in the log that wait for the target.", "target"),
@@ -115,7 +115,7 @@ func (c *accounts) Collect(ch chan<- prometheus.Metric) {
 	}
 	for _, t := range c.agent.targets.All() {
 		a := t.Account(stepped, now)
-		l, since, lost := a.Total, a.Since, uint64(0)
+		l, since := a.Total, a.Since
 		send(c.appended, prometheus.CounterValue, float64(since.Appended), t.Name())
 		send(c.delivered, prometheus.CounterValue, float64(since.Delivered), t.Name())
 		send(c.filtered, prometheus.CounterValue, float64(since.Filtered), t.Name())
@@ -123,15 +123,12 @@ func (c *accounts) Collect(ch chan<- prometheus.Metric) {
 		send(c.account, prometheus.GaugeValue, float64(l.Delivered), t.Name(), "delivered")
 		send(c.account, prometheus.GaugeValue, float64(l.Filtered), t.Name(), "filtered")
 		for r, n := range l.Dropped {
-			if queue.Reason(r) != queue.Resent {
-				lost += since.Dropped[r]
-			}
 			send(c.dropped, prometheus.CounterValue, float64(since.Dropped[r]), t.Name(), queue.Reason(r).String())
 			if n > 0 {
 				send(c.accountDropped, prometheus.GaugeValue, float64(n), t.Name(), queue.Reason(r).String())
 			}
 		}
-		send(c.lost, prometheus.CounterValue, float64(lost), t.Name())
+		send(c.lost, prometheus.CounterValue, float64(since.Lost()), t.Name())
 		send(c.pending, prometheus.GaugeValue, float64(l.Pending), t.Name())
 		send(c.missed, prometheus.GaugeValue, float64(a.Missed), t.Name())
 		send(c.pendingBytes, prometheus.GaugeValue, float64(a.PendingBytes), t.Name())

@@ -164,7 +164,7 @@ func TestThreeDaysOutage(t *testing.T) {
 		balanced := func() {
 			t.Helper()
 			l := reader.Ledger()
-			if !l.Balanced() || l.Appended != appended || l.Lost() != 0 {
+			if !l.Balanced() || l.Appended != appended || l.GivenUp() != 0 {
 				t.Fatalf("after %d rounds: %+v, want %d appended", rounds, l, appended)
 			}
 		}

@@ -196,7 +196,7 @@ func TestRealReceivers(t *testing.T) {
 			results.Add(t, results.Line{
 				What: "outage and kill -9 while sending, at " + b.name, Count: 1, Lost: len(shown.lacks(stored)),
 				Figures: map[string]float64{
-					"samples": float64(shown.samples()), "counted as resent": float64(tg.Ledger.Dropped["resent"]),
+					"samples": float64(shown.samples()), "unconfirmed": float64(tg.Ledger.Dropped["unconfirmed"]),
 					"requests refused": float64(answers[400]),
 				},
 			})

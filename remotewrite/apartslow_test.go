@@ -37,7 +37,7 @@ func TestTakenApartWhileRequestsFail(t *testing.T) {
 						}
 						r.drained(time.Hour)
 						r.end()
-						if o := r.log.outcome(); o.Lost() != 1 {
+						if o := r.log.outcome(); o.GivenUp() != 1 {
 							t.Errorf("%d requests; outcomes %+v, want one lost", to.count(), o)
 						}
 						r.verify(bad)
@@ -75,7 +75,7 @@ func TestTakenApartWhereRequestsMustBeApart(t *testing.T) {
 					r.round(series)
 					r.drained(time.Hour)
 					r.end()
-					if o := r.log.outcome(); o.Lost() != 1 {
+					if o := r.log.outcome(); o.GivenUp() != 1 {
 						t.Errorf("%d requests; outcomes %+v, want one lost", to.count(), o)
 					}
 					r.verify(bad)
@@ -106,7 +106,7 @@ func TestTooLargeWhereRequestsMustBeApart(t *testing.T) {
 		r.round(4)
 		r.drained(time.Hour)
 		r.end()
-		if o := r.log.outcome(); o.Lost() != 1 {
+		if o := r.log.outcome(); o.GivenUp() != 1 {
 			t.Errorf("outcomes %+v, want one lost", o)
 		}
 		r.verify(large)

@@ -128,7 +128,7 @@ func (r *lateRig) delivered(most time.Duration) {
 	if got, want := len(r.to.has), r.rounds*lateRigSeries; got != want {
 		r.Errorf("%d samples came, want %d", got, want)
 	}
-	if g := r.r.Ledger(); !g.Balanced() || g.Lost() > 0 {
+	if g := r.r.Ledger(); !g.Balanced() || g.GivenUp() > 0 {
 		r.Errorf("ledger %+v", g)
 	}
 }
@@ -270,7 +270,7 @@ func TestMaxBacklog(t *testing.T) {
 					}
 				}
 				g, missing := r.r.Ledger(), r.missing()
-				if !g.Balanced() || missing == 0 || g.Lost() != uint64(missing) || g.Dropped[queue.Budget] != g.Lost() {
+				if !g.Balanced() || missing == 0 || g.GivenUp() != uint64(missing) || g.Dropped[queue.Budget] != g.GivenUp() {
 					t.Errorf("%d samples are missing; ledger %+v", missing, g)
 				}
 				r.to.mu.Lock()

@@ -4,7 +4,6 @@ import (
 	"flag"
 	"fmt"
 	"math/rand/v2"
-	"strconv"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -236,16 +235,9 @@ func chaos(t *testing.T, seed uint64, fired map[string]int) {
 	if crashes == 0 && o.Sum() != r.log.Head().Total {
 		t.Errorf("%d appended, %d accounted for", r.log.Head().Total, o.Sum())
 	}
-	lettered := map[string]bool{}
-	for _, l := range r.letters.all() {
-		lettered[l.Series+strconv.FormatInt(l.Timestamp, 10)] = true
-	}
-	var missing, good, excused uint64
+	var missing, good uint64
 	for _, e := range r.log.entries {
-		bad := func(i int) bool {
-			return i >= 0 && i < len(e.Samples) && to.poison(smpOf(e.Samples[i]))
-		}
-		for i, s := range e.Samples {
+		for _, s := range e.Samples {
 			x := smpOf(s)
 			if to.has[x] {
 				continue
@@ -254,10 +246,6 @@ func chaos(t *testing.T, seed uint64, fired map[string]int) {
 				if good++; good < 4 && limit.percent == 0 {
 					t.Errorf("receiver does not have %+v", x)
 				}
-			} else if !lettered[s.Series.Labels.String()+strconv.FormatInt(s.T, 10)] && (to.keepsGood || to.keepsGood2 || bad(i-1) || bad(i+1)) {
-				// docs/remote-write.md, "Samples that are late, or sent twice": after an answer was lost, a bad sample among stored ones cannot be
-				// told from them if the receiver keeps the good part, or if another bad sample is beside it.
-				excused++
 			}
 		}
 	}
@@ -270,10 +258,10 @@ func chaos(t *testing.T, seed uint64, fired map[string]int) {
 		t.Errorf("%d good samples are missing; %+v", good, o)
 	}
 	// One letter may stand for many samples of refused series, so the test cannot know which samples it excuses.
-	if excused = min(excused, o.Dropped[queue.Resent]); crashes == 0 && limit.percent == 0 && missing > o.Lost()+excused {
-		t.Errorf("%d samples are missing, %d are counted as lost, %d cannot be told", missing, o.Lost(), excused)
+	if crashes == 0 && limit.percent == 0 && missing > o.GivenUp() {
+		t.Errorf("%d samples are missing, %d were given up", missing, o.GivenUp())
 	}
-	if poisons == 0 && limit.percent == 0 && o.Lost() > 0 {
+	if poisons == 0 && limit.percent == 0 && o.GivenUp() > 0 {
 		t.Errorf("outcomes %+v without a bad sample", o)
 	}
 	for name, have := range to.stored {

@@ -482,16 +482,16 @@ func (f *features) check() {
 	}
 	switch {
 	case f.drops():
-		f.count(policyFired, int(o.Lost()))
-		if crashed := o.Sum() < f.log.Head().Total; uint64(missing)+bad > o.Lost() && !crashed {
+		f.count(policyFired, int(o.GivenUp()))
+		if crashed := o.Sum() < f.log.Head().Total; uint64(missing)+bad > o.GivenUp() && !crashed {
 			f.t.Errorf("%d samples are missing: %+v", uint64(missing)+bad, o)
 		}
-	case f.balanced && missing == 1 && o.Lost() == 1 && o.Dropped[queue.Rejected] == 1: // less than one proof in 8,000 is wrong (split.FullTurns)
+	case f.balanced && missing == 1 && o.GivenUp() == 1 && o.Dropped[queue.Rejected] == 1: // less than one proof in 8,000 is wrong (split.FullTurns)
 		f.count(wrongProof, 1)
-	case twins > 0 && o.Lost() == twins && o.Dropped[queue.Rejected] == twins && missing == 0:
-	case f.several && o.Lost() == o.Dropped[queue.Unconfirmed] && missing == 0 && bad == 0:
+	case twins > 0 && o.GivenUp() == twins && o.Dropped[queue.Rejected] == twins && missing == 0:
+	case f.several && o.GivenUp() == o.Dropped[queue.Unconfirmed] && missing == 0 && bad == 0:
 		// An earlier sample of a series in one commit is late when a window is read again, and may be stored: it is.
-	case f.refused.percent == 0 && o.Lost() > 0, o.Dropped[queue.Rejected] > bad, o.Dropped[queue.Future] > 0, o.Dropped[queue.TooOld] > 0:
+	case f.refused.percent == 0 && o.GivenUp() > 0, o.Dropped[queue.Rejected] > bad, o.Dropped[queue.Future] > 0, o.Dropped[queue.TooOld] > 0:
 		f.t.Errorf("samples count as lost: %+v; %d are bad", o, bad)
 	case f.refused.percent == 0 && missing > 0:
 		f.t.Errorf("the receiver does not have %d samples", missing)

@@ -53,7 +53,7 @@ func TestSlowReceiverClock(t *testing.T) {
 					r.to.set(func() { off = -11 * time.Minute })
 					rounds(40)
 					o, s := r.log.outcome(), r.q.Status()
-					if o.Lost() != 0 || s.State != StateHeld || !s.AwaitsClock || !strings.Contains(s.Why, "the receiver's clock is 11m behind") || s.Failure.Kind != client.AwaitsClock {
+					if o.GivenUp() != 0 || s.State != StateHeld || !s.AwaitsClock || !strings.Contains(s.Why, "the receiver's clock is 11m behind") || s.Failure.Kind != client.AwaitsClock {
 						t.Errorf("outcomes %+v, state %q, why %q, %+v", o, s.State, s.Why, s.Failure)
 					}
 					r.to.set(func() { off = 0 })

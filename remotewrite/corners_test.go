@@ -100,7 +100,7 @@ func TestDeniedWhileIsolating(t *testing.T) {
 					if broken.IsZero() {
 						t.Skip("isolation was over before")
 					}
-					if o := r.log.outcome(); o.Lost() != 1 {
+					if o := r.log.outcome(); o.GivenUp() != 1 {
 						t.Errorf("outcomes %+v, want one lost\n%s", o, r.to.dump())
 					}
 					r.verify(bad)

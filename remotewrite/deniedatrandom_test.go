@@ -45,7 +45,7 @@ func deniedAtRandom(t *testing.T, share float64, empties bool, seed uint64) {
 	if denied < 20 {
 		t.Errorf("%d requests were denied", denied)
 	}
-	if o := r.log.outcome(); o.Lost() > 0 {
+	if o := r.log.outcome(); o.GivenUp() > 0 {
 		t.Errorf("outcomes %+v\n%s", o, to.dump())
 	}
 	r.verify()

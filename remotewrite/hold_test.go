@@ -57,7 +57,7 @@ func TestHoldEndsByItselfWithoutEmptyWrites(t *testing.T) {
 								r.verify(bad)
 								return
 							}
-							if o.Lost() != 1 || o.Dropped[queue.Rejected] != 1 {
+							if o.GivenUp() != 1 || o.Dropped[queue.Rejected] != 1 {
 								t.Errorf("outcomes %+v, want one rejected\n%s", o, r.to.dump())
 							}
 							r.verify(bad)
@@ -98,7 +98,7 @@ func TestRouteBreaksWhileIsolating(t *testing.T) {
 					if broken.IsZero() {
 						t.Skip("isolation was over before")
 					}
-					if o := r.log.outcome(); o.Lost() != 1 {
+					if o := r.log.outcome(); o.GivenUp() != 1 {
 						t.Errorf("outcomes %+v, want one lost\n%s", o, r.to.dump())
 					}
 					r.verify(bad)
@@ -146,7 +146,7 @@ func TestRouteBreaksForANewShard(t *testing.T) {
 					t.Errorf("%d requests were refused", refused)
 				}
 				r.verify()
-				if o := r.log.outcome(); o.Lost() != 0 {
+				if o := r.log.outcome(); o.GivenUp() != 0 {
 					t.Errorf("outcomes %+v\n%s", o, r.to.dump())
 				}
 			})
@@ -264,7 +264,7 @@ func TestShardWithoutSuccessIsHelpedByOthers(t *testing.T) {
 			r.drained(10 * time.Minute)
 			r.end()
 			r.verify(bad)
-			if o := r.log.outcome(); o.Lost() != 1 {
+			if o := r.log.outcome(); o.GivenUp() != 1 {
 				t.Errorf("outcomes %+v", o)
 			}
 		})

@@ -49,7 +49,7 @@ func TestBrokenNetworkIsNoPoison(t *testing.T) {
 					if broken < 100 {
 						t.Errorf("%d requests failed only", broken)
 					}
-					if o := r.log.outcome(); o.Lost() != 0 {
+					if o := r.log.outcome(); o.GivenUp() != 0 {
 						t.Errorf("outcomes %+v\n%v", o, r.letters.all())
 					}
 					r.verify()
@@ -80,10 +80,10 @@ func TestPoisonInBrokenNetwork(t *testing.T) {
 				r.drained(3 * time.Hour)
 				r.end()
 				o := r.log.outcome()
-				if o.Lost() < 1 || o.Lost() > 3 { // a probe that fails by chance costs its sample
+				if o.GivenUp() < 1 || o.GivenUp() > 3 { // a probe that fails by chance costs its sample
 					t.Errorf("outcomes %+v, want one lost; %v", o, r.letters.all())
 				}
-				if o.Lost() == 1 {
+				if o.GivenUp() == 1 {
 					r.verify(bad)
 				}
 			})

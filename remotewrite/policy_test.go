@@ -116,7 +116,7 @@ func TestReturnsWhileABatchIsTakenApart(t *testing.T) {
 			if parts {
 				apart++
 			}
-			if o := r.log.outcome(); o.Lost() > 0 {
+			if o := r.log.outcome(); o.GivenUp() > 0 {
 				t.Errorf("back after %s: outcomes %+v", back, o)
 			}
 			r.verify()

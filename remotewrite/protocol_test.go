@@ -393,7 +393,7 @@ func TestDropCountsWhatWasWrittenOfABacklog(t *testing.T) {
 		for end := time.Now().Add(time.Hour); r.r.Ledger().Pending > 0 && time.Now().Before(end); {
 			time.Sleep(time.Second)
 		}
-		if g, missing := r.r.Ledger(), r.missing(); missing == 0 || g.Dropped[queue.Rejected] != uint64(missing) || g.Lost() != uint64(missing) {
+		if g, missing := r.r.Ledger(), r.missing(); missing == 0 || g.Dropped[queue.Rejected] != uint64(missing) || g.GivenUp() != uint64(missing) {
 			t.Errorf("the receiver lacks %d samples; ledger %+v", missing, g)
 		}
 		r.stop()

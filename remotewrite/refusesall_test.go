@@ -10,7 +10,6 @@ import (
 
 	"hwsagent/remotewrite/client"
 	"hwsagent/remotewrite/config"
-	"hwsagent/wal/queue"
 )
 
 // refusesData is a case of a target that refuses every request with samples for a while.
@@ -90,7 +89,7 @@ func (c refusesData) run(t *testing.T) {
 	set(false, true)
 	before := to.count()
 	rounds(40)
-	if o := r.log.outcome(); o.Lost() != 0 || o.Dropped[queue.Resent] != 0 {
+	if o := r.log.outcome(); o.GivenUp() != 0 {
 		t.Errorf("while everything is refused: outcomes %+v", o)
 	}
 	if s := r.q.Status(); s.State != StateHeld || !strings.Contains(s.Why, "refused by the test") {
@@ -192,7 +191,7 @@ func oneOfTwo(t *testing.T, seed uint64, status int, when string, random bool) (
 	to.set(func() { ill = false })
 	r.drained(5 * time.Minute)
 	r.end()
-	if o := r.log.outcome(); o.Lost() != 0 {
+	if o := r.log.outcome(); o.GivenUp() != 0 {
 		t.Errorf("outcomes %+v", o)
 		t.Log(r.letters.all())
 		t.Log(to.dump())

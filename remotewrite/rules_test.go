@@ -31,7 +31,7 @@ type rule struct {
 func checkRules(t *testing.T, entry string, rules []rule) {
 	// Small batches make a backlog of the log: there several samples of a series share a TimeSeries.
 	all, o := overHTTP(t, entry+"\nqueue_config: {max_samples_per_send: 20, capacity: 40}", everyKind, nil)
-	if o.Lost() != o.Dropped[queue.Unsupported] || len(all) == 0 {
+	if o.GivenUp() != o.Dropped[queue.Unsupported] || len(all) == 0 {
 		t.Fatalf("%d requests, outcome %+v", len(all), o)
 	}
 	for _, r := range rules {

@@ -47,7 +47,7 @@ func dropped(t *testing.T, code int) {
 	r.round(50)
 	r.drained(time.Minute)
 	r.end()
-	if o := r.log.outcome(); int(o.Dropped[queue.Rejected]) != len(lost) || int(o.Lost()) != len(lost) {
+	if o := r.log.outcome(); int(o.Dropped[queue.Rejected]) != len(lost) || int(o.GivenUp()) != len(lost) {
 		t.Errorf("outcomes %+v, want %d rejected", o, len(lost))
 	}
 	if ls := r.letters.all(); len(lost) > 0 && (len(ls) != 1 || ls[0].Samples != len(lost) || ls[0].Status != code) || len(lost) == 0 && len(ls) > 0 {
@@ -102,7 +102,7 @@ func gaps(t *testing.T, a client.Answer, shards int, seed uint64) {
 		}
 		before = gap
 	}
-	if len(failed) < 200 || r.log.outcome().Lost() > 0 {
+	if len(failed) < 200 || r.log.outcome().GivenUp() > 0 {
 		t.Errorf("%d requests in 20 minutes, outcomes %+v", len(failed), r.log.outcome())
 	}
 }

@@ -47,7 +47,7 @@ func TestStartWhereRequestsFailAndEmptyWritesAreRefused(t *testing.T) {
 							r.start()
 							r.drained(10 * time.Minute)
 							r.end()
-							if o := r.log.outcome(); o.Lost() > 0 || failed == 0 {
+							if o := r.log.outcome(); o.GivenUp() > 0 || failed == 0 {
 								t.Errorf("outcomes %+v, %d requests failed", o, failed)
 							}
 							checkStored(t, r)

@@ -78,7 +78,7 @@ func TestStopIsBounded(t *testing.T) {
 				if n := r.to.count() - before; n != c.asks {
 					t.Errorf("%d requests at the end, want %d\n%s", n, c.asks, r.to.dump())
 				}
-				if r.log.pending() == 0 || r.log.outcome().Lost() != 0 {
+				if r.log.pending() == 0 || r.log.outcome().GivenUp() != 0 {
 					t.Errorf("%d pending, outcomes %+v", r.log.pending(), r.log.outcome())
 				}
 				r.to.change(func() { bad = false; r.to.latency = 0 })

@@ -91,8 +91,8 @@ func answerLostApart(t *testing.T, life apartLife) bool {
 	r.drained(time.Hour)
 	r.end()
 	o, ls := r.log.outcome(), r.letters.all()
-	killed := life.then == "killed"                                                                  // the account of what the savepoint has passed is lost in this log
-	if (o.Dropped[queue.Rejected] != 1 || o.Lost() != 1) && !killed || len(ls) < 1 || len(ls) > 2 || // a stop between letter and outcome repeats it
+	killed := life.then == "killed"                                                                     // the account of what the savepoint has passed is lost in this log
+	if (o.Dropped[queue.Rejected] != 1 || o.GivenUp() != 1) && !killed || len(ls) < 1 || len(ls) > 2 || // a stop between letter and outcome repeats it
 		slices.ContainsFunc(ls, func(l Letter) bool { return l.Timestamp != lost.t || !strings.Contains(l.Series, lost.series) }) {
 		t.Errorf("%+v: outcomes %+v, letters %+v; want the one sample", life, o, ls)
 	}

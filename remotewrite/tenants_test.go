@@ -219,7 +219,7 @@ func TestTenantHeldForHours(t *testing.T) {
 				}
 				time.Sleep(time.Minute)
 				for id := range f.logs {
-					if o := f.outcome(id); id != "scout" && (o.Lost() > 0 || o.Delivered == 0 || o.Filtered == 0) {
+					if o := f.outcome(id); id != "scout" && (o.GivenUp() > 0 || o.Delivered == 0 || o.Filtered == 0) {
 						t.Errorf("%q: %+v", id, o)
 					}
 				}

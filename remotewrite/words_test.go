@@ -11,7 +11,6 @@ import (
 
 	"hwsagent/remotewrite/client"
 	"hwsagent/remotewrite/config"
-	"hwsagent/wal/queue"
 )
 
 // TestWords: only the words of a receiver's database say that a sample is late or too old, whatever the
@@ -97,7 +96,7 @@ func TestBorrowedWords(t *testing.T) {
 					r.round(20)
 					time.Sleep(15 * time.Second)
 				}
-				if o := r.log.outcome(); o.Lost() != 0 || o.Dropped[queue.Resent] != 0 {
+				if o := r.log.outcome(); o.GivenUp() != 0 {
 					t.Errorf("while everything is refused: outcomes %+v", o)
 				}
 				to.set(func() { ill = false })

@@ -44,7 +44,7 @@ func TestCommitWithHugeMetadataIsReadable(t *testing.T) {
 					t.Fatalf("commit: %v", err)
 				}
 				e := nextEntry(t, r)
-				if e.Count() != uint64(c.series) || e.Missing.Lost() != 0 {
+				if e.Count() != uint64(c.series) || e.Missing.GivenUp() != 0 {
 					t.Errorf("round %d: %d of %d samples, missing %+v", round, e.Count(), c.series, e.Missing)
 				}
 				if help := e.Samples[0].Series.Meta().Help; len(help) != 4<<10 {
@@ -117,7 +117,7 @@ func TestEncoderRefusesAHugeCommit(t *testing.T) {
 		if err := commitFloats(l, 3, 2, 2); err != nil {
 			t.Errorf("first %v: the next commit: %v", first, err)
 		}
-		if e := nextEntry(t, r); e.Count() != 3 || e.Missing.Lost() != 0 {
+		if e := nextEntry(t, r); e.Count() != 3 || e.Missing.GivenUp() != 0 {
 			t.Errorf("first %v: %d samples, missing %+v", first, e.Count(), e.Missing)
 		}
 		if st := l.Status(); st.Err != nil {

@@ -141,7 +141,7 @@ func driveBudget(t *testing.T, rnd *rand.Rand, giants bool) (run budgetRun) {
 	for _, name := range []string{"dead", "live"} {
 		a, _ := l.Account(name)
 		run.dropped += int(a.Dropped[queue.Budget])
-		if !a.Balanced() || o.OnFull == Reject && a.Lost() > 0 {
+		if !a.Balanced() || o.OnFull == Reject && a.GivenUp() > 0 {
 			t.Errorf("account of %s: %+v", name, a)
 		}
 	}

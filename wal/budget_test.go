@@ -122,7 +122,7 @@ func TestReject(t *testing.T) {
 		if st := l.Status(); st.Err != nil {
 			t.Errorf("status %+v", st)
 		}
-		if g := r.Ledger(); !g.Balanced() || g.Lost() != 0 {
+		if g := r.Ledger(); !g.Balanced() || g.GivenUp() != 0 {
 			t.Errorf("ledger %+v", g)
 		}
 		_ = r.Close()
@@ -155,7 +155,7 @@ func TestMinFreeBytes(t *testing.T) {
 					t.Errorf("%d segments of %d left, commit: %v, ledger %+v", has, had, err, r.Ledger())
 				}
 			case Reject:
-				if !errors.Is(err, ErrFull) || has != had || r.Ledger().Lost() != 0 {
+				if !errors.Is(err, ErrFull) || has != had || r.Ledger().GivenUp() != 0 {
 					t.Errorf("%d segments of %d left, commit: %v, ledger %+v", has, had, err, r.Ledger())
 				}
 			}
@@ -206,7 +206,7 @@ func TestDeliveredSegmentsGo(t *testing.T) {
 				if few := has <= 2; few != tc.few || had <= 2 {
 					t.Errorf("%d segments of %d left", has, had)
 				}
-				if g := r.Ledger(); !g.Balanced() || g.Lost() != 0 {
+				if g := r.Ledger(); !g.Balanced() || g.GivenUp() != 0 {
 					t.Errorf("ledger %+v", g)
 				}
 				_ = r.Close()
@@ -242,7 +242,7 @@ func TestRetainedGoFirst(t *testing.T) {
 		if after.First <= before.First || after.Bytes > waits+60_000 {
 			t.Errorf("no segment has gone: %+v, then %+v", before, after)
 		}
-		if g := r.Ledger(); !g.Balanced() || g.Lost() != 0 || g.Pending != 6000 {
+		if g := r.Ledger(); !g.Balanced() || g.GivenUp() != 0 || g.Pending != 6000 {
 			t.Errorf("ledger %+v", g)
 		}
 		_ = r.Close()
@@ -279,7 +279,7 @@ func TestLittleFreeSpaceReplaces(t *testing.T) {
 			}
 			free(o.MinFreeBytes - 1)
 			time.Sleep(1100 * time.Millisecond)
-			if st := l.Status(); st.Segments != before.Segments || r.Ledger().Lost() != 0 {
+			if st := l.Status(); st.Segments != before.Segments || r.Ledger().GivenUp() != 0 {
 				t.Fatalf("the disk of others cost a backlog: %+v, ledger %+v", st, r.Ledger())
 			}
 			for range 40 {
@@ -297,7 +297,7 @@ func TestLittleFreeSpaceReplaces(t *testing.T) {
 			}
 			free(1 << 40)
 			fill(100)
-			if after := r.Ledger(); l.Status().Bytes < before.Bytes+3*o.SegmentBytes || after.Lost() > g.Lost()+600 {
+			if after := r.Ledger(); l.Status().Bytes < before.Bytes+3*o.SegmentBytes || after.GivenUp() > g.GivenUp()+600 {
 				t.Errorf("with room again: %+v, ledger %+v", l.Status(), after)
 			}
 			if n, missing := ackAll(t, l, r); n != r.Ledger().Delivered || missing != (queue.Outcome{}) || !r.Ledger().Balanced() {
@@ -325,7 +325,7 @@ func TestLittleFreeSpaceWhileDelivered(t *testing.T) {
 			ackAll(t, l, r)
 			time.Sleep(100 * time.Millisecond)
 		}
-		if g := r.Ledger(); !g.Balanced() || g.Lost() != 0 || g.Delivered != 100_000 {
+		if g := r.Ledger(); !g.Balanced() || g.GivenUp() != 0 || g.Delivered != 100_000 {
 			t.Errorf("ledger %+v", g)
 		}
 		if st := l.Status(); st.Bytes > o.MinFreeBytes/4 {

@@ -149,7 +149,7 @@ func sickLife(t *testing.T, cause sickness, interval time.Duration) bool {
 				missing += uint64(c.samples)
 			}
 		}
-		if g.Pending != 0 || g.Lost() != g.Dropped[queue.Budget] || missing > g.Dropped[queue.Budget] {
+		if g.Pending != 0 || g.GivenUp() != g.Dropped[queue.Budget] || missing > g.Dropped[queue.Budget] {
 			t.Errorf("reader %d has not got %d samples at the end: %+v", k, missing, g)
 		}
 	}

@@ -307,7 +307,7 @@ func (w *writtenLog) survives(h harm) (lost uint64) {
 		missing := w.compare(l, r, h, commits)
 		g := r.Ledger()
 		ledgers[name] = g
-		if !g.Balanced() || g.Pending != 0 || g.Lost() != missing || g.Dropped[queue.Damage] != missing {
+		if !g.Balanced() || g.Pending != 0 || g.GivenUp() != missing || g.Dropped[queue.Damage] != missing {
 			w.t.Errorf("%s: %s: %d samples are missing, the ledger is %+v", h.what, name, missing, g)
 		}
 		if name == "all" {

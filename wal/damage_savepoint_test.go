@@ -43,7 +43,7 @@ func (w *writtenLog) keeps(what string, files map[string][]byte) {
 			}
 		}
 		missing := w.compare(l, r, h, commits)
-		if g := r.Ledger(); !g.Balanced() || g.Pending != 0 || g.Lost() != 0 || missing != 0 {
+		if g := r.Ledger(); !g.Balanced() || g.Pending != 0 || g.GivenUp() != 0 || missing != 0 {
 			w.t.Errorf("%s: %s: %d samples are missing, ledger %+v", what, name, missing, g)
 		}
 		if err := r.Close(); err != nil {

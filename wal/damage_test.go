@@ -81,7 +81,7 @@ func readThrough(t testing.TB, l *fakeLog) (entries map[uint64][]testSample, mis
 		if e.End.Commit <= last.Commit {
 			t.Fatalf("commit %d after %d", e.End.Commit, last.Commit)
 		}
-		if got := e.Count() + e.Missing.Lost(); e.End.Total-last.Total != got {
+		if got := e.Count() + e.Missing.GivenUp(); e.End.Total-last.Total != got {
 			t.Fatalf("commit %d: totals differ by %d, the entry accounts for %d", e.End.Commit, e.End.Total-last.Total, got)
 		}
 		entries[e.End.Commit] = testSamples(e)
@@ -125,7 +125,7 @@ func checkDamage(t testing.TB, p *plan, l *fakeLog, what string, touched func(c 
 	if len(got) > 0 {
 		t.Fatalf("%s: commits that were never written: %v", what, got)
 	}
-	if missing.Lost() != lost || missing.Dropped[queue.Damage] != lost {
+	if missing.GivenUp() != lost || missing.Dropped[queue.Damage] != lost {
 		t.Fatalf("%s: %d samples are missing, counted: %+v", what, lost, missing)
 	}
 	return lost

@@ -254,7 +254,7 @@ func TestUnreadablePage(t *testing.T) {
 					}
 					h := w.replaced(what, n, nil, page*segment.PageSize, (page+1)*segment.PageSize)
 					missing := w.compare(l, r, h, w.commits)
-					if g := r.Ledger(); fired == 0 || !g.Balanced() || g.Pending != 0 || missing == 0 || g.Dropped[queue.Damage] != missing || g.Lost() != missing {
+					if g := r.Ledger(); fired == 0 || !g.Balanced() || g.Pending != 0 || missing == 0 || g.Dropped[queue.Damage] != missing || g.GivenUp() != missing {
 						t.Errorf("%s: refused %d times, ledger %+v", h.what, fired, g)
 					}
 				})

@@ -58,7 +58,7 @@ func TestSkip(t *testing.T) {
 			t.Errorf("skipped twice: %d, %v", again, err)
 		}
 		checkLedger(t, r)
-		if g := r.Ledger(); g.Dropped[queue.Skipped] != 9 || g.Pending != 15 || g.Lost() != 9 {
+		if g := r.Ledger(); g.Dropped[queue.Skipped] != 9 || g.Pending != 15 || g.GivenUp() != 9 {
 			t.Errorf("ledger %+v", g)
 		}
 		// What was on its way stays counted as skipped, though it has arrived after all.

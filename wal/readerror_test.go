@@ -201,7 +201,7 @@ func TestUnreadableWhileTheDiskFails(t *testing.T) {
 					r.Advance(e.End, o)
 				}
 				g := r.Ledger()
-				if refused == 0 || !g.Balanced() || g.Lost() != g.Dropped[queue.Damage] || (g.Lost() == 0) != tc.keeps {
+				if refused == 0 || !g.Balanced() || g.GivenUp() != g.Dropped[queue.Damage] || (g.GivenUp() == 0) != tc.keeps {
 					t.Errorf("refused %d reads, ledger %+v", refused, g)
 				}
 			})

@@ -95,9 +95,8 @@ type account struct {
 	Dropped  map[string]uint64 `json:"dropped,omitempty"`
 }
 
-// noLoss reports whether samples dropped for that reason are not lost: the receiver has them, or a command skipped
-// them.
-func noLoss(reason string) bool { return reason == "resent" || reason == "skipped" }
+// noLoss reports whether samples dropped for that reason need no warning: a command skipped them.
+func noLoss(reason string) bool { return reason == "skipped" }
 
 // Account records the losses since its last call, by the ledgers in the status, and returns the losses of the last 24
 // hours.

@@ -51,7 +51,7 @@ func TestLossesSurviveKills(t *testing.T) {
 				ledger, unseen, appended = ledger+n, unseen+n, appended+n
 			}
 			got := uint64(0)
-			for _, l := range j.Account(at(now, appended, map[string]uint64{"budget": ledger, "resent": 7, "skipped": 9})) {
+			for _, l := range j.Account(at(now, appended, map[string]uint64{"budget": ledger, "skipped": 9})) {
 				if !l.Acknowledged {
 					got += l.Samples
 				}

@@ -51,7 +51,7 @@ func offlineTarget(t wal.TargetInspection, now time.Time) status.TargetStatus {
 		Ledger:      status.LedgerStatus{Appended: t.Appended, Delivered: t.Delivered, Filtered: t.Filtered, Dropped: t.Dropped, Pending: t.Pending, Balanced: t.Balanced},
 	}
 	for reason, n := range t.Dropped {
-		if reason != queue.Resent.String() {
+		if reason != queue.Unconfirmed.String() {
 			s.Ledger.Lost += n
 		}
 	}

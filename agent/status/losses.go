@@ -6,7 +6,7 @@ import (
 	"time"
 )
 
-// LossStatus describes the samples of one target that were lost for one reason in the last 24 hours.
+// LossStatus describes the samples of one target that were given up for one reason in the last 24 hours.
 type LossStatus struct {
 	Target  string `json:"target,omitempty"` // empty: samples that the log refused and thus no target gets
 	Reason  string `json:"reason"`           // as in dropped; "refused": by the log
@@ -25,6 +25,9 @@ const (
 	ReasonRefused = "refused"           // by the log
 	ReasonUnread  = "unreadable_record" // not known: the record of losses could not be read. Samples is 0
 )
+
+// reasonUnconfirmed is the reason of samples that may be stored: they are a warning, but not lost.
+const reasonUnconfirmed = "unconfirmed"
 
 // Ends returns how long a loss is shown.
 func (l LossStatus) Ends() time.Time {
@@ -58,7 +61,7 @@ func AtMost(bound bool) string {
 // lossesOf sums the unacknowledged losses of a target, "" for the log. atMost says that the sum is an upper bound.
 func lossesOf(s Status, target string) (samples uint64, last time.Time, atMost bool) {
 	for _, l := range s.Losses {
-		if l.Target != target || !l.alarms(s.Now) {
+		if l.Target != target || l.Reason == reasonUnconfirmed || !l.alarms(s.Now) {
 			continue
 		}
 		samples += l.Samples
@@ -93,7 +96,7 @@ func lossProblem(s Status, l LossStatus) Problem {
 	if l.Target != "" {
 		p.Subject = "target " + l.Target
 	}
-	if l.LastAt.After(s.Now.Add(-losingFor)) && l.Samples > 0 {
+	if l.LastAt.After(s.Now.Add(-losingFor)) && l.Samples > 0 && l.Reason != reasonUnconfirmed {
 		p.Severity = SeverityError
 	}
 	return p
@@ -102,14 +105,14 @@ func lossProblem(s Status, l LossStatus) Problem {
 // Lost24 returns how many samples of a target were lost in the last 24 hours, acknowledged or not.
 func Lost24(s Status, target string) (n uint64) {
 	for _, l := range s.Losses {
-		if l.Target == target && s.Now.Sub(l.LastAt) < LossesFor {
+		if l.Target == target && l.Reason != reasonUnconfirmed && s.Now.Sub(l.LastAt) < LossesFor {
 			n += l.Samples
 		}
 	}
 	return n
 }
 
-// Text reports how many samples were lost, when, and why.
+// Text reports how many samples were given up, when, and why.
 func (l LossStatus) Text(now time.Time) string {
 	if l.Reason == ReasonUnread {
 		return fmt.Sprintf("the record of losses before %s could not be read: samples that the log refused are missing from it, and losses that were acknowledged are reported again", Clock(now, l.LastAt))
@@ -120,6 +123,9 @@ func (l LossStatus) Text(now time.Time) string {
 		when = "before " + Clock(now, l.LastAt)
 	case l.LastAt.Sub(l.FirstAt) >= time.Second:
 		when = "from " + Clock(now, l.FirstAt) + " to " + Clock(now, l.LastAt) + " (" + Span(l.LastAt.Sub(l.FirstAt)) + ")"
+	}
+	if l.Reason == reasonUnconfirmed {
+		return fmt.Sprintf("%s may be stored or not, given up %s: the receiver failed at them, or refused them after an answer was lost", Samples(l.Samples), when)
 	}
 	verb := "were"
 	if l.Samples == 1 {
@@ -137,8 +143,6 @@ func lossCause(l LossStatus) string {
 		return "they were older than queue_config.sample_age_limit"
 	case "rejected":
 		return "the receiver refused them"
-	case "unconfirmed":
-		return "they were in refused requests, and the bad ones among them could not be identified"
 	case "damage":
 		return "a part of the log is unreadable"
 	case "power_cut":
@@ -163,7 +167,7 @@ func lossTry(l LossStatus) string {
 		return "raise wal.max_bytes, or the target's max_backlog, or make room on the disk; bring the target back" + seen
 	case "too_old":
 		return "raise or remove queue_config.sample_age_limit" + seen
-	case "rejected", "unconfirmed":
+	case "rejected", reasonUnconfirmed:
 		return "`hwsagent targets rejected " + l.Target + "` shows them with the receiver's words" + seen
 	case "damage":
 		return "look at the disk: `hwsagent wal inspect`, dmesg, smartctl" + seen

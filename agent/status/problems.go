@@ -174,7 +174,7 @@ func stateProblems(s Status, t TargetStatus, add func(severity, text, try string
 				text += "; not catching up"
 			}
 			add(SeverityWarning, text, "")
-		} else if s.Running && arrived(t.Ledger) == 0 && t.Ledger.Appended > t.Ledger.Filtered {
+		} else if s.Running && t.Ledger.Delivered == 0 && t.Ledger.Appended > t.Ledger.Filtered {
 			add(SeverityWarning, waiting(s, t), "wait for the first request; `hwsagent check` shows each step to the receiver")
 		}
 		if t.Why != "" && t.MissedSamples == 0 {
@@ -197,7 +197,7 @@ func waiting(s Status, t TargetStatus) string {
 
 // neverDelivered reports whether a target had data to get, but received none since it was first known.
 func neverDelivered(s Status, t TargetStatus) bool {
-	return deliveryOf(s, t) != DeliveryIdle && arrived(t.Ledger) == 0 && t.Ledger.Appended > t.Ledger.Filtered
+	return deliveryOf(s, t) != DeliveryIdle && t.Ledger.Delivered == 0 && t.Ledger.Appended > t.Ledger.Filtered
 }
 
 // stuck returns the trouble of a target that accepts nothing. Its words and remedy are those of the failure.

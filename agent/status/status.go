@@ -168,7 +168,7 @@ type LedgerStatus struct {
 	Delivered uint64            `json:"delivered"`         // accepted by the receiver
 	Filtered  uint64            `json:"filtered"`          // removed by write_relabel_configs, or of other tenants
 	Dropped   map[string]uint64 `json:"dropped,omitempty"` // by reason
-	Lost      uint64            `json:"lost"`              // the part of Dropped that no receiver has
+	Lost      uint64            `json:"lost"`              // the part of Dropped that the receiver does not have: all but unconfirmed
 	Pending   uint64            `json:"pending"`           // waiting
 	Balanced  bool              `json:"balanced"`          // the account adds up
 }

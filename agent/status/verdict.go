@@ -110,20 +110,17 @@ func deliveryOf(s Status, t TargetStatus) string {
 		return DeliveryLosing
 	case t.State == StateHeld || t.State == StateStopped || t.State == StateOrphan && t.PendingSamples > 0:
 		return DeliveryHeld
-	case arrived(l) == 0 && l.Appended > l.Filtered:
+	case l.Delivered == 0 && l.Appended > l.Filtered:
 		return DeliveryNever
 	case t.State == StateRetrying || t.MissedSamples > 0 || Seconds(t.LagSeconds) > late(s):
 		return DeliveryBehind
 	case old > 0:
 		return DeliveryLost
-	case arrived(l) == 0 || t.PendingSamples > 0 && t.OldestPending.IsZero() && t.LagSeconds == 0:
+	case l.Delivered == 0 || t.PendingSamples > 0 && t.OldestPending.IsZero() && t.LagSeconds == 0:
 		return DeliveryIdle
 	}
 	return Delivering
 }
-
-// arrived returns how many samples the receiver is known to have stored.
-func arrived(l LedgerStatus) uint64 { return l.Delivered + l.Dropped["resent"] }
 
 // VerdictOf returns the verdict on whether the data is arriving. s.Problems must be filled in, see [Judge].
 func VerdictOf(s Status) Verdict {

@@ -254,6 +254,9 @@ func TestEachThingCounts(t *testing.T) {
 		{"lost", func(s *Status) {
 			s.Losses = []LossStatus{{Target: "a", Reason: "budget", Samples: 144329, FirstAt: now.Add(-2 * time.Hour), LastAt: now.Add(-time.Hour)}}
 		}, ExitTarget, "144\u202f329 samples were lost", DeliveryLost},
+		{"may be stored", func(s *Status) {
+			s.Losses = []LossStatus{{Target: "a", Reason: "unconfirmed", Samples: 7, FirstAt: now.Add(-time.Minute), LastAt: now.Add(-time.Minute)}}
+		}, ExitTarget, "something needs attention", Delivering},
 		{"lost and acknowledged", func(s *Status) {
 			s.Losses = []LossStatus{{Target: "a", Reason: "budget", Samples: 144329, LastAt: now.Add(-time.Hour), Acknowledged: true}}
 		}, ExitOK, "All data", Delivering},

@@ -230,7 +230,7 @@ func (m *Target) Settled(o queue.Outcome) {
 	for i, n := range o.Dropped {
 		r := queue.Reason(i)
 		failed := r == queue.Rejected || r == queue.Unconfirmed // Failed counts these
-		if n > 0 && r != queue.Resent && !failed {
+		if n > 0 && !failed {
 			m.dropped.WithLabelValues(r.String()).Add(float64(n))
 		}
 	}

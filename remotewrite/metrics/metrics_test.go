@@ -47,7 +47,7 @@ func TestMetricsCompatible(t *testing.T) {
 	m.Letters(2)
 	var o queue.Outcome
 	o.Filtered, o.Delivered = 3, 100
-	o.Dropped[queue.TooOld], o.Dropped[queue.Rejected], o.Dropped[queue.Resent] = 4, 5, 9
+	o.Dropped[queue.TooOld], o.Dropped[queue.Rejected], o.Dropped[queue.Unconfirmed] = 4, 5, 9
 	m.Settled(o)
 
 	const compatible = `{remote_name="mimir",url="https://h.example/push"} `

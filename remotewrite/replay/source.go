@@ -214,11 +214,11 @@ func (s *source) Advance(to wal.Mark, o queue.Outcome) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	c, unconfirmed, unsupported := &s.count, o.Dropped[queue.Unconfirmed], o.Dropped[queue.Unsupported]
-	c.Delivered += o.Sum() - o.Filtered - o.Lost()
+	c.Delivered += o.Sum() - o.Filtered - o.GivenUp()
 	c.Filtered += o.Filtered
 	c.Unconfirmed += unconfirmed
 	c.Unsupported += unsupported
-	c.Refused += o.Lost() - unconfirmed - unsupported
+	c.Refused += o.GivenUp() - unconfirmed - unsupported
 	s.acked = to
 	n := 0
 	for n < len(s.kept) && s.kept[n].End.Commit <= to.Commit {

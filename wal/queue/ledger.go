@@ -10,8 +10,7 @@ const (
 	Budget      Reason = iota // dropped for the disk budget, for max_backlog or with an expired orphan queue
 	TooOld                    // older than queue_config.sample_age_limit
 	Rejected                  // refused by the receiver; kept as a dead letter
-	Unconfirmed               // a refused batch whose bad samples could not be isolated within the limit
-	Resent                    // sent before a crash and later found stored: delivered, not lost
+	Unconfirmed               // given up, but it may be stored
 	Damage                    // its page of the log is unreadable
 	PowerCut                  // acknowledged within the sync interval before a power cut
 	Future                    // ahead of the target's own clock by more than future_limit
@@ -24,7 +23,7 @@ const (
 
 // String is the reason as metrics, JSON and the status page spell it.
 func (r Reason) String() string {
-	names := [NumReasons]string{"budget", "too_old", "rejected", "unconfirmed", "resent", "damage", "power_cut", "future", "unsupported", "skipped", "no_tenant"}
+	names := [NumReasons]string{"budget", "too_old", "rejected", "unconfirmed", "damage", "power_cut", "future", "unsupported", "skipped", "no_tenant"}
 	if r >= NumReasons {
 		return fmt.Sprintf("reason(%d)", uint8(r))
 	}
@@ -64,8 +63,11 @@ func (o Outcome) Times(n uint64) Outcome {
 }
 
 // Sum is the number of samples that o accounts for.
-func (o Outcome) Sum() uint64 {
-	n := o.Delivered + o.Filtered
+func (o Outcome) Sum() uint64 { return o.Delivered + o.Filtered + o.GivenUp() }
+
+// GivenUp is the number of samples dropped for any reason.
+func (o Outcome) GivenUp() uint64 {
+	var n uint64
 	for _, d := range o.Dropped {
 		n += d
 	}
@@ -89,16 +91,8 @@ func (o Outcome) AtMost(n uint64) Outcome {
 	return o
 }
 
-// Lost is the number of samples that the receiver does not have: all drops except Resent.
-func (o Outcome) Lost() uint64 {
-	var n uint64
-	for r, d := range o.Dropped {
-		if Reason(r) != Resent {
-			n += d
-		}
-	}
-	return n
-}
+// Lost is the number of samples that the receiver does not have: those given up, except Unconfirmed, which may be stored.
+func (o Outcome) Lost() uint64 { return o.GivenUp() - o.Dropped[Unconfirmed] }
 
 // Ledger is the account of one target, in samples (floats and histograms, including stale
 // markers), since the target began.
