@@ -33,10 +33,14 @@ type division struct {
 
 // divide settles the samples of a parcel that was refused or too large, or that has failed too often; f and a are the fate and the answer.
 // With fate unsent it was not sent, because the batch before it was too old. Samples that stay in the parcel have no
-// outcome: the target is held, or fails at everything. The error is ctx's.
+// outcome: the target is held, or fails at everything. Their exemplars stay with them if no sample got an outcome; otherwise these are
+// counted and lost, because a part does not carry them. The error is ctx's.
 func (s *shard) divide(ctx context.Context, l *parcel, f fate, a client.Answer) error {
-	points := s.withoutExemplars(l.points)
-	if l.points = points; len(points) == 0 {
+	whole, points := l.points, withoutExemplars(l.points)
+	exemplars := len(whole) - len(points)
+	if len(points) == 0 {
+		l.points = nil
+		s.q.lostExemplars(exemplars)
 		return nil
 	}
 	samples := make([]split.Sample, len(points))
@@ -54,7 +58,25 @@ func (s *shard) divide(ctx context.Context, l *parcel, f fate, a client.Answer) 
 	default:
 		d.m.AskNewest()
 	}
-	return d.run(ctx, l)
+	err := d.run(ctx, l)
+	switch {
+	case err != nil: // the window ends
+	case len(l.points) == len(points):
+		l.points = withDoubt(whole, l.points)
+	default:
+		s.q.lostExemplars(exemplars)
+	}
+	return err
+}
+
+// withDoubt returns points with the doubt of the samples among them, which are the same in the same order.
+func withDoubt(points, samples []point) []point {
+	for i := range points {
+		if points[i].kind != exemplarPoint {
+			points[i].doubt, samples = samples[0].doubt, samples[1:]
+		}
+	}
+	return points
 }
 
 // run drives the machine until it ends, and leaves the samples without an outcome in l.
@@ -282,13 +304,11 @@ func withExemplars(points []point, n int) int {
 	return n
 }
 
-// withoutExemplars returns the samples without the exemplars, which have no outcome and are not sent again.
-func (s *shard) withoutExemplars(points []point) []point {
-	n := count(points)[metrics.Exemplars]
-	if n == 0 {
+// withoutExemplars returns the samples without the exemplars, which have no outcome.
+func withoutExemplars(points []point) []point {
+	if count(points)[metrics.Exemplars] == 0 {
 		return points
 	}
-	s.q.lostExemplars(n)
 	return slices.DeleteFunc(slices.Clone(points), func(p point) bool { return p.kind == exemplarPoint })
 }
 

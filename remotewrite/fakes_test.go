@@ -3,7 +3,6 @@ package remotewrite
 import (
 	"cmp"
 	"context"
-	"errors"
 	"fmt"
 	"log/slog"
 	"math"
@@ -555,7 +554,7 @@ func (r *fakeReceiver) stores(q fakeRequest) client.Answer {
 		return a
 	}
 	if r.loseAnswer != nil && r.loseAnswer(q) {
-		return client.Answer{Err: errors.New("connection reset")}
+		return cut
 	}
 	r.noteNewest(fresh)
 	return client.Answer{Status: 204, Written: client.Written{Known: q.version == wire.V2, Samples: written}}

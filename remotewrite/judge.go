@@ -125,10 +125,16 @@ func (s *shard) failedAt(p gate.Pass, l *parcel, a client.Answer, m mode) bool {
 	return m == parts
 }
 
-// mayBlame reports whether a failure may be due to the samples of the request: 503, 429 and an answer with Retry-After are about the
-// receiver's state.
+// mayBlame reports whether a failure may be due to the samples of the request: a 5xx, or a connection that ended, or gave no answer in
+// time, after the request was sent. 503, 429 and an answer with Retry-After are about the receiver's state.
 func mayBlame(a client.Answer) bool {
-	return a.RetryAfter == 0 && a.Reason != client.ReasonPartlyDown && (a.Status == 0 || a.Status >= 500 && a.Status != http.StatusServiceUnavailable)
+	switch {
+	case a.RetryAfter != 0, a.Reason == client.ReasonPartlyDown, a.Status == http.StatusServiceUnavailable:
+		return false
+	case a.Status == 0:
+		return a.Failure.Kind == client.Cut || a.Failure.Kind == client.Timeout
+	}
+	return a.Status >= 500
 }
 
 // accepted settles the samples of a parcel after a 2xx, unless they have their outcome.

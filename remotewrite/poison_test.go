@@ -35,7 +35,7 @@ func TestBrokenNetworkIsNoPoison(t *testing.T) {
 						}
 						broken++
 						if seed%2 == 0 {
-							return client.Answer{Err: errDown}, true
+							return cut, true
 						}
 						return client.Answer{Status: 502}, true
 					}})
@@ -68,7 +68,7 @@ func TestPoisonInBrokenNetwork(t *testing.T) {
 				r := newRig(t, &fakeReceiver{latency: time.Millisecond})
 				at, series := r.time+3000, 2+rnd.IntN(200)
 				bad := smp{"m0001", at, float64(at) + 1}
-				failure := []client.Answer{{Err: errDown}, {Status: 500}}[seed%2]
+				failure := []client.Answer{cut, {Status: 500}}[seed%2]
 				r.to.script = func(q fakeRequest) (client.Answer, bool) {
 					return failure, slices.Contains(q.samples, bad) || rnd.IntN(10) == 0
 				}

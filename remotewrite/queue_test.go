@@ -98,3 +98,6 @@ func TestQueueOutage(t *testing.T) {
 }
 
 var errDown = errors.New("connection refused")
+
+// cut is a connection that ended after the request was sent: the samples may be why, and may be stored.
+var cut = client.Answer{Err: errors.New("connection reset"), Failure: client.Failure{Kind: client.Cut}}

@@ -185,7 +185,7 @@ func (on *stage) refuse(words []string) func() {
 func (on *stage) fail(words []string) func() {
 	a := client.Answer{Status: on.number(words[1]), Text: strings.Join(words[2:], " ")}
 	if a.Status == 0 {
-		a.Err = errDown
+		a = cut
 	}
 	return func() {
 		if on.fails == nil {
@@ -244,7 +244,7 @@ func (on *stage) script(q fakeRequest) (client.Answer, bool) {
 	a := on.to.stores(q)
 	if on.loses > 0 {
 		on.loses--
-		a = client.Answer{Err: errDown}
+		a = cut
 	}
 	if on.then != nil && slices.ContainsFunc(q.samples, func(s smp) bool { return on.at(s) == on.trigger }) {
 		on.then()

@@ -27,7 +27,7 @@ func TestStartWhereRequestsFailAndEmptyWritesAreRefused(t *testing.T) {
 									return client.Answer{}, false
 								}
 								if failed++; status == 0 {
-									return client.Answer{Err: errDown}, true
+									return cut, true
 								}
 								return client.Answer{Status: status}, true
 							}

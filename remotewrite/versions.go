@@ -151,7 +151,8 @@ func (q *Queue) fallBack(why string) {
 // discard gives up samples after a 4xx that has no follow-up. If the target reports how many samples it did not write,
 // only that many are given up, and the others count as delivered; it does not report which ones.
 func (s *shard) discard(points []point, a client.Answer) {
-	samples, delivered := s.withoutExemplars(points), 0
+	samples, delivered := withoutExemplars(points), 0
+	s.q.lostExemplars(len(points) - len(samples))
 	if a.Version == wire.V2 {
 		unwritten := a.Samples - a.Written.Stored(a.Samples)
 		delivered = max(len(samples)-unwritten, 0) // some of a backlog were accepted since

@@ -363,6 +363,9 @@ func (m *model) drive(mc *Machine, points []*logged) (left []*logged) {
 			}
 			var ps []*logged
 			for _, i := range step.Samples {
+				if mc.samples[i].state != open {
+					m.t.Errorf("%+v is sent after its outcome", points[i].Sample)
+				}
 				ps = append(ps, points[i])
 			}
 			a := m.r.answer(ps)

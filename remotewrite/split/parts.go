@@ -36,7 +36,12 @@ func (t *repeat) tell(m *Machine, a Answer, now time.Time) {
 // bare sends a failing batch once without exemplars and metadata.
 type bare struct{ at []int }
 
-func (t *bare) next(*Machine, time.Time) Step { return Step{Do: Send, Samples: t.at, Bare: true} }
+func (t *bare) next(m *Machine, _ time.Time) Step {
+	if t.at = m.ready(t.at); len(t.at) == 0 { // they were taken alone, for want of a control
+		return Step{Do: over}
+	}
+	return Step{Do: Send, Samples: t.at, Bare: true}
+}
 
 func (t *bare) tell(m *Machine, a Answer, now time.Time) {
 	m.pop()
