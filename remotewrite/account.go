@@ -67,50 +67,25 @@ func (w *window) advance() {
 	}
 }
 
-// reserve durably records that entries up to seq may have been sent. It reserves all entries read so far, so the queue
-// waits for the disk once per window, not once per batch.
+// reserve records, before a request with samples of entries up to seq, that everything the window has read may be sent. So a
+// window costs one record, and not each request. Reserved samples without a final outcome are in doubt in
+// the next window, also after a restart.
 func (w *window) reserve(seq uint64) error {
-	if _, _, due := w.toReserve(seq); !due {
+	w.highMu.Lock()
+	defer w.highMu.Unlock()
+	w.mu.Lock()
+	_, open := w.progress.Mark(seq) // an entry that has left the window has its outcome; its exemplars may be sent later
+	newest := w.progress.Newest()
+	mark, _ := w.progress.Mark(newest) // it is there if seq is
+	w.mu.Unlock()
+	if !open || seq <= w.high {
 		return nil
-	}
-	w.reserveMu.Lock()
-	defer w.reserveMu.Unlock()
-	newest, mark, due := w.toReserve(seq)
-	if !due {
-		return nil // another shard has done it
 	}
 	if err := w.q.source.Reserve(mark); err != nil {
 		return fmt.Errorf("save how far samples may have been sent: %w", err)
 	}
-	w.mu.Lock()
-	w.reserved = newest
-	w.mu.Unlock()
+	w.high = newest
 	return nil
-}
-
-// toReserve returns the newest entry and its end, and whether they must be reserved before samples of entry seq are
-// sent. An entry that has left the window has its outcome; its exemplars may be sent later.
-func (w *window) toReserve(seq uint64) (newest uint64, mark wal.Mark, due bool) {
-	w.mu.Lock()
-	defer w.mu.Unlock()
-	_, within := w.progress.Mark(seq)
-	newest = w.progress.Newest()
-	mark, _ = w.progress.Mark(newest) // it is there if seq is
-	return newest, mark, within && seq > w.reserved
-}
-
-// mayHave records that samples of entries up to seq may be stored.
-func (w *window) mayHave(seq uint64) {
-	w.mu.Lock()
-	defer w.mu.Unlock()
-	w.sent = max(w.sent, seq)
-}
-
-// sentMark returns the end of the newest entry of which a sample may be stored, if the entry is still in the window.
-func (w *window) sentMark() (wal.Mark, bool) {
-	w.mu.Lock()
-	defer w.mu.Unlock()
-	return w.progress.Mark(w.sent)
 }
 
 // open returns how many samples of the window have no outcome.

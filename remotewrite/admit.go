@@ -75,7 +75,7 @@ func (w *window) admit(ctx context.Context, e *wal.Entry) error {
 	w.mu.Lock()
 	seq := w.progress.Newest() + 1
 	w.mu.Unlock()
-	w.commit, w.unsure, w.again, w.twins = e.End.Commit, q.mayBeStored(e.End), false, w.twins[:0]
+	w.commit, w.unsure, w.again, w.twins = e.End.Commit, e.End.Commit <= q.high.Commit, false, w.twins[:0]
 	q.cache.late = e.End.Commit > q.startedAt.Commit
 	for i := range w.perShard {
 		w.perShard[i] = w.perShard[i][:0]

@@ -189,11 +189,7 @@ func (s *shard) post(p gate.Pass, l *parcel, m mode, c protocol.Choice) (_ clien
 	s.q.took(time.Since(began))
 	l.attempts++
 	l.unsure = l.unsure || a.Again
-	v := a.Verdict
-	if v != client.Hold && v != client.Split && a.Status != client.StatusUnsupported {
-		s.w.mayHave(newest)
-	}
-	if v == client.Delivered {
+	if a.Verdict == client.Delivered {
 		s.q.lostExemplars(leftOut)
 	}
 	if s.sending.Err() != nil && a.Status == 0 {

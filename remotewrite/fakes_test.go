@@ -193,19 +193,11 @@ func (m *memLog) Reserve(high wal.Mark) error {
 	if m.failing != nil {
 		return m.failing
 	}
-	if more := high.Commit > m.sp.High.Commit; more || m.sp.Shards > m.durable.Shards {
-		if more {
-			m.sp.High = high
-		}
+	if high.Commit > m.sp.High.Commit {
+		m.sp.High = high
 		m.save()
 	}
 	return nil
-}
-
-func (m *memLog) SetShards(n int) {
-	m.mu.Lock()
-	defer m.mu.Unlock()
-	m.sp.Shards = n
 }
 
 // save makes the present state durable. The caller holds m.mu.
@@ -241,7 +233,7 @@ func (m *memLog) Advance(to wal.Mark, o queue.Outcome) {
 func (m *memLog) Reach() (queue.Reach, bool) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
-	return queue.Reach{Acked: m.sp.Acked(), High: m.sp.High, Shards: m.sp.Shards}, true
+	return queue.Reach{Acked: m.sp.Acked(), High: m.sp.High}, true
 }
 
 func (m *memLog) Head() wal.Mark {

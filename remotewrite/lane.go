@@ -35,7 +35,7 @@ type lane struct {
 	troubles   uint64      // the gate's, then
 
 	// Written only by the lane's goroutine, between windows.
-	stored wal.Mark // samples up to here are in doubt: they may be stored already
+	high wal.Mark // samples up to here are in doubt: an earlier process or window may have sent them
 
 	growth gate.Growth // used by the goroutine that watches the present window
 
@@ -89,14 +89,6 @@ func newLane(q *Queue, source Source, o *Options) *lane {
 	return l
 }
 
-// doubt puts samples in doubt that an earlier process may have sent.
-func (l *lane) doubt() {
-	reach, _ := l.source.Reach()
-	if reach.High.Commit > reach.Acked.Commit {
-		l.stored = reach.High
-	}
-}
-
 // nextEntry returns the entry that the previous window read and did not admit, or the next one of the source.
 func (l *lane) nextEntry(ctx context.Context) (*wal.Entry, error) {
 	if e := l.unread; e != nil {
@@ -146,6 +138,9 @@ func (l *lane) runWindow(ctx context.Context) error {
 	if l.gate.View().State == gate.Held {
 		n = 1 // it sends tests only, and picks them from the samples of all series
 	}
+	if reach, ok := l.source.Reach(); ok {
+		l.high = reach.High
+	}
 	w := newWindow(l, n)
 	l.window.Store(w)
 	if !l.behind {
@@ -157,9 +152,6 @@ func (l *lane) runWindow(ctx context.Context) error {
 		return err
 	}
 	l.metrics.SetPending(0)
-	if mark, ok := w.sentMark(); ok && mark.Commit > l.stored.Commit {
-		l.stored = mark
-	}
 	return err
 }
 
@@ -171,11 +163,6 @@ func (l *lane) order() order {
 	}
 	return inTime
 }
-
-// mayBeStored reports whether samples of the entry that ends at mark may have been sent before, by an earlier process
-// or window. It is always false in a backlog's lane: a receiver that accepts late samples accepts them twice, and
-// samples that it refuses need not be stored.
-func (l *lane) mayBeStored(mark wal.Mark) bool { return mark.Commit <= l.stored.Commit }
 
 // readBefore reports whether entries up to m are still to be read.
 func (l *lane) readBefore(m wal.Mark) bool { return l.read.Load().mark.Commit < m.Commit }

@@ -11,7 +11,6 @@ import (
 // memGap is a stretch of a memLog that was left behind.
 type memGap struct {
 	from, to, high wal.Mark
-	shards         int
 }
 
 // Split leaves the waiting samples to the backlog, as [wal.Reader.Split] does.
@@ -22,9 +21,9 @@ func (m *memLog) Split() bool {
 	if head.Commit <= at.Commit || head.Commit < m.sp.High.Commit || len(m.gaps) == 15 {
 		return false
 	}
-	m.gaps = append(m.gaps, memGap{from: at, to: head, high: m.sp.High, shards: m.sp.Shards})
+	m.gaps = append(m.gaps, memGap{from: at, to: head, high: m.sp.High})
 	m.sp.Done = []queue.Range{{From: m.sp.Start, To: head}}
-	m.sp.High, m.sp.Shards = head, 0
+	m.sp.High = head
 	return true
 }
 
@@ -75,21 +74,13 @@ func (b *memBacklog) Reserve(high wal.Mark) error {
 	}
 	g := &b.m.gaps[0]
 	left := slices.IndexFunc(b.m.left, func(x memGap) bool { return x.to == g.to })
-	if more := high.Commit > g.high.Commit; more || left < 0 || g.shards > b.m.left[left].shards {
+	if more := high.Commit > g.high.Commit; more || left < 0 {
 		if more {
 			g.high = high
 		}
 		b.m.save()
 	}
 	return nil
-}
-
-func (b *memBacklog) SetShards(n int) {
-	b.m.mu.Lock()
-	defer b.m.mu.Unlock()
-	if len(b.m.gaps) > 0 {
-		b.m.gaps[0].shards = n
-	}
 }
 
 func (b *memBacklog) Advance(to wal.Mark, o queue.Outcome) {
@@ -114,7 +105,7 @@ func (b *memBacklog) Reach() (r queue.Reach, ok bool) {
 	defer b.m.mu.Unlock()
 	for i, g := range b.m.gaps {
 		if i == 0 {
-			r = queue.Reach{Acked: g.from, End: g.to, High: g.high, Shards: g.shards}
+			r = queue.Reach{Acked: g.from, End: g.to, High: g.high}
 		}
 		r.Missed += g.to.Total - g.from.Total
 	}

@@ -123,7 +123,7 @@ func (o *Options) setDefaults() {
 	}
 }
 
-// New creates a queue. It reads the savepoint, and puts samples in doubt that an earlier process may have sent.
+// New creates a queue.
 func New(o Options) (*Queue, error) {
 	if o.Source == nil || o.Sender == nil {
 		return nil, errors.New("make queue: it needs a source and a sender")
@@ -155,7 +155,6 @@ func New(o Options) (*Queue, error) {
 	q.limit = gate.NewBatchLimit(c.MaxSamplesPerSend)
 	q.live = newLane(q, o.Source, &o)
 	q.live.shards.Store(int32(q.minShards()))
-	q.live.doubt()
 	if o.Backlog != nil {
 		q.back = newLane(q, o.Backlog, &o)
 		q.back.behind = true

@@ -48,7 +48,6 @@ func (e *endless) Next(ctx context.Context) (*wal.Entry, error) {
 func (e *endless) Rewind()                    {}
 func (e *endless) Release()                   {}
 func (e *endless) Reserve(wal.Mark) error     { return nil }
-func (e *endless) SetShards(int)              {}
 func (e *endless) Reach() (queue.Reach, bool) { return queue.Reach{}, true }
 func (e *endless) Head() wal.Mark             { return wal.Mark{Commit: math.MaxUint64, Total: e.upTo} } // a backlog
 func (e *endless) Advance(to wal.Mark, _ queue.Outcome) {

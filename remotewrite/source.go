@@ -23,8 +23,8 @@ type Source interface {
 	// Release frees memory before a long pause without a call of Next. The last entry is not valid any more.
 	Release()
 
-	// Reserve durably records that everything up to high may have been sent. It returns at once when an earlier
-	// reservation covers high. Samples beyond a reservation must not be sent.
+	// Reserve records, so that a kill keeps it, that everything up to high may have been sent. Samples beyond must not be
+	// sent before. It returns at once when an earlier reservation covers high.
 	Reserve(high wal.Mark) error
 
 	// Advance records that all samples up to and including to have their final outcome; outcome counts the samples

@@ -51,7 +51,6 @@ func (m *treadmill) Next(ctx context.Context) (*wal.Entry, error) {
 
 func (m *treadmill) Rewind()                {}
 func (m *treadmill) Release()               {}
-func (m *treadmill) SetShards(int)          {}
 func (m *treadmill) Reserve(wal.Mark) error { return nil }
 func (m *treadmill) Head() wal.Mark         { return *m.acked.Load() }
 

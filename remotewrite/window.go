@@ -49,10 +49,9 @@ type window struct {
 	progress *progress.Tracker
 	room     chan struct{} // gets a token when samples were settled
 	broken   error         // the first wrong outcome: the window can no longer be trusted
-	reserved uint64        // entries up to this one may be sent
-	sent     uint64        // the newest entry of which a sample may be stored
 
-	reserveMu sync.Mutex // one Reserve at a time, outside mu: it waits for the disk
+	highMu sync.Mutex // held while the source records how far samples may be sent, which waits for the disk
+	high   uint64     // entries up to this one may be sent
 
 	several atomic.Bool // an entry has several samples of a series: requests are cut where one comes again
 

@@ -205,9 +205,8 @@ func (s *source) Rewind() {
 // Release implements remotewrite.Source. The entries stay: they cannot be read again.
 func (s *source) Release() {}
 
-// Reserve and SetShards implement remotewrite.Source: a replay is not durable.
+// Reserve implements remotewrite.Source: a replay is not durable.
 func (s *source) Reserve(wal.Mark) error { return nil }
-func (s *source) SetShards(int)          {}
 
 // Advance implements remotewrite.Source.
 func (s *source) Advance(to wal.Mark, o queue.Outcome) {
