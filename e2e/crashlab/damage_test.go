@@ -231,11 +231,12 @@ func (f *logFiles) survive(t *testing.T, h harm) settled {
 	})
 	r, g := l.oracle.Verify(l.journal(), l.series), l.target().Ledger
 	s.lost, s.memory = g.Lost, l.peakMemory()
-	came := l.recv.Samples()
+	// One sample may come twice: its repetition asks a target with a backlog whether it takes old samples.
+	came := l.recv.Samples() - uint64(r.Duplicated)
 	if g.Appended != f.samples || g.Delivered != came || g.Lost != f.samples-came || g.Dropped["damage"] != g.Lost {
 		t.Errorf("%s: of %d samples %d arrived; the ledger is %+v", h.what, f.samples, came, g)
 	}
-	if r.Duplicated+r.OutOfOrder+r.Garbled+r.Ghosts != 0 || r.Missing > g.Lost {
+	if r.Duplicated > 1 || r.OutOfOrder+r.Garbled+r.Ghosts != 0 || r.Missing > g.Lost {
 		t.Errorf("%s: %+v, the ledger is %+v", h.what, r, g)
 	}
 	if h.harmful && g.Lost == 0 {
