@@ -40,7 +40,7 @@ func (w *window) done(seq uint64, o queue.Outcome) {
 	if err := w.progress.Done(seq, o); err != nil && w.broken == nil {
 		w.broken = fmt.Errorf("account for samples: %w", err)
 		w.stopReading() // the reader may be waiting at the end of the log
-		w.q.log.Error("The window's account does not add up; starting again from the savepoint", slog.Any("err", err))
+		w.lane.log.Error("The window's account does not add up; starting again from the savepoint", slog.Any("err", err))
 	}
 }
 
@@ -58,8 +58,8 @@ func (w *window) advance() {
 		all.Add(out)
 	}
 	if last != (wal.Mark{}) {
-		w.q.source.Advance(last, all)
-		w.q.metrics.Settled(all)
+		w.lane.source.Advance(last, all)
+		w.lane.metrics.Settled(all)
 	}
 	select {
 	case w.room <- struct{}{}:
@@ -81,7 +81,7 @@ func (w *window) reserve(seq uint64) error {
 	if !open || seq <= w.high {
 		return nil
 	}
-	if err := w.q.source.Reserve(mark); err != nil {
+	if err := w.lane.source.Reserve(mark); err != nil {
 		return fmt.Errorf("save how far samples may have been sent: %w", err)
 	}
 	w.high = newest

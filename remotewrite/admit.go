@@ -14,18 +14,18 @@ import (
 
 // read moves entries from the log into the shards until ctx ends.
 func (w *window) read(ctx context.Context) error {
-	held := w.q.gate.View().State == gate.Held
+	held := w.lane.gate.View().State == gate.Held
 	for {
 		if err := w.waitRoom(ctx); err != nil {
 			return err
 		}
-		if wait := time.Until(w.q.mayRead); wait > 0 {
+		if wait := time.Until(w.lane.mayRead); wait > 0 {
 			w.flush()
 			if err := gate.Sleep(ctx, wait); err != nil {
 				return err
 			}
 		}
-		e, err := w.q.nextEntry(ctx)
+		e, err := w.lane.nextEntry(ctx)
 		if errors.Is(err, wal.ErrCaughtUp) {
 			w.draining.Store(true)
 			return nil
@@ -34,10 +34,10 @@ func (w *window) read(ctx context.Context) error {
 			return err
 		}
 		if err := w.admit(ctx, e); err != nil {
-			w.q.unread = e
+			w.lane.unread = e
 			return err
 		}
-		if held && !w.q.readBefore(w.q.source.Head()) {
+		if held && !w.lane.readBefore(w.lane.source.Head()) {
 			held = false
 			w.flush() // see newShard
 		}
@@ -46,13 +46,13 @@ func (w *window) read(ctx context.Context) error {
 
 // readRest moves entries up to the log's present end into the shards, as far as there is room.
 func (w *window) readRest(ctx context.Context) error {
-	for head := w.q.source.Head(); w.q.readBefore(head) && w.hasRoom(); {
-		e, err := w.q.nextEntry(ctx)
+	for head := w.lane.source.Head(); w.lane.readBefore(head) && w.hasRoom(); {
+		e, err := w.lane.nextEntry(ctx)
 		if err != nil {
 			return err
 		}
 		if err := w.admit(ctx, e); err != nil {
-			w.q.unread = e
+			w.lane.unread = e
 			return err
 		}
 	}
@@ -68,20 +68,20 @@ func (w *window) hasRoom() bool {
 // admit hands each sample of the entry to its shard, or settles it at once. An entry with a sample of a series that the window holds
 // waits until the window is empty. The error is ctx's; then the entry is not admitted.
 func (w *window) admit(ctx context.Context, e *wal.Entry) error {
-	q := w.q
+	l := w.lane
 	var now queue.Outcome // outcomes that are known at once
-	lim := q.limits()
+	lim := l.limits()
 
 	w.mu.Lock()
 	seq := w.progress.Newest() + 1
 	w.mu.Unlock()
-	w.commit, w.unsure, w.again, w.twins = e.End.Commit, e.End.Commit <= q.high.Commit, false, w.twins[:0]
-	q.cache.late = e.End.Commit > q.startedAt.Commit
+	w.commit, w.unsure, w.again, w.twins = e.End.Commit, e.End.Commit <= l.high.Commit, false, w.twins[:0]
+	l.cache.late = e.End.Commit > l.startedAt.Commit
 	for i := range w.perShard {
 		w.perShard[i] = w.perShard[i][:0]
 	}
 	for _, s := range e.Ended {
-		q.cache.end(s)
+		l.cache.end(s)
 	}
 	for i := range e.Samples {
 		s := &e.Samples[i]
@@ -90,7 +90,7 @@ func (w *window) admit(ctx context.Context, e *wal.Entry) error {
 		}
 	}
 	w.admitHistograms(e, seq, lim, &now)
-	if w.again && !q.groups.Load() {
+	if w.again && !l.groups.Load() {
 		if err := w.awaitRound(ctx); err != nil {
 			maps.DeleteFunc(w.held, func(_ uint64, is heldSample) bool { return is.seq == seq })
 			return err
@@ -108,7 +108,7 @@ func (w *window) admit(ctx context.Context, e *wal.Entry) error {
 	for i, ps := range w.perShard {
 		w.shards[i].push(ps)
 	}
-	q.readUpTo(e) // only now: once an entry counts as read, its samples must be in the shards
+	l.readUpTo(e) // only now: once an entry counts as read, its samples must be in the shards
 	return nil
 }
 
@@ -116,7 +116,7 @@ func (w *window) admit(ctx context.Context, e *wal.Entry) error {
 func (w *window) admitHistograms(e *wal.Entry, seq uint64, lim limits, out *queue.Outcome) {
 	for i := range e.Histograms {
 		h := &e.Histograms[i]
-		if sent := w.q.cache.at(h.Series, w.commit); sent != nil && !sent.dropped() && !w.q.proto.Newer() && !w.q.cfg.CarriesHistogram(h.H, h.FH) {
+		if sent := w.lane.cache.at(h.Series, w.commit); sent != nil && !sent.dropped() && !w.lane.proto.Newer() && !w.lane.cfg.CarriesHistogram(h.H, h.FH) {
 			out.Dropped[queue.Unsupported]++
 			continue
 		}
@@ -137,10 +137,10 @@ func (w *window) admitHistograms(e *wal.Entry, seq uint64, lim limits, out *queu
 
 // admitExemplars hands the entry's exemplars to the shards of their samples.
 func (w *window) admitExemplars(e *wal.Entry, seq uint64) {
-	if w.q.cfg.SendExemplars {
+	if w.lane.cfg.SendExemplars {
 		for i := range e.Exemplars {
 			x := &e.Exemplars[i]
-			if to := w.q.cache.at(x.Series, w.commit); to != nil && !to.dropped() {
+			if to := w.lane.cache.at(x.Series, w.commit); to != nil && !to.dropped() {
 				w.put(point{series: to, seq: seq, t: x.T, v: x.V, kind: exemplarPoint, aux: &pointAux{labels: x.Labels}})
 			}
 		}
@@ -154,7 +154,7 @@ func (w *window) admitExemplars(e *wal.Entry, seq uint64) {
 
 // accept returns the series as it is sent; or it counts in out why the sample is not sent, and returns nil.
 func (w *window) accept(s *wal.Series, t int64, lim limits, out *queue.Outcome) *series {
-	to := w.q.cache.at(s, w.commit)
+	to := w.lane.cache.at(s, w.commit)
 	switch {
 	case to == nil:
 		out.Dropped[queue.NoTenant]++
@@ -198,7 +198,7 @@ func (w *window) waitRoom(ctx context.Context) error {
 			return ctx.Err()
 		}
 		if !waited {
-			w.q.metrics.Waited()
+			w.lane.metrics.Waited()
 			w.flush()
 		}
 		select {
@@ -213,10 +213,10 @@ func (w *window) waitRoom(ctx context.Context) error {
 // first entry to its last.
 func (w *window) bounds() (open, span int) {
 	shards := len(w.shards)
-	open = w.q.cfg.Queue.Capacity
+	open = w.lane.cfg.Queue.Capacity
 	if shards > 1 {
-		each := min(open, max(open/2, inHand*w.q.batchLimit()))
-		open = min(each*shards, max(open, inAll*w.q.batchLimit()))
+		each := min(open, max(open/2, inHand*w.lane.batchLimit()))
+		open = min(each*shards, max(open, inAll*w.lane.batchLimit()))
 	}
 	return open, aheadOf * open
 }

@@ -91,7 +91,7 @@ func (l *lane) runBehind(ctx context.Context) {
 
 // watchBehind ends the window of a backlog when the target has been down for long.
 func (w *window) watchBehind(ctx context.Context, end context.CancelCauseFunc, before uint64) {
-	ticks, stop := w.q.every(tick)
+	ticks, stop := w.lane.every(tick)
 	defer stop()
 	for {
 		select {
@@ -99,7 +99,7 @@ func (w *window) watchBehind(ctx context.Context, end context.CancelCauseFunc, b
 			return
 		case <-ticks:
 		}
-		if v := w.q.gate.View(); v.Troubles > before && v.LongDown(time.Now()) {
+		if v := w.lane.gate.View(); v.Troubles > before && v.LongDown(time.Now()) {
 			end(errLetGo)
 			return
 		}

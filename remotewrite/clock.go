@@ -110,19 +110,19 @@ func (q *Queue) holdForClock(p gate.Pass, points []point, a client.Answer) {
 // testAhead tests a target that is held for its clock with the sample that it refused as ahead, and gives p back. Once the
 // sample is not ahead any more, it is judged as any other.
 func (s *shard) testAhead(p gate.Pass, ahead point) error {
-	one := parcel{points: []point{ahead}, again: true}
-	a, sent, err := s.post(p, &one, parts, s.q.choose(&one))
+	one := parcel{points: []point{ahead}, role: asControl}
+	a, sent, err := s.post(p, &one, s.lane.choose(&one))
 	switch {
 	case err != nil || !sent:
 		return err // p was given back
-	case refusedAsAhead(one.points, a) && s.q.limits().admit(ahead.t):
-		s.q.holdForClock(p, one.points, a)
+	case refusedAsAhead(one.points, a) && s.lane.limits().admit(ahead.t):
+		s.lane.holdForClock(p, one.points, a)
 	case a.Verdict == client.Hold, a.Verdict == client.Retry:
-		s.q.noteAnswer(a)
-		s.q.refused(p, a)
+		s.lane.noteAnswer(a)
+		s.lane.refused(p, a)
 	default: // it is not ahead any more; or so far ahead of both clocks that it is dropped
-		s.q.setLast(&s.q.ahead, point{})
-		s.q.gate.Resume(p)
+		s.lane.setLast(&s.lane.ahead, point{})
+		s.lane.gate.Resume(p)
 	}
 	return nil
 }

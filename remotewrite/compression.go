@@ -11,11 +11,11 @@ import (
 
 // compression returns the compression for the next attempt of the parcel. Only the first attempt of a batch may use zstd:
 // so each conclusion about samples comes from an answer to snappy.
-func (s *shard) compression(l *parcel, m mode, c protocol.Choice) wire.Compression {
-	if m != patient || l.attempts > 0 || l.again || c.Version != wire.V1 || c.Trial {
+func (s *shard) compression(l *parcel, c protocol.Choice) wire.Compression {
+	if l.role != asBatch || l.attempts > 0 || c.Version != wire.V1 || c.Trial {
 		return wire.Snappy
 	}
-	return s.q.compression.InUse()
+	return s.lane.compression.InUse()
 }
 
 // judgePlain gives p back after an answer to zstd that proves nothing about the samples. They are sent again at once as
@@ -26,9 +26,9 @@ func (s *shard) judgePlain(p gate.Pass, l *parcel, a client.Answer) {
 		l.unsure = true // the header may have been lost in transit
 		why += ", without the header by which VictoriaMetrics is known"
 	}
-	s.q.gate.Release(p)
-	if s.q.compression.TakeBack(why) {
-		s.q.metrics.TookBack()
-		s.q.log.Warn("The target gets requests with snappy instead of zstd until the next start", slog.String("why", "it "+why))
+	s.lane.gate.Release(p)
+	if s.lane.compression.TakeBack(why) {
+		s.lane.metrics.TookBack()
+		s.lane.log.Warn("The target gets requests with snappy instead of zstd until the next start", slog.String("why", "it "+why))
 	}
 }

@@ -25,14 +25,14 @@ const (
 // watch ends the window when the target has been down for long, or when the number of shards should change. before is
 // the number of troubles when the window began.
 func (w *window) watch(ctx context.Context, end context.CancelCauseFunc, before uint64) {
-	q := w.q
-	if q.behind {
+	l := w.lane
+	if l.behind {
 		w.watchBehind(ctx, end, before)
 		return
 	}
-	q.growth.Begin()
+	l.growth.Begin()
 	var draining time.Time
-	ticks, stop := q.every(tick)
+	ticks, stop := l.every(tick)
 	defer stop()
 	for {
 		select {
@@ -41,40 +41,40 @@ func (w *window) watch(ctx context.Context, end context.CancelCauseFunc, before 
 		case <-ticks:
 		}
 		now := time.Now()
-		v := q.gate.View()
-		st := q.Status()
-		q.observe(st)
-		q.mutes.Sweep(now)
-		q.watchBacklog(now, st.Backlog, v)
+		v := l.gate.View()
+		st := l.Status()
+		l.observe(st)
+		l.mutes.Sweep(now)
+		l.watchBacklog(now, st.Backlog, v)
 		if v.Troubles > before && v.LongDown(now) {
 			level := slog.LevelDebug
-			if q.down.Swap(v.Since.UnixNano()) != v.Since.UnixNano() {
+			if l.down.Swap(v.Since.UnixNano()) != v.Since.UnixNano() {
 				level = slog.LevelInfo // once per outage
 			}
-			q.log.LogAttrs(ctx, level, "The target is down; its samples wait in the log", slog.String("why", v.Why), slog.Time("since", v.Since))
+			l.log.LogAttrs(ctx, level, "The target is down; its samples wait in the log", slog.String("why", v.Why), slog.Time("since", v.Since))
 			end(errLetGo)
 			return
 		}
-		slow := q.coolDown() > 0
+		slow := l.coolDown() > 0
 		if w.draining.Load() {
 			// Keep watching: the target may still go down. A split waits for the drain no longer than drainFor.
-			if q.splitting.Load() && now.Sub(draining) >= drainFor {
+			if l.splitting.Load() && now.Sub(draining) >= drainFor {
 				end(errSplit)
 			}
 			continue
 		}
-		if q.splitDue(now, v) {
+		if l.splitDue(now, v) {
 			draining = now
-			q.splitting.Store(true)
+			l.splitting.Store(true)
 			w.drain()
 			continue
 		}
-		seen := gate.Seen{Behind: st.State == StateBehind && st.Backlog >= uint64(q.cfg.Queue.MaxSamplesPerSend), Open: v.State == gate.Open, Slow: slow, Samples: st.Sent, Requests: q.batches.Load()}
-		if n := q.growth.Next(seen); n != len(w.shards) {
-			q.shards.Store(int32(n))
+		seen := gate.Seen{Behind: st.State == StateBehind && st.Backlog >= uint64(l.cfg.Queue.MaxSamplesPerSend), Open: v.State == gate.Open, Slow: slow, Samples: st.Sent, Requests: l.batches.Load()}
+		if n := l.growth.Next(seen); n != len(w.shards) {
+			l.shards.Store(int32(n))
 			w.drain()
 		} else if !slow {
-			q.gate.Widen()
+			l.gate.Widen()
 		}
 	}
 }
@@ -122,7 +122,7 @@ func (q *Queue) waitDown(ctx context.Context) error {
 
 // sendAlone sends a sample again, in the version of a test of a held target.
 func (q *Queue) sendAlone(ctx context.Context, p point) client.Answer {
-	one := &parcel{points: []point{p}, again: true}
+	one := &parcel{points: []point{p}, role: asControl}
 	c := q.chooseTest(one, int(q.tests.Add(1)-1), false)
 	body, _ := q.encoders.body(nil, c.Version, wire.Snappy, one.points, inTime, false)
 	a := q.send(ctx, client.Request{Body: body, Version: c.Version, Samples: 1})

@@ -128,7 +128,7 @@ func TestExpireLeavesWhatIsSentAgain(t *testing.T) {
 		w.progress.Begin(markAt(1, 2), 2, queue.Outcome{})
 		old := point{series: testSeries(1)[0], seq: 1, t: r.time - 120_000}
 		s := w.shards[0]
-		s.expire(&parcel{points: []point{old}, again: true}, wire.V1)
+		s.expire(&parcel{points: []point{old}, role: asControl}, wire.V1)
 		if n := w.open(); n != 2 {
 			t.Errorf("%d samples open, want both", n)
 		}
@@ -157,15 +157,15 @@ func TestRefusalInAHoldProvesNothing(t *testing.T) {
 		}
 		q.gate.Delivered(pass())
 		q.gate.SetLimit(2)
-		part := &parcel{points: []point{{series: testSeries(1)[0], seq: 1, t: r.time}}}
+		part := &parcel{role: asPart, points: []point{{series: testSeries(1)[0], seq: 1, t: r.time}}}
 		no := client.Judge(client.Answer{Status: 400, Samples: 1}, r.cfg.Policy())
 		s := newWindow(q.live, 1).shards[0]
-		if _, known := s.judge(pass(), part, no, parts, protocol.Choice{}); !known {
+		if _, known := s.judge(pass(), part, no, protocol.Choice{}); !known {
 			t.Error("a refusal of a part is not known as one")
 		}
 		mine, others := pass(), pass()
 		q.gate.Refused(others, "400")
-		if _, known := s.judge(mine, part, no, parts, protocol.Choice{}); known {
+		if _, known := s.judge(mine, part, no, protocol.Choice{}); known {
 			t.Error("what was refused before the hold began, and after another found it, is taken for bad")
 		}
 	})

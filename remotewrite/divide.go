@@ -38,9 +38,10 @@ type division struct {
 func (s *shard) divide(ctx context.Context, l *parcel, f fate, a client.Answer) error {
 	whole, points := l.points, withoutExemplars(l.points)
 	exemplars := len(whole) - len(points)
+	extras := a.Version == wire.V2 || exemplars > 0
 	if len(points) == 0 {
 		l.points = nil
-		s.q.lostExemplars(exemplars)
+		s.lane.lostExemplars(exemplars)
 		return nil
 	}
 	samples := make([]split.Sample, len(points))
@@ -48,8 +49,7 @@ func (s *shard) divide(ctx context.Context, l *parcel, f fate, a client.Answer) 
 		p := &points[i]
 		samples[i] = split.Sample{Series: p.series.hash, T: p.t, Doubt: p.doubt || l.unsure, New: p.series.isNew(), Suspect: p.series.rejected >= mostRejected-1, Type: uint8(p.kind)}
 	}
-	extras := a.Version == wire.V2 || l.hadExemplars
-	d := &division{s: s, points: points, m: split.New(&s.q.facts, split.Config{Extras: extras && !s.q.facts.Bare(time.Now()), Drop: s.q.drops()}, samples)}
+	d := &division{s: s, points: points, m: split.New(&s.lane.facts, split.Config{Extras: extras && !s.lane.facts.Bare(time.Now()), Drop: s.lane.drops()}, samples)}
 	switch f {
 	case refused, tooLarge:
 		d.m.Refused(d.told(f, a), time.Now())
@@ -64,7 +64,7 @@ func (s *shard) divide(ctx context.Context, l *parcel, f fate, a client.Answer) 
 	case len(l.points) == len(points):
 		l.points = withDoubt(whole, l.points)
 	default:
-		s.q.lostExemplars(exemplars)
+		s.lane.lostExemplars(exemplars)
 	}
 	return err
 }
@@ -133,11 +133,11 @@ func (d *division) last() client.Answer {
 
 // send sends the request that the machine asks for.
 func (d *division) send(ctx context.Context, step split.Step) (split.Answer, error) {
-	part := parcel{points: make([]point, 0, len(step.Samples)), bare: step.Bare, fresh: step.Fresh}
+	part := parcel{role: asPart, how: step.How, points: make([]point, 0, len(step.Samples))}
 	for _, i := range step.Samples {
 		part.points = append(part.points, d.points[i])
 	}
-	f, a, err := d.s.try(ctx, &part, parts)
+	f, a, err := d.s.try(ctx, &part)
 	if err == nil && f != settled && len(part.points) < len(step.Samples) || f == settled && len(part.gone) > 0 {
 		d.m.Gone(slices.DeleteFunc(slices.Clone(step.Samples), func(i int) bool { return !slices.ContainsFunc(part.gone, d.points[i].same) }))
 	}
@@ -145,7 +145,7 @@ func (d *division) send(ctx context.Context, step split.Step) (split.Answer, err
 		return split.Answer{}, err
 	}
 	if f == tooLarge && len(step.Samples) > 1 {
-		d.s.q.shrinkBatch(len(part.points))
+		d.s.lane.shrinkBatch(len(part.points))
 	}
 	told := d.told(f, a)
 	told.Lost = told.Lost || part.unsure
@@ -158,7 +158,7 @@ func (d *division) control(ctx context.Context) (split.Answer, error) {
 	if !p.exists() {
 		return split.Answer{Kind: split.None}, nil
 	}
-	f, a, err := d.s.try(ctx, &parcel{points: []point{p}, again: true}, parts)
+	f, a, err := d.s.try(ctx, &parcel{role: asControl, points: []point{p}})
 	if err != nil {
 		return split.Answer{}, err
 	}
@@ -237,7 +237,7 @@ func (d *division) settle() {
 		}
 		d.s.bury(inLogOrder(points), a, why)
 		if a.Status == 413 {
-			d.s.q.restoreBatch()
+			d.s.lane.restoreBatch()
 		}
 	}
 }
@@ -256,29 +256,29 @@ func (q *Queue) sinceBorn() int64 { return max(1, int64(time.Since(q.born))) }
 // returns one that the receiver's database refused for its time: it is refused again in the same words as long as the way
 // to the database works.
 func (s *shard) controlSample() point {
-	for _, p := range []point{s.good, s.q.lastGood(), s.late} {
+	for _, p := range []point{s.good, s.lane.lastGood(), s.late} {
 		if p.exists() {
 			return p
 		}
 	}
-	return s.q.last(&s.q.refusedAsLate)
+	return s.lane.last(&s.lane.refusedAsLate)
 }
 
 // holdForData holds the target because nothing shows that the samples it refuses are at fault.
 func (s *shard) holdForData(ctx context.Context, a client.Answer) error {
-	p, err := s.q.enter(ctx)
+	p, err := s.lane.enter(ctx)
 	if err != nil {
 		return err
 	}
 	if p.Test {
-		s.q.gate.Release(p) // it is held already
+		s.lane.gate.Release(p) // it is held already
 		return nil
 	}
 	if a.Verdict == client.Hold {
-		s.q.refused(p, a)
+		s.lane.refused(p, a)
 		return nil
 	}
-	s.q.gate.RefusedData(p, refusesAll+a.Why())
+	s.lane.gate.RefusedData(p, refusesAll+a.Why())
 	return nil
 }
 
@@ -328,8 +328,8 @@ func (q *Queue) lostExemplars(n int) {
 func (s *shard) bury(points []point, a client.Answer, why queue.Reason) {
 	c := count(points)
 	if n := c[metrics.Samples] + c[metrics.Histograms]; n > 0 {
-		s.q.keep(letterOf(points[0], n, a, why))
-		s.q.metrics.Failed(c)
+		s.lane.keep(letterOf(points[0], n, a, why))
+		s.lane.metrics.Failed(c)
 		s.w.settleAll(points, queue.One(why))
 	}
 }

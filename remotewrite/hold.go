@@ -19,20 +19,20 @@ const takesOlder = "takes as remote write 1.0 what it did not take as 2.0"
 // test finds out whether a held target accepts samples again, and gives p back. It sends one sample alone. A waiting
 // sample that is accepted is settled and leaves the parcel. The error is s.sending's.
 func (s *shard) test(p gate.Pass, l *parcel) error {
-	g, q := s.q.gate, s.q
-	if ahead := q.last(&q.ahead); ahead.exists() {
+	g := s.lane.gate
+	if ahead := s.lane.last(&s.lane.ahead); ahead.exists() {
 		return s.testAhead(p, ahead)
 	}
-	n := int(q.tests.Add(1) - 1)
-	one := parcel{}
-	if good := q.lastGood(); good.exists() && n >= takenFrom && n%2 == 1 {
-		one.points, one.again = []point{good}, true
+	n := int(s.lane.tests.Add(1) - 1)
+	one := parcel{role: asPart}
+	if good := s.lane.lastGood(); good.exists() && n >= takenFrom && n%2 == 1 {
+		one.points, one.role = []point{good}, asControl
 	} else {
 		one.points = s.heldSample(l, n)
 	}
 	byData := g.View().ByData
-	c := q.chooseTest(&one, n, byData)
-	a, sent, err := s.post(p, &one, parts, c)
+	c := s.lane.chooseTest(&one, n, byData)
+	a, sent, err := s.post(p, &one, c)
 	if err != nil || !sent {
 		return err // p was given back
 	}
@@ -40,29 +40,29 @@ func (s *shard) test(p gate.Pass, l *parcel) error {
 	switch {
 	case a.Verdict == client.Delivered:
 		s.accepted(&one)
-		if !one.again {
+		if one.role != asControl {
 			s.forget(l, one.points[0])
 			l.gone = append(l.gone, one.points[0])
 		}
 		if byData {
-			q.restoreBatch()
+			s.lane.restoreBatch()
 		}
 		if c.Trial {
-			q.fallBack(takesOlder)
+			s.lane.fallBack(takesOlder)
 		} else if c.Version == wire.V2 {
-			q.confirm()
+			s.lane.confirm()
 		}
 		g.Delivered(p)
-	case a.Verdict == client.Older && !l.triedOlder:
+	case a.Verdict == client.Older && l.older.stage == untried:
 		l.unsure = l.unsure || a.Status/100 == 2
 		g.Resume(p) // it accepts requests; 1.0 is tried next
 	case a.Verdict == client.Discard, a.AboutTime(): // with on_refusal: drop no refusal holds it; or its database answered
 		g.Resume(p)
 	case refusedAsAhead(one.points, a):
-		q.holdForClock(p, one.points, a)
+		s.lane.holdForClock(p, one.points, a)
 	default:
-		q.noteAnswer(a)
-		q.refused(p, a)
+		s.lane.noteAnswer(a)
+		s.lane.refused(p, a)
 	}
 	return nil
 }
@@ -81,7 +81,7 @@ func (q *Queue) chooseTest(one *parcel, n int, byData bool) protocol.Choice {
 // for ever. It is the oldest of its series in the shard, so that sending it early keeps the order.
 func (s *shard) heldSample(l *parcel, n int) []point {
 	hands := [][]point{l.points}
-	if !l.again {
+	if l.role != asControl {
 		s.mu.Lock()
 		hands = append(hands, slices.Clone(s.queue.points()))
 		s.mu.Unlock()

@@ -13,29 +13,29 @@ import (
 )
 
 // judge gives p back according to the answer. If the answer decides the fate of the samples, known is true.
-func (s *shard) judge(p gate.Pass, l *parcel, a client.Answer, m mode, c protocol.Choice) (f fate, known bool) {
-	g := s.q.gate
+func (s *shard) judge(p gate.Pass, l *parcel, a client.Answer, c protocol.Choice) (f fate, known bool) {
+	g := s.lane.gate
 	v := a.Verdict
 	if v == client.Plain {
 		s.judgePlain(p, l, a)
 		return 0, false
 	}
 	if v != client.Delivered {
-		s.q.noteAnswer(a)
+		s.lane.noteAnswer(a)
 	}
-	if s.q.proto.Newer() && s.judgeVersion(p, l, a, m, c) {
+	if s.lane.proto.Newer() && s.judgeVersion(p, l, a, c) {
 		return 0, false
 	}
-	if (v == client.Suspect || v == client.Discard) && s.q.outOfTime(l) {
+	if (v == client.Suspect || v == client.Discard) && s.lane.outOfTime(l) {
 		g.Release(p)
 		return 0, false // the answer's Date shows that some of the samples are not to be sent
 	}
 	l.unsure = l.unsure || a.WrotePart()
-	if v == client.Suspect && (a.WroteAll() || l.again && a.Status/100 == 2) {
+	if v == client.Suspect && (a.WroteAll() || l.role == asControl && a.Status/100 == 2) {
 		v = client.Delivered // it refused exemplars or metadata; or it wrote nothing because it has the sample
 	}
 	if v == client.Older { // it takes neither version
-		if v = client.Hold; s.q.drops() && a.Status/100 == 4 {
+		if v = client.Hold; s.lane.drops() && a.Status/100 == 4 {
 			v = client.Discard
 		}
 	}
@@ -45,7 +45,7 @@ func (s *shard) judge(p gate.Pass, l *parcel, a client.Answer, m mode, c protoco
 		g.Delivered(p)
 		return settled, true
 	case client.Discard:
-		if m != patient {
+		if l.role != asBatch {
 			g.Release(p)
 			return refused, true
 		}
@@ -53,76 +53,82 @@ func (s *shard) judge(p gate.Pass, l *parcel, a client.Answer, m mode, c protoco
 		s.discard(l.points, a)
 		return settled, true
 	case client.Split:
-		if len(l.points) == 1 && !s.q.drops() && s.q.facts.Contradictory(time.Now()) {
-			return s.failsAs(p, l, a, m)
+		if len(l.points) == 1 && !s.lane.drops() && s.lane.facts.Contradictory(time.Now()) {
+			return s.failsAs(p, l, a)
 		}
 		g.Release(p)
 		return tooLarge, true
 	case client.Suspect:
 		if refusedAsAhead(l.points, a) {
-			s.q.holdForClock(p, l.points, a)
+			s.lane.holdForClock(p, l.points, a)
 			return 0, false
 		}
-		if s.heardLate(l.points, a); !a.AboutTime() && !s.q.drops() && s.q.facts.Contradictory(time.Now()) {
-			return s.failsAs(p, l, a, m)
+		if s.heardLate(l.points, a); !a.AboutTime() && !s.lane.drops() && s.lane.facts.Contradictory(time.Now()) {
+			return s.failsAs(p, l, a)
 		}
 		// If another request has found out meanwhile that the target refuses everything, this refusal shows nothing.
 		current := g.Current(p)
 		g.Release(p)
 		return refused, current
 	case client.Hold:
-		if s.denied(p, l, a, m) {
+		if s.denied(p, l, a) {
 			return failed, true
 		}
 	case client.Retry:
-		if s.failedAt(p, l, a, m) {
+		switch {
+		case s.failedAt(p, l, a):
 			return failed, true
+		case l.role == asBatch && l.blame.busy >= mostBusy && len(l.points) >= leastBusy:
+			return busy, true
 		}
 	}
-	return stuck, m == patient && l.stuck()
+	return stuck, l.role == asBatch && l.blame.stuck()
 }
 
 // failsAs gives p back after a refusal that counts as a failure, because the target is contradictory.
-func (s *shard) failsAs(p gate.Pass, l *parcel, a client.Answer, m mode) (f fate, known bool) {
-	l.failures++
-	s.q.gate.Failed(p, a.Why(), 0, true)
-	if m == parts {
+func (s *shard) failsAs(p gate.Pass, l *parcel, a client.Answer) (f fate, known bool) {
+	l.blame.failures++
+	s.lane.gate.Failed(p, a.Why(), 0, true)
+	if l.role != asBatch {
 		return failed, true
 	}
-	return stuck, l.stuck()
+	return stuck, l.blame.stuck()
 }
 
 // denied gives p back after an answer that holds the target, and reports whether it counts as one about the samples: while a
 // batch is divided, the control shows whether it is.
-func (s *shard) denied(p gate.Pass, l *parcel, a client.Answer, m mode) bool {
-	if m == parts && !l.again {
-		s.q.gate.Failed(p, a.Why(), 0, true)
+func (s *shard) denied(p gate.Pass, l *parcel, a client.Answer) bool {
+	if l.role == asPart {
+		s.lane.gate.Failed(p, a.Why(), 0, true)
 		return true
 	}
-	if !l.deniedAt.IsZero() && s.q.deliveredSince(l.deniedAt) {
-		l.denials++
+	if !l.blame.deniedAt.IsZero() && s.lane.deliveredSince(l.blame.deniedAt) {
+		l.blame.denials++
 	}
-	l.deniedAt = time.Now()
-	s.q.refused(p, a)
-	return m == parts
+	l.blame.deniedAt = time.Now()
+	s.lane.refused(p, a)
+	return l.role != asBatch
 }
 
 // failedAt gives p back after a failure that may pass, and reports whether it counts as an answer about the samples.
-func (s *shard) failedAt(p gate.Pass, l *parcel, a client.Answer, m mode) bool {
+func (s *shard) failedAt(p gate.Pass, l *parcel, a client.Answer) bool {
 	l.unsure = true
-	s.q.failed(p, a)
+	s.lane.failed(p, a)
 	if a.Status >= 500 || a.Status == http.StatusTooManyRequests {
-		s.q.slowDown()
+		s.lane.slowDown()
 	}
 	if first := slices.IndexFunc(l.points, func(p point) bool { return p.kind != exemplarPoint }); first >= 0 {
-		s.q.setLast(&s.q.tried, l.points[first])
+		s.lane.setLast(&s.lane.tried, l.points[first])
+	}
+	if l.blame.busy++; a.Status != http.StatusTooManyRequests {
+		l.blame.busy = 0
 	}
 	if !mayBlame(a) {
 		return false
 	}
-	l.failures++
-	s.q.failsAsNewer(l, a)
-	return m == parts
+	l.blame.failures++
+	s.lane.failsAsNewer(l, a)
+	return l.role != asBatch
 }
 
 // mayBlame reports whether a failure may be due to the samples of the request: a 5xx, or a connection that ended, or gave no answer in
@@ -143,19 +149,19 @@ func (s *shard) accepted(l *parcel) {
 	for last >= 0 && l.points[last].kind == exemplarPoint { // without its sample it would be an empty write in 2.0
 		last--
 	}
-	if last >= 0 && !l.again && carries(&s.q.cfg, wire.V1, &l.points[last]) { // either version can carry it
+	if last >= 0 && l.role != asControl && carries(&s.lane.cfg, wire.V1, &l.points[last]) { // either version can carry it
 		s.good = l.points[last]
-		if !s.q.behind {
-			s.q.setLast(&s.q.good, s.good)
+		if !s.lane.behind {
+			s.lane.setLast(&s.lane.good, s.good)
 		}
 	}
-	s.q.delivered(l.points)
-	s.q.facts.Took(len(l.points))
-	s.q.show(l.points)
-	if s.q.behind {
-		s.q.pauses.Ease(0)
+	s.lane.delivered(l.points)
+	s.lane.facts.Took(len(l.points))
+	s.lane.show(l.points)
+	if s.lane.behind {
+		s.lane.pauses.Ease(0)
 	}
-	if !l.again {
+	if l.role != asControl {
 		s.settleDelivered(l.points)
 	}
 }
@@ -164,7 +170,7 @@ func (s *shard) settleDelivered(points []point) {
 	for i := range points {
 		r := points[i].series
 		if !r.taken && r.late {
-			s.q.facts.TookNew()
+			s.lane.facts.TookNew()
 		}
 		r.taken, r.rejected = true, 0
 	}
@@ -176,8 +182,8 @@ func (s *shard) settleDelivered(points []point) {
 func (s *shard) heardLate(points []point, a client.Answer) {
 	if len(points) == 1 && a.AboutTime() {
 		s.late = points[0]
-		if !s.q.behind {
-			s.q.setLast(&s.q.refusedAsLate, s.late)
+		if !s.lane.behind {
+			s.lane.setLast(&s.lane.refusedAsLate, s.late)
 		}
 	}
 }

@@ -36,7 +36,7 @@ func (s *shard) mute(points []point, a client.Answer, why queue.Reason) {
 		return // only these samples are bad
 	}
 	for _, p := range points {
-		s.q.mutes.Put(p.series.hash, reason, a.Text, p.series.letterLabels, time.Now())
+		s.lane.mutes.Put(p.series.hash, reason, a.Text, p.series.letterLabels, time.Now())
 	}
 }
 
@@ -44,13 +44,13 @@ func (s *shard) mute(points []point, a client.Answer, why queue.Reason) {
 // together, they go in a request of their own. The error is ctx's, or one of deliver's.
 func (s *shard) deliverBatch(ctx context.Context) error {
 	batch, muted := s.batch, []point(nil)
-	if s.q.mutes.Any() {
-		is := func(p point) bool { return s.q.mutes.Has(p.series.hash) }
+	if s.lane.mutes.Any() {
+		is := func(p point) bool { return s.lane.mutes.Has(p.series.hash) }
 		muted = slices.DeleteFunc(slices.Clone(batch), func(p point) bool { return !is(p) })
 		batch = slices.DeleteFunc(batch, is)
 	}
 	var fresh []point
-	if s.q.facts.Crowded() {
+	if s.lane.facts.Crowded() {
 		isNew := func(p point) bool { return p.series.isNew() }
 		fresh = slices.DeleteFunc(slices.Clone(batch), func(p point) bool { return !isNew(p) })
 		batch = slices.DeleteFunc(batch, isNew)
@@ -78,11 +78,11 @@ func (s *shard) leaveOut(points []point) (others, probes []point) {
 	var dropped [2][]point // rejected, unconfirmed
 	now := time.Now()
 	for _, p := range points {
-		if p.kind == exemplarPoint && s.q.mutes.Has(p.series.hash) {
-			s.q.lostExemplars(1)
+		if p.kind == exemplarPoint && s.lane.mutes.Has(p.series.hash) {
+			s.lane.lostExemplars(1)
 			continue
 		}
-		fate, why := s.q.mutes.Meet(p.series.hash, now)
+		fate, why := s.lane.mutes.Meet(p.series.hash, now)
 		switch {
 		case fate == split.Deliver:
 			others = append(others, p)
@@ -102,14 +102,14 @@ func (s *shard) leaveOut(points []point) (others, probes []point) {
 // drop settles samples of muted series.
 func (s *shard) drop(points []point, why queue.Reason) {
 	if len(points) > 0 {
-		s.q.metrics.Failed(count(points))
+		s.lane.metrics.Failed(count(points))
 		s.w.settleAll(points, queue.One(why))
 	}
 }
 
 // probe sends a sample of a muted series alone. The error is ctx's.
 func (s *shard) probe(ctx context.Context, p point) error {
-	f, a, err := s.try(ctx, &parcel{points: []point{p}}, parts)
+	f, a, err := s.try(ctx, &parcel{role: asPart, points: []point{p}})
 	if err != nil && !errors.Is(err, errHeld) {
 		return err
 	}
@@ -121,10 +121,10 @@ func (s *shard) probe(ctx context.Context, p point) error {
 			kind = split.Failed
 		}
 	case f == settled:
-		s.q.mutes.Probed(p.series.hash, split.Taken, "", time.Now())
+		s.lane.mutes.Probed(p.series.hash, split.Taken, "", time.Now())
 		return nil
 	}
-	s.q.mutes.Probed(p.series.hash, kind, a.Text, time.Now())
+	s.lane.mutes.Probed(p.series.hash, kind, a.Text, time.Now())
 	s.drop([]point{p}, why)
 	return nil
 }

@@ -87,17 +87,17 @@ func (w *window) awaitRound(ctx context.Context) error {
 // askOld asks a target with a backlog whether it takes old samples. The window is empty, so its shards are idle. The error is ctx's.
 func (w *window) askOld(ctx context.Context) error {
 	p := w.asking.sample
-	if w.round < 2 || !p.exists() || !w.q.isBehind() {
+	if w.round < 2 || !p.exists() || !w.lane.isBehind() {
 		return nil
 	}
-	if w.asking.sample = (point{}); !w.asking.newer || time.Since(w.q.askedOld) < askOldEvery {
+	if w.asking.sample = (point{}); !w.asking.newer || time.Since(w.lane.askedOld) < askOldEvery {
 		return nil
 	}
-	w.q.askedOld = time.Now()
-	f, _, err := w.shards[0].try(ctx, &parcel{points: []point{p}, again: true}, parts)
+	w.lane.askedOld = time.Now()
+	f, _, err := w.shards[0].try(ctx, &parcel{role: asControl, points: []point{p}})
 	if f == settled && err == nil {
-		w.q.groups.Store(true)
-		w.q.takesOld.Store(true)
+		w.lane.groups.Store(true)
+		w.lane.takesOld.Store(true)
 	}
 	return ctx.Err()
 }

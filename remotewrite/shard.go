@@ -14,7 +14,7 @@ import (
 // a shard are always a prefix of those that it was given.
 type shard struct {
 	w    *window
-	q    *lane
+	lane *lane
 	wake chan struct{} // gets a token when the fields under mu change
 
 	mu     sync.Mutex
@@ -38,10 +38,10 @@ type shard struct {
 // the target is held, the window is read first: the sample that tests the target is then picked from all series, because
 // those of the first commits may all be bad.
 func newShard(w *window) *shard {
-	v := w.q.gate.View()
+	v := w.lane.gate.View()
 	held := v.State == gate.Held
 	return &shard{
-		w: w, q: w.q, wake: make(chan struct{}, 1), seen: make(map[uint64]struct{}),
+		w: w, lane: w.lane, wake: make(chan struct{}, 1), seen: make(map[uint64]struct{}),
 		flush: !v.Since.IsZero() && !held, gather: held,
 	}
 }
@@ -95,14 +95,14 @@ func (s *shard) run(ctx, sending context.Context) error {
 
 // next waits until a batch is full or due and puts it into s.batch. The error is ctx's.
 func (s *shard) next(ctx context.Context) error {
-	deadline := time.Duration(s.q.cfg.Queue.BatchSendDeadline)
+	deadline := time.Duration(s.lane.cfg.Queue.BatchSendDeadline)
 	for {
 		if ctx.Err() != nil {
 			return ctx.Err()
 		}
 		s.mu.Lock()
 		n := s.queue.len()
-		limit := s.q.batchLimit()
+		limit := s.lane.batchLimit()
 		wait := time.Duration(-1)
 		if n > 0 {
 			wait = max(deadline-time.Since(s.since), 0)
@@ -135,7 +135,7 @@ func (s *shard) next(ctx context.Context) error {
 func (s *shard) take(limit int) {
 	ps := s.queue.points()
 	n := min(limit, len(ps))
-	if s.w.several.Load() && !s.q.groups.Load() {
+	if s.w.several.Load() && !s.lane.groups.Load() {
 		n = uniquePrefix(ps[:n], s.seen)
 	}
 	clear(s.batch)

@@ -36,46 +36,59 @@ func (q *Queue) allCarried(points []point) bool {
 // choose returns the version in which a parcel is sent.
 func (q *Queue) choose(l *parcel) protocol.Choice {
 	c := protocol.Choice{Version: q.proto.Version()}
-	if c.Version == wire.V2 && l.older {
+	if c.Version == wire.V2 && l.older.stage == due {
 		c = protocol.Choice{Version: wire.V1, Trial: true}
 	}
 	return c
 }
 
-// tryOlder makes the next attempt of a parcel the one in 1.0, after the answer a to 2.0.
-func (l *parcel) tryOlder(a client.Answer) {
-	l.older, l.triedOlder, l.notAsNewer = true, true, a
+// older is the trial of a parcel in 1.0.
+type older struct {
+	stage olderStage
+	newer client.Answer // to 2.0, because of which it is tried
 }
+
+// olderStage is how far a trial in 1.0 has come.
+type olderStage uint8
+
+const (
+	untried olderStage = iota
+	due                // the next attempt is the trial
+	over               // it was tried, or makes no sense
+)
+
+// tryOlder makes the next attempt of a parcel the one in 1.0, after the answer a to 2.0.
+func (l *parcel) tryOlder(a client.Answer) { l.older = older{due, a} }
 
 // judgeVersion is the part of judge that concerns the version. If again is set, p was given back, and the parcel is sent
 // once more in another version.
-func (s *shard) judgeVersion(p gate.Pass, l *parcel, a client.Answer, m mode, c protocol.Choice) (again bool) {
-	g, q := s.q.gate, s.q
+func (s *shard) judgeVersion(p gate.Pass, l *parcel, a client.Answer, c protocol.Choice) (again bool) {
+	g := s.lane.gate
 	if a.Verdict == client.Older && a.Status/100 == 2 {
 		l.unsure = true // the headers may have been lost in transit
 	}
 	switch {
 	case a.Verdict == client.Delivered && a.Version == wire.V2:
-		q.confirm()
+		s.lane.confirm()
 	case c.Trial && l.readAsOlder(a):
-		q.fallBack(whyOlder(l.notAsNewer))
+		s.lane.fallBack(whyOlder(l.older.newer))
 	case c.Trial && a.Status == client.StatusUnsupported:
-		l.older = false // it takes 2.0 only
-	case a.Version == wire.V1 && a.Status == client.StatusUnsupported && q.proto.Newer():
-		q.proto.Ask() // it takes 2.0 only
-		l.older, l.triedOlder = false, true
+		l.older.stage = over // it takes 2.0 only
+	case a.Version == wire.V1 && a.Status == client.StatusUnsupported && s.lane.proto.Newer():
+		s.lane.proto.Ask() // it takes 2.0 only
+		l.older.stage = over
 		g.Release(p)
 		return true
-	case a.Verdict == client.Older && !q.allCarried(l.points): // 1.0 leaves samples out, so it is no trial
-		q.fallBack(whyOlder(a))
+	case a.Verdict == client.Older && !s.lane.allCarried(l.points): // 1.0 leaves samples out, so it is no trial
+		s.lane.fallBack(whyOlder(a))
 		g.Release(p)
 		return true
-	case q.mayBeOlder(l, a, m):
+	case s.lane.mayBeOlder(l, a):
 		l.tryOlder(a)
 		g.Release(p)
 		return true
 	case c.Trial && a.Verdict == client.Suspect:
-		l.older = false // 1.0 makes no difference: the refusal counts
+		l.older.stage = over // 1.0 makes no difference: the refusal counts
 	}
 	return false
 }
@@ -87,7 +100,7 @@ func (l *parcel) readAsOlder(a client.Answer) bool {
 		return true
 	case client.Suspect, client.Split, client.Discard:
 		// It fails at 2.0, and answers 1.0: then it gets 1.0, which loses nothing if the failure had another reason.
-		return a.FromDatabase() || a.Status != client.StatusUnsupported && (l.notAsNewer.Verdict == client.Older || l.notAsNewer.Status >= 500)
+		return a.FromDatabase() || a.Status != client.StatusUnsupported && (l.older.newer.Verdict == client.Older || l.older.newer.Status >= 500)
 	}
 	return false
 }
@@ -95,13 +108,13 @@ func (l *parcel) readAsOlder(a client.Answer) bool {
 // mayBeOlder reports whether a parcel that was sent as 2.0 is to be sent once as 1.0: the target did not read it, or it may
 // not have read it and never confirmed 2.0. A target that reports how much it wrote, or in whose database's words the refusal
 // is, has read it.
-func (q *Queue) mayBeOlder(l *parcel, a client.Answer, m mode) bool {
+func (q *Queue) mayBeOlder(l *parcel, a client.Answer) bool {
 	switch {
-	case a.Version != wire.V2, l.triedOlder:
+	case a.Version != wire.V2, l.older.stage != untried:
 		return false
 	case a.Verdict == client.Older:
 		return true
-	case q.proto.IsConfirmed(), m == parts, a.Status != http.StatusBadRequest, a.Written.Known, a.FromDatabase(), !q.allCarried(l.points):
+	case q.proto.IsConfirmed(), l.role != asBatch, a.Status != http.StatusBadRequest, a.Written.Known, a.FromDatabase(), !q.allCarried(l.points):
 		return false
 	}
 	return a.Verdict == client.Suspect || a.Verdict == client.Discard && q.cfg.ProtobufMessage == config.MessageAuto && q.proto.SpendTry()
@@ -113,10 +126,10 @@ const olderAfter = 2
 
 // failsAsNewer makes the next attempt of a parcel use 1.0 if it may be the version that the target fails at.
 func (q *Queue) failsAsNewer(l *parcel, a client.Answer) {
-	if a.Version == wire.V2 && a.Status >= 500 && l.failures >= olderAfter && !l.triedOlder && !q.proto.IsConfirmed() && q.allCarried(l.points) {
+	if a.Version == wire.V2 && a.Status >= 500 && l.blame.failures >= olderAfter && l.older.stage == untried && !q.proto.IsConfirmed() && q.allCarried(l.points) {
 		l.tryOlder(a)
-	} else if l.older {
-		l.older = false
+	} else if l.older.stage == due {
+		l.older.stage = over
 	}
 }
 
@@ -152,13 +165,13 @@ func (q *Queue) fallBack(why string) {
 // only that many are given up, and the others count as delivered; it does not report which ones.
 func (s *shard) discard(points []point, a client.Answer) {
 	samples, delivered := withoutExemplars(points), 0
-	s.q.lostExemplars(len(points) - len(samples))
+	s.lane.lostExemplars(len(points) - len(samples))
 	if a.Version == wire.V2 {
 		unwritten := a.Samples - a.Written.Stored(a.Samples)
 		delivered = max(len(samples)-unwritten, 0) // some of a backlog were accepted since
 	}
 	if delivered > 0 {
-		s.q.delivered(samples[:delivered])
+		s.lane.delivered(samples[:delivered])
 		s.w.settleAll(samples[:delivered], queue.Outcome{Delivered: 1})
 	}
 	s.bury(samples[delivered:], a, queue.Rejected)

@@ -36,7 +36,7 @@ const (
 // window is the part of a queue that holds samples: a reader, shards, and the account between them. It is created, run
 // and discarded; the next window reads the undelivered samples from the log again.
 type window struct {
-	q      *lane
+	lane   *lane
 	shards []*shard
 
 	// draining: reading stops; shards send their samples at once.
@@ -73,10 +73,10 @@ type heldSample struct {
 	seq uint64
 }
 
-func newWindow(q *lane, shards int) *window {
+func newWindow(l *lane, shards int) *window {
 	w := &window{
-		q:        q,
-		progress: progress.New(maxEntries, q.cfg.Queue.MaxSamplesPerSend),
+		lane:     l,
+		progress: progress.New(maxEntries, l.cfg.Queue.MaxSamplesPerSend),
 		room:     make(chan struct{}, 1),
 		perShard: make([][]point, shards),
 		held:     make(map[uint64]heldSample),
@@ -101,7 +101,7 @@ func (w *window) run(parent context.Context) error {
 	defer stopReading()
 	w.stopReading = stopReading
 
-	before := w.q.gate.View().Troubles // a shard may fail before watch starts
+	before := w.lane.gate.View().Troubles // a shard may fail before watch starts
 	var wg sync.WaitGroup
 	for _, s := range w.shards {
 		wg.Go(func() {
@@ -143,16 +143,16 @@ func (w *window) close(parent, ctx context.Context, end context.CancelCauseFunc)
 		return
 	case <-parent.Done():
 	}
-	if w.q.behind {
+	if w.lane.behind {
 		end(context.Cause(parent)) // the samples are read again
 		return
 	}
 	w.closing.Store(true)
-	w.q.gate.Hurry()
+	w.lane.gate.Hurry()
 	w.drain()
 	limit, stop := context.WithTimeout(ctx, flushFor)
 	defer stop()
-	w.q.gate.AwaitTrouble(limit)
+	w.lane.gate.AwaitTrouble(limit)
 	end(context.Cause(parent))
 }
 

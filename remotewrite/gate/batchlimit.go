@@ -6,11 +6,11 @@ import (
 	"time"
 )
 
-// growEvery is the time without a 413 after which a lowered limit doubles at the next success.
-const growEvery = time.Minute
+// growEvery is the time after which a lowered limit doubles at the next success.
+const growEvery = 15 * time.Second
 
 // BatchLimit is the most samples of a request: the configured number, or less for a time after the
-// receiver refused a request as too large. Safe for concurrent use.
+// receiver did not take a larger request. Safe for concurrent use.
 type BatchLimit struct {
 	most    int64 // as configured
 	now     atomic.Int64
@@ -63,5 +63,5 @@ func (b *BatchLimit) Why() string {
 	if now >= b.most {
 		return ""
 	}
-	return fmt.Sprintf("sends at most %d samples in a request, not %d: the receiver answered 413 to more, and is asked for twice as many each minute", now, b.most)
+	return fmt.Sprintf("sends at most %d samples in a request, not %d: the receiver did not take more (413, or 429 again and again), and is asked for twice as many each 15 s", now, b.most)
 }

@@ -5,7 +5,7 @@ import (
 	"time"
 )
 
-// The limit falls by half at each 413, doubles once a minute, and never leaves its bounds.
+// The limit falls by half at each 413, doubles each 15 s, and never leaves its bounds.
 func TestBatchLimit(t *testing.T) {
 	b := NewBatchLimit(2000)
 	for _, step := range []struct {
@@ -19,14 +19,14 @@ func TestBatchLimit(t *testing.T) {
 		{2 * time.Second, "shrink", 2000, 1000}, // another request that was under way
 		{3 * time.Second, "shrink", 3, 1},
 		{4 * time.Second, "shrink", 1, 1},
-		{62 * time.Second, "grow", 0, 1},
-		{63 * time.Second, "grow", 0, 2},
-		{64 * time.Second, "grow", 0, 2},
-		{123 * time.Second, "grow", 0, 4},
-		{124 * time.Second, "shrink", 4, 2},
-		{183 * time.Second, "grow", 0, 2},
-		{184 * time.Second, "grow", 0, 4},
-		{185 * time.Second, "restore", 0, 2000},
+		{17 * time.Second, "grow", 0, 1},
+		{18 * time.Second, "grow", 0, 2},
+		{19 * time.Second, "grow", 0, 2},
+		{33 * time.Second, "grow", 0, 4},
+		{34 * time.Second, "shrink", 4, 2},
+		{48 * time.Second, "grow", 0, 2},
+		{49 * time.Second, "grow", 0, 4},
+		{50 * time.Second, "restore", 0, 2000},
 		{900 * time.Second, "grow", 0, 2000},
 	} {
 		switch step.do {

@@ -88,10 +88,19 @@ const (
 type Step struct {
 	Do      Do
 	Samples []int     // of Send, in the order of the batch
-	Fresh   bool      // of Send: on a new connection
-	Bare    bool      // of Send: without exemplars and metadata, because these may be at fault
+	How     How       // of Send
 	Until   time.Time // of Wait
 }
+
+// How is the way in which a request is sent.
+type How uint8
+
+// The ways.
+const (
+	Plain How = iota
+	Fresh     // on a new connection
+	Bare      // without exemplars and metadata, because these may be at fault
+)
 
 // Config describes a batch.
 type Config struct {
@@ -128,12 +137,20 @@ type Machine struct {
 	waits   map[uint64]*wait // samples that the receiver fails at, by series
 	asked   Step             // the last step
 	barren  int              // refusals in a row that proved nothing
-	ending  bool             // barren has reached its limit: what is refused now is unconfirmed
-	failing bool             // the batch is divided because the receiver fails at it
-	end     Do               // look until the machine has ended
+	phase   phase
+	end     Do // look until the machine has ended
 
 	verdicts []Verdict
 }
+
+// phase is why the machine sends parts.
+type phase uint8
+
+const (
+	refusing phase = iota // the receiver refused the batch, or called it too large
+	failing               // it failed at the batch
+	last                  // barren has reached its limit: each part is sent once more, and what is refused is unconfirmed
+)
 
 // barrenLimit is how many refusals in a row may prove nothing.
 const barrenLimit = 64
@@ -163,7 +180,7 @@ func (m *Machine) Refused(a Answer, now time.Time) {
 
 // Failing begins with a batch that has failed three times.
 func (m *Machine) Failing(a Answer, now time.Time) {
-	m.failing = true
+	m.phase = failing
 	at := m.all()
 	for _, i := range at {
 		m.samples[i].Doubt = m.samples[i].Doubt || a.Lost
@@ -174,7 +191,7 @@ func (m *Machine) Failing(a Answer, now time.Time) {
 		m.failedPart(at, a, now, true)
 		return
 	}
-	m.push(&control{first: true})
+	m.push(&control{whole: true})
 }
 
 // AskNewest begins with a batch that was not sent, because the batch before it was too old.
@@ -195,7 +212,7 @@ func (m *Machine) pop()        { m.tasks = m.tasks[:len(m.tasks)-1] }
 // Next returns the next step.
 func (m *Machine) Next(now time.Time) Step {
 	for m.end == look {
-		if m.barren >= barrenLimit && !m.ending {
+		if m.barren >= barrenLimit && m.phase != last {
 			m.endSearch()
 		}
 		if len(m.tasks) == 0 && !m.more(now) {
@@ -230,7 +247,9 @@ func (m *Machine) more(now time.Time) bool {
 // Tell passes the answer to the last step to the machine. A step Wait has no answer.
 func (m *Machine) Tell(a Answer, now time.Time) {
 	top := m.tasks[len(m.tasks)-1]
-	if _, is := top.(*control); !is && a.Kind.refusal() && !a.Kind.aboutTime() && !m.cfg.Drop && m.facts.Contradictory(now) {
+	_, isControl := top.(*control)
+	_, isAsk := top.(*ask)
+	if !isControl && !isAsk && a.Kind.refusal() && !a.Kind.aboutTime() && !m.cfg.Drop && m.facts.Contradictory(now) {
 		a.Kind = Failed
 	}
 	if m.asked.Do == Send {
@@ -342,7 +361,7 @@ func (m *Machine) Doubt(i int) bool { return m.samples[i].Doubt }
 
 // endSearch replaces all tasks: each part that was not sent by itself is sent once more, and then nothing else is tried.
 func (m *Machine) endSearch() {
-	m.ending = true
+	m.phase = last
 	var parts [][]int
 	in := make(map[int]bool)
 	for _, t := range m.tasks {

@@ -12,7 +12,7 @@ type repeat struct {
 }
 
 func (t *repeat) next(m *Machine, _ time.Time) Step {
-	return Step{Do: Send, Samples: t.at, Fresh: true}
+	return Step{Do: Send, Samples: t.at, How: Fresh}
 }
 
 func (t *repeat) tell(m *Machine, a Answer, now time.Time) {
@@ -40,7 +40,7 @@ func (t *bare) next(m *Machine, _ time.Time) Step {
 	if t.at = m.ready(t.at); len(t.at) == 0 { // they were taken alone, for want of a control
 		return Step{Do: over}
 	}
-	return Step{Do: Send, Samples: t.at, Bare: true}
+	return Step{Do: Send, Samples: t.at, How: Bare}
 }
 
 func (t *bare) tell(m *Machine, a Answer, now time.Time) {
@@ -73,7 +73,7 @@ func (t *send) next(m *Machine, _ time.Time) Step {
 }
 
 func (t *send) tell(m *Machine, a Answer, now time.Time) {
-	if t.failures++; a.Kind == Failed && !m.failing && t.failures < partFailures {
+	if t.failures++; a.Kind == Failed && m.phase != failing && t.failures < partFailures {
 		return
 	}
 	m.pop()
@@ -126,7 +126,7 @@ func (m *Machine) refused(at []int, a Answer, now time.Time) {
 	switch {
 	case m.cfg.Drop:
 		m.settle(at, Rejected, a, false)
-	case m.ending && (len(at) == 1 || a.Kind != TooLarge):
+	case m.phase == last && (len(at) == 1 || a.Kind != TooLarge):
 		m.settle(at, Unconfirmed, a, false)
 	case len(at) == 1:
 		m.push(newProof(at[0], a))
@@ -149,59 +149,40 @@ func (m *Machine) failedPart(at []int, a Answer, now time.Time, whole bool) {
 	} else {
 		m.push(&branch{at: at, kind: Failed, whole: whole})
 	}
-	m.push(&control{first: whole})
+	m.push(&control{whole: whole})
 }
 
-// control asks the control. Without one, it asks samples of the batch. The task ends if the way to the receiver works.
+// need is what an answer to a control must show.
+type need uint8
+
+const (
+	anyWords  need = iota // words of the database do
+	notTooOld             // words do, but not that the control is too old
+)
+
+// control sends the control. The task ends if the way to the receiver works. Without a control, it becomes ask.
 type control struct {
-	first  bool // a failure ends the machine: nothing was found out yet
-	strict bool // words about time do not do
+	whole  bool // the batch is whole: a failure ends the machine
+	need   need
 	failed bool // it failed before it passed
-
-	ask    []int // samples of the batch that are asked instead
-	asking bool
-	timed  bool // one was refused for its time
-	broken bool // one failed
 }
 
-// witnesses is how many samples are asked alone where there is no control.
-const witnesses = 8
-
-func (t *control) next(m *Machine, _ time.Time) Step {
-	if !t.asking {
-		return Step{Do: Control}
-	}
-	if t.ask = m.ready(t.ask); len(t.ask) > 0 {
-		return Step{Do: Send, Samples: t.ask[:1]}
-	}
-	switch {
-	case t.timed && !t.strict:
-		return Step{Do: over}
-	case t.broken:
-		m.end = Whole
-	default:
-		m.end = Hold
-	}
-	return Step{Do: look}
-}
+func (t *control) next(*Machine, time.Time) Step { return Step{Do: Control} }
 
 func (t *control) tell(m *Machine, a Answer, now time.Time) {
 	switch {
 	case a.Kind == Taken:
 		m.pop()
-	case t.asking:
-		t.timed = t.timed || a.Kind.aboutTime()
-		t.broken = t.broken || a.Kind == Failed
-		t.ask = t.ask[1:]
 	case a.Kind == None:
-		t.ask, t.asking = m.firsts(m.ready(m.all()), witnesses, m.facts.nextAsk()), true
+		m.pop()
+		m.push(&ask{at: m.firsts(m.ready(m.all()), witnesses, m.facts.nextAsk()), need: t.need})
 	case a.Kind == Denied:
 		m.end = Hold
-	case a.Kind == Failed && t.first:
+	case a.Kind == Failed && t.whole:
 		m.end = Whole
 	case a.Kind == Failed:
 		t.failed = true
-	case a.Kind.fromDatabase() && !(t.strict && a.Kind == TooOld):
+	case a.Kind.fromDatabase() && !(t.need == notTooOld && a.Kind == TooOld):
 		m.pop()
 	case m.cfg.Drop:
 		m.end = Whole
@@ -209,6 +190,42 @@ func (t *control) tell(m *Machine, a Answer, now time.Time) {
 		m.facts.contradicted(now)
 		m.end = Hold
 	}
+}
+
+// witnesses is how many samples are asked alone where there is no control.
+const witnesses = 8
+
+// ask asks samples of the batch alone, until one is taken.
+type ask struct {
+	at     []int
+	need   need
+	timed  bool // one was refused for its time
+	failed bool // the receiver failed at one
+}
+
+func (t *ask) next(m *Machine, _ time.Time) Step {
+	if t.at = m.ready(t.at); len(t.at) > 0 {
+		return Step{Do: Send, Samples: t.at[:1]}
+	}
+	switch {
+	case t.timed && t.need == anyWords:
+		return Step{Do: over}
+	case t.failed:
+		m.end = Whole
+	default:
+		m.end = Hold
+	}
+	return Step{Do: look}
+}
+
+func (t *ask) tell(m *Machine, a Answer, _ time.Time) {
+	if a.Kind == Taken {
+		m.pop()
+		return
+	}
+	t.timed = t.timed || a.Kind.aboutTime()
+	t.failed = t.failed || a.Kind == Failed
+	t.at = t.at[1:]
 }
 
 // firsts returns the first sample of up to n series, spread over the part; offset picks others each time.

@@ -183,7 +183,7 @@ func (m *Machine) tooOld(at []int, a Answer) {
 	m.push(&old{at, a})
 	for _, i := range at {
 		if a.Date == 0 || a.Date-m.samples[i].T < youngAge.Milliseconds() {
-			m.push(&control{strict: true})
+			m.push(&control{need: notTooOld})
 			return
 		}
 	}
