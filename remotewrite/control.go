@@ -32,6 +32,7 @@ func (w *window) watch(ctx context.Context, end context.CancelCauseFunc, before 
 	}
 	l.growth.Begin()
 	var draining time.Time
+	troubles := before
 	ticks, stop := l.every(tick)
 	defer stop()
 	for {
@@ -69,7 +70,12 @@ func (w *window) watch(ctx context.Context, end context.CancelCauseFunc, before 
 			w.drain()
 			continue
 		}
-		seen := gate.Seen{Behind: st.State == StateBehind && st.Backlog >= uint64(l.cfg.Queue.MaxSamplesPerSend), Open: v.State == gate.Open, Slow: slow, Samples: st.Sent, Requests: l.batches.Load()}
+		seen := gate.Seen{
+			Behind: st.State == StateBehind && st.Backlog >= uint64(l.cfg.Queue.MaxSamplesPerSend),
+			Open:   v.State == gate.Open && v.Troubles == troubles, // requests that fail go one at a time, however many shards there are
+			Slow:   slow, Samples: st.Sent, Requests: l.batches.Load(),
+		}
+		troubles = v.Troubles
 		if n := l.growth.Next(seen); n != len(w.shards) {
 			l.shards.Store(int32(n))
 			w.drain()
