@@ -278,7 +278,9 @@ func (s *Server) met(req *http.Request) *Behaviour {
 		if !n.asked.IsZero() {
 			n.Early = max(n.Early, n.asked.Sub(now))
 		}
-		n.asked = now.Add(b.Pause)
+		if !s.doubt { // else its answer may be cut off, and the sender may repeat the request at once
+			n.asked = now.Add(b.Pause)
+		}
 	}
 	return b
 }
