@@ -199,7 +199,7 @@ func (s *shard) post(p gate.Pass, l *parcel, c protocol.Choice) (_ client.Answer
 		s.lane.retries.Add(1)
 	}
 	began = time.Now()
-	a := s.lane.send(s.sending, client.Request{Body: s.body, Version: c.Version, Compression: by, Samples: n[metrics.Samples] + n[metrics.Histograms], Attempt: l.attempts})
+	a := s.lane.send(s.sending, client.Request{Body: s.body, Version: c.Version, Compression: by, Samples: n[metrics.Samples] + n[metrics.Histograms], Attempt: l.attempts, Fresh: l.how == split.Fresh})
 	s.lane.took(time.Since(began))
 	l.attempts++
 	l.unsure = l.unsure || a.Again

@@ -351,6 +351,7 @@ type fakeRequest struct {
 	compression wire.Compression
 	at          time.Time
 	attempt     int
+	fresh       bool  // on a new connection
 	samples     []smp // grouped as in the request
 	series      int   // TimeSeries in the request
 	metas       int   // of these, those with metadata
@@ -401,7 +402,7 @@ func readFake(req client.Request) fakeRequest {
 	if err != nil {
 		panic(err)
 	}
-	q := fakeRequest{version: req.Version, compression: req.Compression, at: time.Now(), attempt: req.Attempt}
+	q := fakeRequest{version: req.Version, compression: req.Compression, at: time.Now(), attempt: req.Attempt, fresh: req.Fresh}
 	if req.Version == wire.V2 {
 		var wr writev2.Request
 		if err := wr.Unmarshal(raw); err != nil {

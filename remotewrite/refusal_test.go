@@ -49,6 +49,11 @@ func TestOneBadSampleOf2000(t *testing.T) {
 						if len(ls) != 1 || ls[0].Text != want || ls[0].Timestamp != bad.t || ls[0].Status != 400 {
 							t.Errorf("letters %+v, want one that says %q", ls, want)
 						}
+						q := r.to.log()
+						i := slices.IndexFunc(q, func(q fakeRequest) bool { return q.status == 400 })
+						if !q[i+1].fresh || len(q[i+1].samples) != len(q[i].samples) || slices.ContainsFunc(slices.Delete(q, i+1, i+2), func(q fakeRequest) bool { return q.fresh }) {
+							t.Errorf("a refused batch is to come once more, on a new connection\n%s", r.to.dump())
+						}
 						if n := r.to.count(); n > 1+64 {
 							t.Errorf("%d extra requests, want at most 64\n%s", n-1, r.to.dump())
 						}

@@ -215,6 +215,9 @@ func (c *Client) send(ctx context.Context, l *generation, k *token, r Request) A
 	start := time.Now()
 	ctx, cancel := context.WithTimeoutCause(withTrace(ctx), c.timeout, errNoAnswer)
 	defer cancel()
+	if r.Fresh {
+		l.pool.CloseIdleConnections()
+	}
 	body := &lentBody{data: r.Body}
 	defer body.revoke()
 	header := c.header[r.Version]

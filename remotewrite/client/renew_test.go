@@ -45,3 +45,36 @@ func TestFailingConnectionsAreRenewed(t *testing.T) {
 	send(504, 504)
 	send(503, 200)
 }
+
+// A fresh request does not use the connection that is kept; others do.
+func TestFreshRequestGetsANewConnection(t *testing.T) {
+	for _, tls := range []bool{false, true} {
+		var opened atomic.Int32
+		server := httptest.NewUnstartedServer(http.HandlerFunc(func(http.ResponseWriter, *http.Request) {}))
+		server.Config.ConnState = func(_ net.Conn, s http.ConnState) {
+			if s == http.StateNew {
+				opened.Add(1)
+			}
+		}
+		entry := "url: http://receiver.test/"
+		if tls {
+			entry = "{url: https://receiver.test/, tls_config: {insecure_skip_verify: true}}"
+			server.EnableHTTP2 = true
+			server.StartTLS()
+		} else {
+			server.Start()
+		}
+		c := newClient(t, entry, "", Options{Dial: func(ctx context.Context, network, _ string) (net.Conn, error) {
+			var d net.Dialer
+			return d.DialContext(ctx, network, server.Listener.Addr().String())
+		}})
+		for i, want := range []int32{1, 1, 2, 2} {
+			a := c.Send(t.Context(), Request{Body: []byte("x"), Fresh: i == 2})
+			if n := opened.Load(); a.Status != 200 || n != want {
+				t.Errorf("TLS %t, request %d: %+v over connection %d, want %d", tls, i, a, n, want)
+			}
+		}
+		c.Close()
+		server.Close()
+	}
+}
