@@ -35,6 +35,7 @@ type parcel struct {
 	points   []point // in log order
 	gone     []point // samples that got their outcome otherwise: accepted alone, as tests of a held target, or too old to send
 	attempts int
+	taken    bool // its last request was accepted
 	unsure   bool // an attempt got no final answer, so the receiver may have the samples
 	blame    blame
 	older    older
@@ -86,16 +87,8 @@ func (s *shard) deliver(ctx context.Context, l *parcel) error {
 		switch {
 		case f == settled:
 			return nil
-		case f == tooLarge && len(l.points) > 1:
-			s.lane.shrinkBatch(len(l.points))
+		case f == tooLarge && len(l.points) > 1, f == busy:
 			return s.halve(ctx, l)
-		case f == busy:
-			n := len(l.points)
-			if err := s.halve(ctx, l); err != nil {
-				return err
-			}
-			s.lane.shrinkBatch(n) // only now: it was not the size if no half was taken
-			return nil
 		case f == stuck:
 			s.lane.log.Warn("A batch fails again and again; trying its parts", slog.String("answer", a.String()), slog.Int("samples", len(l.points)))
 		}
@@ -107,7 +100,8 @@ func (s *shard) deliver(ctx context.Context, l *parcel) error {
 	return nil
 }
 
-// halve delivers the first half of the parcel and puts the second half back at the front of the queue.
+// halve delivers the first half of the parcel and puts the second half back at the front of the queue. If the half is taken,
+// requests get smaller; otherwise the parcel was not refused for its size.
 func (s *shard) halve(ctx context.Context, l *parcel) error {
 	n := len(l.points)
 	half := withExemplars(l.points, n/2)
@@ -116,7 +110,12 @@ func (s *shard) halve(ctx context.Context, l *parcel) error {
 	}
 	l.markDoubt()
 	s.putBack(l.points[half:])
-	return s.deliver(ctx, &parcel{points: l.points[:half]})
+	first := &parcel{points: l.points[:half]}
+	err := s.deliver(ctx, first)
+	if first.taken {
+		s.lane.shrinkBatch(n)
+	}
+	return err
 }
 
 // markDoubt records at each sample that it may be stored, if an attempt got no final answer.

@@ -155,6 +155,7 @@ func (s *shard) accepted(l *parcel) {
 			s.lane.setLast(&s.lane.good, s.good)
 		}
 	}
+	l.taken = true
 	s.lane.delivered(l.points)
 	s.lane.facts.Took(len(l.points))
 	s.lane.show(l.points)
