@@ -128,7 +128,11 @@ func (n *network) suffer(f fault, d time.Duration) {
 	if limit := remoteTimeout + maxBackoff + time.Second + 4*n.witness.slippedBy(); took > tier.Within(limit) {
 		n.t.Errorf("%s: fresh data after %s, more than %s", f.name, took, limit)
 	}
-	if limit := 2*n.calmLag + 100*time.Millisecond + 4*n.witness.slippedBy(); lag > limit {
+	limit := 2*n.calmLag + 100*time.Millisecond + 4*n.witness.slippedBy()
+	if !tier.Nightly() { // others use the machine, too: judge only that the other target did not wait for the end of a fault, which takes longer
+		limit = max(limit, 1500*time.Millisecond)
+	}
+	if lag > limit {
 		n.t.Errorf("%s: the other target's lag is %s, more than %s", f.name, lag, limit)
 	}
 	// Pauses double up to half of max_backoff. A request that meets a connection that was
