@@ -164,3 +164,27 @@ func TestWebPageIsNoReceiver(t *testing.T) {
 		})
 	}
 }
+
+// A sample that the client sent twice, over a connection that ended and over a new one, may be stored: refused as late, it is unconfirmed.
+// One that was sent once is rejected.
+func TestSentTwiceMayBeStored(t *testing.T) {
+	for _, twice := range []bool{false, true} {
+		synctest.Test(t, func(t *testing.T) {
+			r := newRig(t, &fakeReceiver{})
+			r.to.script = func(q fakeRequest) (client.Answer, bool) {
+				return client.Answer{Status: 400, Text: "out of order sample", Again: twice && q.n == 0}, true
+			}
+			r.start()
+			r.round(1)
+			r.drained(time.Minute)
+			r.end()
+			want := queue.One(queue.Rejected)
+			if twice {
+				want = queue.One(queue.Unconfirmed)
+			}
+			if o := r.log.outcome(); o != want || len(r.letters.all()) != 1 {
+				t.Errorf("sent twice %t: outcomes %+v, %d letters", twice, o, len(r.letters.all()))
+			}
+		})
+	}
+}
