@@ -51,7 +51,7 @@ func TestOneBadSampleOf2000(t *testing.T) {
 						}
 						q := r.to.log()
 						i := slices.IndexFunc(q, func(q fakeRequest) bool { return q.status == 400 })
-						if !q[i+1].fresh || len(q[i+1].samples) != len(q[i].samples) || slices.ContainsFunc(slices.Delete(q, i+1, i+2), func(q fakeRequest) bool { return q.fresh }) {
+						if i+1 == len(q) || !q[i+1].fresh || len(q[i+1].samples) != len(q[i].samples) || slices.ContainsFunc(slices.Delete(q, i+1, i+2), func(q fakeRequest) bool { return q.fresh }) {
 							t.Errorf("a refused batch is to come once more, on a new connection\n%s", r.to.dump())
 						}
 						if n := r.to.count(); n > 1+64 {
