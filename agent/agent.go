@@ -83,9 +83,9 @@ type Agent struct {
 	followers follow.Hub
 	history   *history.Store
 
-	closeLog    func() error                // log.Close
-	scrape      func(context.Context) error // scraper.Run
-	closeWithin time.Duration               // see there
+	closeLog                func() error                // log.Close
+	scrape                  func(context.Context) error // scraper.Run
+	stopWithin, closeWithin time.Duration               // see there
 
 	lists   lists      // set by the change in progress, except its files
 	changes *changes   // every configuration is applied by one of these
@@ -129,7 +129,7 @@ func New(o Options) (*Agent, error) {
 	}
 	a.openEvents()
 	a.openHistory()
-	a.closeLog, a.closeWithin = a.log.Close, closeWithin
+	a.closeLog, a.stopWithin, a.closeWithin = a.log.Close, stopWithin, closeWithin
 	if err := a.build(cfg); err != nil {
 		return nil, errors.Join(err, a.log.Close())
 	}

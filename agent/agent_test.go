@@ -135,6 +135,7 @@ func startAgentWith(t *testing.T, r *running, storage, listen string) *running {
 // runStarted runs the agent that r has.
 func runStarted(t *testing.T, r *running) *running {
 	t.Helper()
+	r.stopWithin = tier.Within(r.stopWithin) // others use the disk, too
 	ctx, cancel := context.WithCancel(context.Background())
 	r.stop = cancel
 	go func() { r.done <- r.Run(ctx) }()

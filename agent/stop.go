@@ -30,8 +30,9 @@ const (
 // LeftBehind is the error of a stop that abandoned a hanging part. No acknowledged sample is lost: samples are written
 // to the log's files before they are acknowledged.
 type LeftBehind struct {
-	Parts string // the parts that still ran, with a place in the code for each
-	Log   error  // why the log was not closed in order; nil if it was
+	Within time.Duration // its time
+	Parts  string        // the parts that still ran, with a place in the code for each
+	Log    error         // why the log was not closed in order; nil if it was
 }
 
 func (e *LeftBehind) Error() string {
@@ -39,7 +40,7 @@ func (e *LeftBehind) Error() string {
 	if e.Log != nil {
 		log = "the log was not closed in order (" + e.Log.Error() + "), but all acknowledged samples are written to its files"
 	}
-	return fmt.Sprintf("the stop did not end within %s; parts left behind: %s; %s", stopWithin, e.Parts, log)
+	return fmt.Sprintf("the stop did not end within %s; parts left behind: %s; %s", e.Within, e.Parts, log)
 }
 
 // Unwrap returns why the log was not closed.
@@ -58,7 +59,7 @@ func (a *Agent) Run(ctx context.Context) error {
 		return err
 	case <-stopping:
 	}
-	late := time.NewTimer(stopWithin)
+	late := time.NewTimer(a.stopWithin)
 	defer late.Stop()
 	select {
 	case err := <-ended:
@@ -75,13 +76,13 @@ func (a *Agent) leave() error {
 	go func() { closed <- a.closeLog() }()
 	late := time.NewTimer(a.closeWithin)
 	defer late.Stop()
-	left := &LeftBehind{Parts: running.Names(), Log: errLogHangs}
+	left := &LeftBehind{Within: a.stopWithin, Parts: running.Names(), Log: errLogHangs}
 	select {
 	case left.Log = <-closed:
 	case <-late.C:
 	}
 	a.logger.Error("The stop did not end in its time; the parts that still run are left behind",
-		"within", stopWithin, "parts", left.Parts, "log_closed", left.Log == nil)
+		"within", a.stopWithin, "parts", left.Parts, "log_closed", left.Log == nil)
 	a.logger.Error("The stacks of the parts that were left behind", "stacks", running.Stacks)
 	return left
 }
