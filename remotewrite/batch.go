@@ -34,13 +34,6 @@ func (f *fifo) take(dst []point, n int) []point {
 	return dst
 }
 
-// takeAll returns all points; the caller owns their memory.
-func (f *fifo) takeAll() []point {
-	all := f.points()
-	f.buf, f.head = nil, 0
-	return all
-}
-
 // unread puts points back in front of the others.
 func (f *fifo) unread(ps []point) {
 	if f.head >= len(ps) {

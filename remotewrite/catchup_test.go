@@ -102,12 +102,6 @@ func (r *lateRig) newest() time.Duration {
 	return time.Since(time.UnixMilli(newest))
 }
 
-// tooOld is how many samples the receiver refused for its window.
-func (r *lateRig) tooOld() (n int) {
-	r.to.set(func() { n = r.to.tooOld })
-	return n
-}
-
 // missing is how many samples the receiver does not have.
 func (r *lateRig) missing() int {
 	r.to.mu.Lock()

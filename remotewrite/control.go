@@ -263,6 +263,9 @@ func (q *Queue) Status() Status {
 	if s.Why == "" {
 		s.Why = q.limit.Why()
 	}
+	if why := q.apart.Load(); s.Why == "" && why != nil {
+		s.Why = *why
+	}
 	if v.State == gate.Held || v.State == gate.Paused {
 		s.NextTry = v.Until
 	}

@@ -59,6 +59,7 @@ func (s *shard) divide(ctx context.Context, l *parcel, f fate, a client.Answer) 
 		d.m.AskNewest()
 	}
 	err := d.run(ctx, l)
+	s.lane.apart.Store(nil)
 	switch {
 	case err != nil: // the window ends
 	case len(l.points) == len(points):
@@ -92,6 +93,8 @@ func (d *division) run(ctx context.Context, l *parcel) error {
 		case split.Control:
 			told, err = d.control(ctx)
 		case split.Wait:
+			why := "waits for a part of a batch that the receiver does not take: " + d.failure().Why()
+			d.s.lane.apart.Store(&why)
 			err = gate.Sleep(ctx, time.Until(step.Until))
 		default:
 			d.leave(l)
@@ -129,6 +132,16 @@ func (d *division) last() client.Answer {
 		return client.Answer{}
 	}
 	return d.answers[len(d.answers)-1]
+}
+
+// failure returns the last answer that is none of acceptance.
+func (d *division) failure() client.Answer {
+	for _, a := range slices.Backward(d.answers) {
+		if a.Verdict != client.Delivered {
+			return a
+		}
+	}
+	return client.Answer{}
 }
 
 // send sends the request that the machine asks for.
@@ -172,7 +185,7 @@ func (d *division) control(ctx context.Context) (split.Answer, error) {
 // told translates an answer for the machine, and numbers it.
 func (d *division) told(f fate, a client.Answer) split.Answer {
 	d.answers = append(d.answers, a)
-	t := split.Answer{Kind: kindOf(f, a), Words: wordsOf(a), Ref: len(d.answers) - 1, Lost: f == stuck || f == failed}
+	t := split.Answer{Kind: kindOf(f, a), Words: wordsOf(a), Ref: len(d.answers) - 1, Lost: f == stuck || f == failed, Refusal: f == failed && a.Status/100 == 4}
 	if !a.Date.IsZero() {
 		t.Date = a.Date.UnixMilli()
 	}
@@ -228,7 +241,7 @@ func (d *division) settle() {
 		}
 		a := d.answers[v.Ref]
 		for i := range points {
-			if r := points[i].series; why == queue.Rejected && r.rejected < mostRejected {
+			if r := points[i].series; why != queue.TooOld && !a.AboutTime() && r.rejected < mostRejected {
 				r.rejected++
 			}
 		}
@@ -242,7 +255,7 @@ func (d *division) settle() {
 	}
 }
 
-// mostRejected is how many samples of a series are rejected in a row in unknown words before it is muted: the first ones may have been refused
+// mostRejected is how many samples of a series are given up in a row in unknown words before it is muted: the first ones may have been refused
 // for their time, or their value.
 const mostRejected = 4
 

@@ -598,16 +598,6 @@ func (r *fakeReceiver) keep(s smp) (refusal string, added bool) {
 	return "", true
 }
 
-// plant stores a sample of another sender.
-func (r *fakeReceiver) plant(s smp) {
-	r.set(func() {
-		if r.stored == nil {
-			r.stored, r.has = map[string][]smp{}, map[smp]bool{}
-		}
-		r.stored[s.series], r.has[s] = append(r.stored[s.series], s), true
-	})
-}
-
 func (r *fakeReceiver) count() int {
 	r.mu.Lock()
 	defer r.mu.Unlock()

@@ -15,31 +15,22 @@ import (
 // judge gives p back according to the answer. If the answer decides the fate of the samples, known is true.
 func (s *shard) judge(p gate.Pass, l *parcel, a client.Answer, c protocol.Choice) (f fate, known bool) {
 	g := s.lane.gate
-	v := a.Verdict
-	if v == client.Plain {
+	if a.Verdict == client.Plain {
 		s.judgePlain(p, l, a)
 		return 0, false
 	}
-	if v != client.Delivered {
+	if a.Verdict != client.Delivered {
 		s.lane.noteAnswer(a)
 	}
 	if s.lane.proto.Newer() && s.judgeVersion(p, l, a, c) {
 		return 0, false
 	}
-	if (v == client.Suspect || v == client.Discard) && s.lane.outOfTime(l) {
+	if (a.Verdict == client.Suspect || a.Verdict == client.Discard) && s.lane.outOfTime(l) {
 		g.Release(p)
 		return 0, false // the answer's Date shows that some of the samples are not to be sent
 	}
 	l.unsure = l.unsure || a.WrotePart()
-	if v == client.Suspect && (a.WroteAll() || l.role == asControl && a.Status/100 == 2) {
-		v = client.Delivered // it refused exemplars or metadata; or it wrote nothing because it has the sample
-	}
-	if v == client.Older { // it takes neither version
-		if v = client.Hold; s.lane.drops() && a.Status/100 == 4 {
-			v = client.Discard
-		}
-	}
-	switch v {
+	switch s.verdict(l, a) {
 	case client.Delivered:
 		s.accepted(l)
 		g.Delivered(p)
@@ -59,17 +50,7 @@ func (s *shard) judge(p gate.Pass, l *parcel, a client.Answer, c protocol.Choice
 		g.Release(p)
 		return tooLarge, true
 	case client.Suspect:
-		if refusedAsAhead(l.points, a) {
-			s.lane.holdForClock(p, l.points, a)
-			return 0, false
-		}
-		if s.heardLate(l.points, a); !a.AboutTime() && !s.lane.drops() && s.lane.facts.Contradictory(time.Now()) {
-			return s.failsAs(p, l, a)
-		}
-		// If another request has found out meanwhile that the target refuses everything, this refusal shows nothing.
-		current := g.Current(p)
-		g.Release(p)
-		return refused, current
+		return s.judgeRefusal(p, l, a)
 	case client.Hold:
 		if s.denied(p, l, a) {
 			return failed, true
@@ -85,6 +66,34 @@ func (s *shard) judge(p gate.Pass, l *parcel, a client.Answer, c protocol.Choice
 	return stuck, l.role == asBatch && l.blame.stuck()
 }
 
+// verdict is the answer's verdict on this parcel.
+func (s *shard) verdict(l *parcel, a client.Answer) client.Verdict {
+	switch {
+	case a.Verdict == client.Suspect && (a.WroteAll() || l.role == asControl && a.Status/100 == 2):
+		return client.Delivered // it refused exemplars or metadata; or it wrote nothing because it has the sample
+	case a.Verdict == client.Older && s.lane.drops() && a.Status/100 == 4: // it takes neither version
+		return client.Discard
+	case a.Verdict == client.Older:
+		return client.Hold
+	}
+	return a.Verdict
+}
+
+// judgeRefusal gives p back after a refusal of the samples.
+func (s *shard) judgeRefusal(p gate.Pass, l *parcel, a client.Answer) (f fate, known bool) {
+	if refusedAsAhead(l.points, a) {
+		s.lane.holdForClock(p, l.points, a)
+		return 0, false
+	}
+	if s.heardLate(l.points, a); !a.AboutTime() && !s.lane.drops() && s.lane.facts.Contradictory(time.Now()) {
+		return s.failsAs(p, l, a)
+	}
+	// If another request has found out meanwhile that the target refuses everything, this refusal shows nothing.
+	current := s.lane.gate.Current(p)
+	s.lane.gate.Release(p)
+	return refused, current
+}
+
 // failsAs gives p back after a refusal that counts as a failure, because the target is contradictory.
 func (s *shard) failsAs(p gate.Pass, l *parcel, a client.Answer) (f fate, known bool) {
 	l.blame.failures++
@@ -96,7 +105,7 @@ func (s *shard) failsAs(p gate.Pass, l *parcel, a client.Answer) (f fate, known 
 }
 
 // denied gives p back after an answer that holds the target, and reports whether it counts as one about the samples: while a
-// batch is divided, the control shows whether it is.
+// batch is divided, the control shows whether it is. A batch that was denied too often is divided, so it does not hold the target.
 func (s *shard) denied(p gate.Pass, l *parcel, a client.Answer) bool {
 	if l.role == asPart {
 		s.lane.gate.Failed(p, a.Why(), 0, true)
@@ -106,6 +115,10 @@ func (s *shard) denied(p gate.Pass, l *parcel, a client.Answer) bool {
 		l.blame.denials++
 	}
 	l.blame.deniedAt = time.Now()
+	if l.role == asBatch && l.blame.stuck() {
+		s.lane.gate.Release(p)
+		return false
+	}
 	s.lane.refused(p, a)
 	return l.role != asBatch
 }

@@ -83,7 +83,8 @@ type Queue struct {
 	toldLimit hourly      // limits how often too large requests are logged
 	refusals  onceAMinute // the same for refusals
 
-	down atomic.Int64 // start of the outage logged last, in Unix ns
+	down  atomic.Int64           // start of the outage logged last, in Unix ns
+	apart atomic.Pointer[string] // what a batch that is sent in parts waits for; nil: nothing
 
 	mu          sync.Mutex
 	state       string    // as last observed

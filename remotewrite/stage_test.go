@@ -274,10 +274,8 @@ func (on *stage) show([]string) {
 	on.print("%d requests", requests)
 	switch st := on.q.Status(); {
 	case !on.running:
-	case st.State != StateOK:
+	case st.State != StateOK || st.Why != "":
 		on.print("%s", strings.TrimSuffix(fmt.Sprintf("%s: %s", st.State, st.Why), ": "))
-	case st.BatchSize < on.cfg.Queue.MaxSamplesPerSend:
-		on.print("%s", st.Why)
 	}
 	on.printQuarantine()
 	if more := len(lacks) - 6; more > 0 {

@@ -265,7 +265,9 @@ func (s *Server) met(req *http.Request) *Behaviour {
 	defer s.mu.Unlock()
 	b, n, now := s.playing, &s.counts, time.Now()
 	n.Requests++
-	n.Seen++
+	if !s.doubt { // else it may have come over a connection from before
+		n.Seen++
+	}
 	for _, a := range req.Header["Authorization"] {
 		n.Authorizations[a] = true
 	}

@@ -25,7 +25,7 @@ func TestRead(t *testing.T) {
 		if !errors.Is(err, tc.want) || err == nil && string(text) != "12345" {
 			t.Errorf("%s within %d: %q, %v; want the error %v", tc.path, tc.limit, text, err, tc.want)
 		}
-		if err := Check(tc.path); (err != nil) != (tc.want == ErrNotRegular) {
+		if err := Check(tc.path); (err != nil) != errors.Is(tc.want, ErrNotRegular) {
 			t.Errorf("check %s: %v", tc.path, err)
 		}
 	}

@@ -188,6 +188,9 @@ func (c *Client) Send(ctx context.Context, r Request) Answer {
 		return Answer{Err: err, Failure: ofFiles(c.entry, err, strings.TrimPrefix(err.Error(), "post to "+c.place+": ")), Took: time.Since(start)}
 	}
 	defer c.release(l)
+	if r.Fresh {
+		l.pool.CloseIdleConnections()
+	}
 	source := l.creds.tokens
 	if source == nil {
 		return c.send(ctx, l, nil, r)
@@ -215,9 +218,6 @@ func (c *Client) send(ctx context.Context, l *generation, k *token, r Request) A
 	start := time.Now()
 	ctx, cancel := context.WithTimeoutCause(withTrace(ctx), c.timeout, errNoAnswer)
 	defer cancel()
-	if r.Fresh {
-		l.pool.CloseIdleConnections()
-	}
 	body := &lentBody{data: r.Body}
 	defer body.revoke()
 	header := c.header[r.Version]

@@ -105,7 +105,8 @@ func (t *pause) next(_ *Machine, now time.Time) Step {
 
 func (t *pause) tell(*Machine, Answer, time.Time) {}
 
-// count counts the failures of a round, and gives up what has failed long enough. The later samples of its series go with it.
+// count counts the failures of a round, and gives up what has failed long enough. The later samples of its series go with it, unless the
+// failures were refusals: these may be due to this sample alone.
 func (m *Machine) count(failed []*wait, vouched bool, now time.Time) {
 	for _, w := range failed {
 		longest := m.patience(w, now) / steps
@@ -120,6 +121,10 @@ func (m *Machine) count(failed []*wait, vouched bool, now time.Time) {
 		}
 		s := m.samples[w.i]
 		m.facts.giveUp(s.Type, w.answer.Words, now)
+		if w.answer.Refusal && !s.Suspect {
+			m.settle([]int{w.i}, Unconfirmed, w.answer, false)
+			continue
+		}
 		at := slices.DeleteFunc(m.Open(), func(i int) bool { return m.samples[i].Series != s.Series })
 		m.settle(at, Unconfirmed, w.answer, true)
 	}

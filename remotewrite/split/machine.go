@@ -33,11 +33,12 @@ func (k Kind) fromDatabase() bool { return k >= Late && k <= Bad }
 
 // Answer is the answer to a step.
 type Answer struct {
-	Kind  Kind
-	Words string // identifies the reason: answers with equal words have the same cause
-	Lost  bool   // the receiver may have stored the samples all the same
-	Date  int64  // the receiver's clock, ms since the epoch; 0: unknown
-	Ref   int    // the driver's number of the answer
+	Kind    Kind
+	Words   string // identifies the reason: answers with equal words have the same cause
+	Refusal bool   // of kind Failed: a refusal that counts as a failure
+	Lost    bool   // the receiver may have stored the samples all the same
+	Date    int64  // the receiver's clock, ms since the epoch; 0: unknown
+	Ref     int    // the driver's number of the answer
 }
 
 // Sample is a sample of a batch.
@@ -46,7 +47,7 @@ type Sample struct {
 	T       int64 // ms since the epoch
 	Doubt   bool  // it may be stored already
 	New     bool  // its series was first logged after the start, and no sample of it was taken
-	Suspect bool  // the samples of its series before it were rejected: one more mutes it, even in unknown words
+	Suspect bool  // the samples of its series before it were given up: one more mutes it, even in unknown words
 	Type    uint8 // the type of its value: samples of one type may fail for one reason
 }
 
@@ -250,7 +251,7 @@ func (m *Machine) Tell(a Answer, now time.Time) {
 	_, isControl := top.(*control)
 	_, isAsk := top.(*ask)
 	if !isControl && !isAsk && a.Kind.refusal() && !a.Kind.aboutTime() && !m.cfg.Drop && m.facts.Contradictory(now) {
-		a.Kind = Failed
+		a.Kind, a.Refusal = Failed, true
 	}
 	if m.asked.Do == Send {
 		m.doubtEarlier(m.asked.Samples, a)
