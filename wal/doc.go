@@ -181,11 +181,12 @@
 //	savepoint    WriteAt behind the last record; fsync   each cell has its own sector, so no write
 //	             each second                             touches durable cells; a torn record does not
 //	                                                     count
-//	snapshot of  (if the file must grow: zeros, fsync;)  the active file is durable, and meanwhile is
+//	snapshot of  (if the file must grow: zeros, fsync;)  the active file is complete, and meanwhile is
 //	savepoints   write and fsync the inactive file,      written only behind its durable records. A
 //	             which then becomes active               snapshot with missing cells does not count. A
-//	                                                     start writes over one that no later record
-//	                                                     shows to be durable
+//	                                                     start first makes the active file durable in
+//	                                                     place: both a snapshot that was never synced and
+//	                                                     one whose later records a cut took look the same
 //	rename or    one record of both names; fsync         the record exists or it does not; the next
 //	drop                                                 snapshot omits the ended target
 //	make the     mkdir, fsync of the parent              commits are acknowledged only after the

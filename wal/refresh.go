@@ -3,12 +3,10 @@ package wal
 import (
 	"errors"
 	"fmt"
-	"io"
 	"io/fs"
 	"os"
-	"slices"
 
-	"hwsagent/wal/internal/disk"
+	"hwsagent/wal/internal/savefile"
 	"hwsagent/wal/internal/segment"
 )
 
@@ -32,48 +30,7 @@ import (
 type leftSegment struct {
 	number    int
 	from, end int64
-	bytes     leftBytes // once they are read
-}
-
-// leftBytes are bytes that an earlier process left in a file, in pieces of at most leftPieceSize.
-type leftBytes []leftPiece
-
-type leftPiece struct {
-	at int64
-	b  []byte
-}
-
-const leftPieceSize = 4096
-
-// readLeft reads the bytes of a file between two offsets, but for zeros, which hold no records, and unreadable pieces.
-func readLeft(f disk.File, from, to int64) (l leftBytes) {
-	b := make([]byte, leftPieceSize)
-	for at := from; at < to; at += leftPieceSize {
-		n, err := f.ReadAt(b[:min(leftPieceSize, to-at)], at)
-		if err != nil && !errors.Is(err, io.EOF) || segment.AllZero(b[:n]) {
-			continue
-		}
-		l = append(l, leftPiece{at, slices.Clone(b[:n])})
-	}
-	return l
-}
-
-// write writes the bytes again in place.
-func (l leftBytes) write(f disk.File) error {
-	for _, p := range l {
-		if _, err := f.WriteAt(p.b, p.at); err != nil {
-			return err
-		}
-	}
-	return nil
-}
-
-// restore writes the bytes again in place and makes them durable.
-func (l leftBytes) restore(f disk.File) error {
-	if err := l.write(f); err != nil {
-		return err
-	}
-	return f.Sync()
+	bytes     savefile.Left // once they are read
 }
 
 // refresh makes the newest segments durable. All commits up to the mark known are durable already.
@@ -119,10 +76,10 @@ func (l *Log) tryRefresh(left *[]leftSegment) error {
 		}
 		if err == nil {
 			if s.bytes == nil {
-				s.bytes = readLeft(f, s.from, s.end)
+				s.bytes = savefile.ReadLeft(f, s.from, s.end)
 			}
-			if err = s.bytes.restore(f); err != nil {
-				_ = s.bytes.write(f) // after a kill, the next start must find what the failed fsync has dropped
+			if err = s.bytes.Restore(f); err != nil {
+				_ = s.bytes.Write(f) // after a kill, the next start must find what the failed fsync has dropped
 			}
 			err = errors.Join(err, f.Close())
 		}

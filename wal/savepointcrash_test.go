@@ -82,7 +82,7 @@ func TestPowerCutIsNoDamage(t *testing.T) {
 }
 
 // TestStartAmidASnapshot: a kill leaves a snapshot that was written and not synced, which a start reads. A power cut during that start takes
-// nothing that was durable, because the start writes where that snapshot is, and not into the other file.
+// nothing that was durable, because the start makes that snapshot durable before it writes to the other file.
 func TestStartAmidASnapshot(t *testing.T) {
 	rng := rand.New(rand.NewPCG(44, 0))
 	dir := newMemDir()

@@ -9,6 +9,9 @@ import (
 	"os"
 	"slices"
 	"time"
+
+	"hwsagent/wal/internal/disk"
+	"hwsagent/wal/internal/segment"
 )
 
 // readFiles reads both files and their sizes. Damage and unreadable pages are not errors. Other files in the
@@ -51,6 +54,60 @@ func checkForeign(dir Directory, name string) error {
 		}
 	}
 	return nil
+}
+
+// refreshFile makes the readable parts of a file durable.
+func refreshFile(dir Directory, name string, size int64) (err error) {
+	f, err := dir.Open(name, os.O_RDWR)
+	if err != nil {
+		return err
+	}
+	defer func() { err = errors.Join(err, f.Close()) }()
+	if err := ReadLeft(f, 0, size).Restore(f); err != nil {
+		return err
+	}
+	return dir.Sync()
+}
+
+// Left is what an earlier process left in a file. It may not be durable: the process may have been killed before its fsync, or after
+// a failed one. The kernel may then treat unwritten pages as clean, and no later fsync writes them. So the same bytes are written again
+// in place.
+type Left []leftPiece
+
+type leftPiece struct {
+	at int64
+	b  []byte
+}
+
+// ReadLeft reads the bytes of a file between two offsets, but for zeros, which hold no records, and unreadable ones.
+func ReadLeft(f disk.File, from, to int64) (l Left) {
+	b := make([]byte, readPiece)
+	for at := from; at < to; at += readPiece {
+		n, err := f.ReadAt(b[:min(readPiece, to-at)], at)
+		if err != nil && !errors.Is(err, io.EOF) || segment.AllZero(b[:n]) {
+			continue
+		}
+		l = append(l, leftPiece{at, slices.Clone(b[:n])})
+	}
+	return l
+}
+
+// Write writes the bytes again in place.
+func (l Left) Write(f disk.File) error {
+	for _, p := range l {
+		if _, err := f.WriteAt(p.b, p.at); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// Restore writes the bytes again in place and makes them durable.
+func (l Left) Restore(f disk.File) error {
+	if err := l.Write(f); err != nil {
+		return err
+	}
+	return f.Sync()
 }
 
 // readPatience returns the delays before each retry of reading an unreadable piece.

@@ -28,9 +28,6 @@ type contents struct {
 	// complete means that the whole snapshot was once on the disk. Otherwise a power cut came during its writing, and the store
 	// never relied on it.
 	complete bool
-
-	// proven means that a record behind the snapshot shows that the snapshot is durable.
-	proven bool
 }
 
 // scanCells reads the cells of a file. It skips cells left over from an earlier generation.
@@ -85,7 +82,7 @@ func (f *contents) extent(cells []cell) (end, durable int) {
 			f.snapshot = c.count
 		default:
 			// Records are appended only after the snapshot is durable.
-			durable, f.complete, f.proven = max(durable, min(c.count, len(cells))), true, true
+			durable, f.complete = max(durable, min(c.count, len(cells))), true
 		}
 	}
 	f.complete = f.complete || f.snapshot > 0 && !slices.ContainsFunc(cells[:min(f.snapshot, len(cells))], func(c cell) bool {

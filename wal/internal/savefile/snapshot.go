@@ -18,13 +18,22 @@ func (s *Store) rewriteLocked() (grew bool, err error) {
 	through, size := s.sequence, s.sizes[to]
 	s.unsynced = nil
 	s.mu.Unlock()
-	size, err = s.replace(to, size, snapshot)
+	if s.unsure {
+		err = refreshFile(s.dir, names[s.active], s.sizes[s.active])
+	}
+	if err == nil {
+		size, err = s.replace(to, size, snapshot)
+	}
 	s.mu.Lock()
 	grew, s.sizes[to] = size > s.sizes[to], size
 	if err != nil {
 		s.compact = true // the records appended before are not durable
 		return grew, fmt.Errorf("write savepoints: %w", err)
 	}
+	if s.unsure && !s.harmed {
+		s.blank[1-to] = false // the file has been refreshed
+	}
+	s.unsure, s.harmed = false, false
 	s.active, s.generation, s.synced, s.compact, s.blank[to] = to, begins.generation, through, false, false
 	s.used, s.durable = int64(len(snapshot)), int64(len(snapshot))
 	for _, c := range credits {
@@ -69,8 +78,7 @@ func (s *Store) snapshotLocked() (b []byte, begins identity, credits []credit) {
 // replace durably writes a snapshot to the beginning of a file, and extends the file for later records if the disk has room. It
 // returns the size of the file.
 func (s *Store) replace(to int, size int64, snapshot []byte) (int64, error) {
-	first := s.files[to] == nil // an earlier process may have created it without making that durable
-	if first {
+	if s.files[to] == nil {
 		flag := os.O_RDWR
 		if size == 0 {
 			flag |= os.O_CREATE | os.O_TRUNC // this process did not write an existing file
@@ -89,7 +97,7 @@ func (s *Store) replace(to int, size int64, snapshot []byte) (int64, error) {
 		}
 		uncache(f)
 	}
-	if err == nil && first {
+	if err == nil && s.blank[to] {
 		err = s.dir.Sync()
 	}
 	if err != nil {

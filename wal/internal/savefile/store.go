@@ -37,9 +37,11 @@ type Store struct {
 	buf, cells []byte     // buffers for the record being written
 
 	active     int          // index of the active file
+	unsure     bool         // the active file is from an earlier process, and may not be durable
+	harmed     bool         // the active file is from an earlier process, and the files are damaged
 	files      [2]disk.File // nil: not open, or abandoned after an error
 	sizes      [2]int64     // bytes
-	blank      [2]bool      // the file has no snapshot known to be durable, or the files were damaged: a round writes one
+	blank      [2]bool      // the file has no snapshot known to be durable
 	used       int64        // bytes of the active file
 	durable    int64        // durable bytes of the active file
 	generation uint64       // of the active file
@@ -92,16 +94,11 @@ func Open[T any](dir Directory, logger *slog.Logger, all iter.Seq[Target], decod
 		return nil, Saved[T]{}, err
 	}
 	saved := merge(files, decode)
-	keep := saved.Base // until the other file has a snapshot
-	if !files[keep].proven && files[1-keep].complete {
-		keep = 1 - keep // only this one is known to be durable, because the other was begun after it
-	}
 	s := &Store{
-		dir: dir, logger: logger, all: all, active: keep, sizes: sizes, generation: saved.Generation, tried: saved.Generation,
-		sequence: saved.sequence, compact: true, log: saved.Log, crowded: make(chan struct{}, 1),
+		dir: dir, logger: logger, all: all, active: saved.Base, sizes: sizes, blank: [2]bool{true, true}, unsure: saved.Generation > 0,
+		harmed: saved.Damaged > 0, generation: saved.Generation, tried: saved.Generation, sequence: saved.sequence, compact: true,
+		log: saved.Log, crowded: make(chan struct{}, 1),
 	}
-	s.blank[keep] = saved.Damaged > 0 || keep == saved.Base && !files[keep].proven
-	s.blank[1-keep] = true
 	s.cond.L = &s.mu
 	return s, saved, nil
 }
