@@ -62,6 +62,7 @@ const (
 	dropped                         // metric_relabel_configs drop it: labels, ref and tracking are not used
 	tracked                         // the scrape seen has an accepted sample of it, and it is to be marked stale at its end
 	trackedBefore                   // likewise in the scrape before that one
+	sameName                        // the series at the position before has the same name
 
 	flagBits = iota // a text has at most maxLabelBytes, so that it fits above the flags
 )
@@ -187,12 +188,22 @@ func (c *cache) show(s *series) bool {
 
 // arrange moves the series into the order in which the current scrape has shown them, and those that it has not shown behind them.
 func (c *cache) arrange() {
+	if c.order != nil {
+		c.forgetNames()
+	}
 	for i, from := range c.order {
 		for int(from) < i { // moved already, to make room for another one
 			from = c.order[from]
 		}
 		a, b := c.series.At(i), c.series.At(int(from))
 		*a, *b = *b, *a
+	}
+}
+
+// forgetNames must be called when positions change.
+func (c *cache) forgetNames() {
+	for i := range c.series.Len() {
+		c.series.At(i).set(sameName, false)
 	}
 }
 
@@ -234,6 +245,7 @@ func (c *cache) end(succeeded bool) (forced bool) {
 	}
 	if (succeeded || forced) && c.seen < c.series.Len() {
 		c.series.Keep(func(s *series) bool { return s.seen == c.scrape })
+		c.forgetNames()
 	}
 	if succeeded || forced {
 		for name, f := range c.families {

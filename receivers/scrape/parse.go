@@ -69,6 +69,7 @@ type pass struct {
 	t, latest int64 // of samples without a time; the latest allowed time
 	taken     int   // samples that count towards sample_limit
 	about     *family
+	checked   checked
 	exemplars []exemplar.Exemplar
 	exemplar  exemplar.Exemplar // filled by the parser; a field, since a variable would escape to the heap
 	outcome   outcome           // its counts
@@ -77,6 +78,12 @@ type pass struct {
 	sampleLimit, bucketLimit error
 
 	repeated, old, ahead int // samples refused for their time
+}
+
+// checked is the series of the latest sample if it belongs to the family of the lines before it.
+type checked struct {
+	at   int // its position in the cache; negative if there is none
+	name string
 }
 
 // page reads a page and appends its samples, and the stale markers of series that it no longer
@@ -131,6 +138,9 @@ func (p *pass) entries() error {
 		}
 		if err != nil {
 			return err
+		}
+		if entry != textparse.EntrySeries && entry != textparse.EntryHistogram {
+			p.checked.at = -2
 		}
 		switch entry {
 		case textparse.EntryType:
@@ -227,6 +237,7 @@ func (p *pass) take(s *series, at *int64, v point, isNew, repeated bool) error {
 	if repeated && !timed {
 		err = storage.ErrDuplicateSampleForTimestamp
 	} else {
+		p.belong(s, isNew)
 		err = p.put(s, t, v)
 	}
 	took, err := p.judge(err)
@@ -281,15 +292,36 @@ func (p *pass) newSeries(text []byte) (series, error) {
 	return s, nil
 }
 
+// belong ends the family of the lines before if the series is not of it: then the next one is not, either. Most series have
+// the name of the one before, which the cache remembers: a name must be decoded from the labels.
+func (p *pass) belong(s *series, isNew bool) {
+	if p.about == nil {
+		return
+	}
+	at := p.cache.at
+	follows := !isNew && p.checked.at == at-1
+	if !follows || !s.is(sameName) {
+		name := s.labels.Get(model.MetricNameLabel)
+		if !p.about.has(name) {
+			p.about = nil
+			return
+		}
+		if follows && name == p.checked.name {
+			s.set(sameName, true)
+		}
+		p.checked.name = name
+	}
+	if p.checked.at = at; isNew {
+		p.checked.at = -2
+	}
+}
+
 // put appends a sample of a series.
 func (p *pass) put(s *series, t int64, v point) error {
 	o := storage.AOptions{Exemplars: p.readExemplars(t, v)}
 	var st int64
 	if p.startTimes {
 		st = p.parser.StartTimestamp()
-	}
-	if p.about != nil && !p.about.has(s.labels.Get(model.MetricNameLabel)) {
-		p.about = nil // the next line does not belong to it either
 	}
 	if p.about != nil {
 		o.MetricFamilyName, o.Metadata = p.about.name, p.about.meta

@@ -221,6 +221,62 @@ func TestFamilyHas(t *testing.T) {
 	}
 }
 
+// TestFamiliesInAnyOrder: a sample has the same family whatever the cache knows of the order of pages.
+func TestFamiliesInAnyOrder(t *testing.T) {
+	seed := uint64(time.Now().UnixNano())
+	t.Logf("seed %d", seed)
+	r := rand.New(rand.NewPCG(seed, 0))
+	m, c := newMemory(), newCache()
+	full := strings.SplitAfter("# TYPE a gauge\na{x=\"1\"} 1\na{x=\"2\"} 1\na{x=\"3\"} 1\n# TYPE b counter\nb 1\nb_total{x=\"1\"} 1\nb_total{x=\"2\"} 1\n# TYPE c gauge\nc 1\nd 1\n", "\n")
+	lines, with, without := slices.Clone(full), 0, 0
+	for scrape := range 800 {
+		if scrape%20 == 0 {
+			lines = slices.Clone(full)
+		}
+		switch n := len(lines) - 1; r.IntN(6) {
+		case 0:
+			i, k := r.IntN(n), r.IntN(n)
+			lines[i], lines[k] = lines[k], lines[i]
+		case 1:
+			if i := r.IntN(n); n > 3 {
+				lines = slices.Delete(lines, i, i+1)
+			}
+		case 2:
+			one := []string{"# TYPE a gauge\n", "# TYPE b counter\n", "a{x=\"4\"} 1\n", "a{x=\"2\"} 1\n", "b_total{x=\"2\"} 1\n", "c 1\n"}[r.IntN(6)]
+			lines = slices.Insert(lines, r.IntN(n+1), one)
+		}
+		page := strings.Join(lines, "")
+		shown := func(m *memory, c *cache) (all []string) {
+			p, batch := passOf(t, m, c, "{job_name: j}")
+			p.t = int64(1000 * (scrape + 1))
+			if err := p.page([]byte(page), "text/plain; version=0.0.4"); err != nil {
+				t.Fatal(err)
+			}
+			batch.commit()
+			for _, s := range m.commits[len(m.commits)-1] {
+				if !s.stale {
+					all = append(all, s.series+" of "+s.family)
+				}
+			}
+			return all
+		}
+		got, want := shown(m, c), shown(newMemory(), newCache())
+		if !slices.Equal(got, want) {
+			t.Fatalf("scrape %d of\n%s\n%q, want %q", scrape, page, got, want)
+		}
+		for _, s := range want {
+			if strings.HasSuffix(s, " of ") {
+				without++
+			} else {
+				with++
+			}
+		}
+	}
+	if with < 1000 || without < 1000 {
+		t.Errorf("%d samples have a family, %d have none", with, without)
+	}
+}
+
 // TestFit: a native histogram with too many buckets becomes coarser, until it cannot.
 func TestFit(t *testing.T) {
 	made := func(schema int32, buckets int) point {
