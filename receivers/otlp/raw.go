@@ -252,8 +252,8 @@ const (
 	tagBytes1  = 1<<3 | 2
 	tagBytes2  = 2<<3 | 2
 	tagBytes3  = 3<<3 | 2
-	tagVarint2 = 2<<3 | 0
-	tagVarint3 = 3<<3 | 0
+	tagVarint2 = 2 << 3
+	tagVarint3 = 3 << 3
 
 	tagGauge    = 5<<3 | 2 // of a Metric
 	tagSum      = 7<<3 | 2
@@ -264,7 +264,7 @@ const (
 	tagDouble     = 4<<3 | 1
 	tagInt        = 6<<3 | 1
 	tagAttributes = 7<<3 | 2
-	tagFlags      = 8<<3 | 0
+	tagFlags      = 8 << 3
 )
 
 // fieldsOf calls f for each field of a message, with its bytes or its number.

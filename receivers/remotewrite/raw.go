@@ -9,13 +9,13 @@ import (
 
 // Tags of protocol buffers: the number of a field, and its kind in the lowest three bits.
 const (
-	tagVarint1  = 1<<3 | 0
+	tagVarint1  = 1 << 3
 	tagFixed1   = 1<<3 | 1
 	tagMessage1 = 1<<3 | 2
-	tagVarint2  = 2<<3 | 0
+	tagVarint2  = 2 << 3
 	tagMessage2 = 2<<3 | 2
-	tagVarint3  = 3<<3 | 0
-	tagVarint4  = 4<<3 | 0
+	tagVarint3  = 3 << 3
+	tagVarint4  = 4 << 3
 	tagMessage5 = 5<<3 | 2
 )
 
