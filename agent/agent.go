@@ -61,27 +61,28 @@ type Agent struct {
 	hostname string
 	started  time.Time
 
-	registry  *prometheus.Registry
-	metrics   *metrics
-	log       *wal.Log
-	targets   *targets.Set
-	inputs    *inputs.Path
-	runner    *probes.Runner
-	scraper   *scraper
-	intake    *receivers.Set
-	pushed    pushed         // set by the change in progress
-	pull      *receivers.Set // the pull endpoint; it listens as receivers do
-	unshown   atomic.Int64   // series left out of the last answer of the pull endpoint
-	pulling   *panics.Guard  // contains the panics of the pull endpoint
-	web       *web.Server
-	socket    net.Listener
-	appended  meter.Rate // samples appended to the log
-	written   meter.Rate // bytes written to the log
-	clock     *clock.Clock
-	beat      *beat.Beat // gives the ticks of all regular checks
-	events    *events.Journal
-	followers follow.Hub
-	history   *history.Store
+	registry   *prometheus.Registry
+	metrics    *metrics
+	log        *wal.Log
+	targets    *targets.Set
+	inputs     *inputs.Path
+	runner     *probes.Runner
+	scraper    *scraper
+	intake     *receivers.Set
+	pushed     pushed         // set by the change in progress
+	pull       *receivers.Set // the pull endpoint; it listens as receivers do
+	unshown    atomic.Int64   // series left out of the last answer of the pull endpoint
+	pulling    *panics.Guard  // contains the panics of the pull endpoint
+	web        *web.Server
+	socket     net.Listener
+	appended   meter.Rate // samples appended to the log
+	written    meter.Rate // bytes written to the log
+	clock      *clock.Clock
+	beat       *beat.Beat // gives the ticks of all regular checks
+	events     *events.Journal
+	followers  follow.Hub
+	history    *history.Store
+	components components
 
 	closeLog                func() error                // log.Close
 	scrape                  func(context.Context) error // scraper.Run
@@ -171,6 +172,7 @@ func (a *Agent) build(cfg *config.Config) error {
 		Status:         a.Status,
 		Events:         a.shownEvents,
 		History:        a.figures,
+		Hardware:       a.hardware,
 		Metrics:        promhttp.HandlerFor(a.registry, promhttp.HandlerOpts{Registry: a.registry}),
 		Reload:         a.Reload,
 		Ready:          func() error { return nil }, // the listener starts only after everything is built

@@ -124,6 +124,8 @@ func TestAxe(t *testing.T) {
 	h["fleet"] = pageOf(Options{Status: func() status.Status { return many }, Events: func() []status.Event { return events }})
 	six, since := plant()
 	h["plant"] = pageOf(Options{Status: func() status.Status { return six }, Events: func() []status.Event { return since }, History: func(string) []Figures { return nil }})
+	well := status.Judge(fleet(3))
+	h["parts"] = pageOf(Options{Status: func() status.Status { return well }, Hardware: func() []status.Component { return site(12, well.Now) }})
 	h["gone"] = h["ok"] // and after that nothing is answered
 	quoted := ""
 	for name := range h {

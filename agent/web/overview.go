@@ -77,6 +77,7 @@ func overviewMain(p *page, v view) {
 	showVerdict(p, v)
 	showWay(p, v.Way)
 	showThings(p, v)
+	showHardware(p, v.Hardware)
 	showTargets(p, v)
 	showProbes(p, v)
 	showJobs(p, v)

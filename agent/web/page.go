@@ -19,6 +19,7 @@ type view struct {
 	Up, At    string
 	LoadedAt  string
 	Way       wayView
+	Hardware  hardwareView
 	Log       logView
 	Things    []thing   // those with problems, worst first; the lists below have the others
 	Rows      []rowView // targets
@@ -105,6 +106,9 @@ func (h *handlers) look() view {
 		events = h.o.Events()
 	}
 	v := newView(h.o.Status(), events)
+	if h.o.Hardware != nil && v.Running {
+		v.Hardware = newHardware(v.Status, h.o.Hardware())
+	}
 	if h.o.History != nil && v.Running {
 		addPlots(v.Rows, v.Now)
 		for _, t := range v.Things {

@@ -45,6 +45,8 @@ var pictures = []pictured{
 	{"plant", 1280, 900, "light"},
 	{"plant", 1280, 900, "dark"},
 	{"plant", 390, 1688, "light"},
+	{"parts", 1280, 900, "light"},
+	{"parts", 390, 1200, "dark"},
 	{"fleet", 1280, 900, "light"},
 	{"fleet", 390, 844, "dark"},
 }
@@ -139,6 +141,8 @@ func picturePages(t *testing.T) http.Handler {
 	}
 	many, events := brokenFleet(50)
 	pages["fleet"] = pageOf(Options{Status: func() status.Status { return many }, Events: func() []status.Event { return events }, History: history})
+	well := status.Judge(fleet(3))
+	pages["parts"] = pageOf(Options{Status: func() status.Status { return well }, History: history, Hardware: func() []status.Component { return site(12, well.Now) }})
 	six, since := plant()
 	pages["plant"] = pageOf(Options{Status: func() status.Status { return six }, Events: func() []status.Event { return since }, History: func(target string) []Figures {
 		for _, t := range six.Targets {

@@ -180,6 +180,58 @@ func TestRowsSayWhatIsWrong(t *testing.T) {
 	}
 }
 
+// site has so many machines with a component of each kind; two of them have failed parts.
+func site(machines int, now time.Time) (all []status.Component) {
+	for i := range machines {
+		device, seen := fmt.Sprintf("node-%02d", i+1), now.Add(-4*time.Second)
+		add := func(id, kind, name, vendor, model, state string) *status.Component {
+			all = append(all, status.Component{Device: device, ID: id, Type: kind, Name: name, Vendor: vendor, Model: model, State: state, Parent: "chassis", Since: now.Add(-30 * time.Hour), First: true, Seen: seen})
+			return &all[len(all)-1]
+		}
+		add("chassis", "enclosure", "chassis", "Dell Inc.", "PowerEdge R760", "ok")
+		add("disk0", "physical_disk", "Disk 0", "SEAGATE", "ST16000NM", "ok")
+		add("disk1", "physical_disk", "Disk 1", "SEAGATE", "ST16000NM", "ok")
+		add("fan1", "fan", "Fan 1", "", "", "ok")
+		add("psu1", "power_supply", "PSU 1", "Delta", "DPS-1400", "ok")
+		cpu := add("cpu1", "cpu", "CPU 1", "Intel", "Xeon 6430", "ok")
+		cpu.Celsius, cpu.Limit = 40+float64(i), 90
+		all = append(all, status.Component{Device: device, Watts: 300 + 10*float64(i), Seen: seen})
+	}
+	disk, supply := &all[2], &all[4]
+	disk.State, disk.Since, disk.First, disk.Serial = "predicted_failure", now.Add(-26*time.Hour), false, "ZL2A77"
+	supply.State, supply.Since, supply.First = "failed", now.Add(-40*time.Minute), false
+	all[5].Celsius = 87
+	return all
+}
+
+// The hardware stands on the page: counts by kind and state, what fails or will with its maker, place and since when, temperatures
+// beside their limits, and power; each value says how old it is.
+func TestHardware(t *testing.T) {
+	s := status.Judge(fleet(1))
+	v := newHardware(s, site(12, s.Now))
+	if v.Count != "72 components" || v.Machines != 12 || v.Total != "4260 W" || v.More != 0 || len(v.Hot) != mostHot || len(v.Power) != mostPower {
+		t.Errorf("%+v", v)
+	}
+	if diff := cmp.Diff([]componentView{
+		{status.SeverityError, "failed", "PSU 1", "power supply", "node-01", "chassis", "Delta DPS-1400", "since 11:20:00", "40 min", "4 s ago"},
+		{status.SeverityWarning, "predicted failure", "Disk 1", "physical disk", "node-01", "chassis", "SEAGATE ST16000NM ZL2A77", "since Nov 19 10:00", "26 h", "4 s ago"},
+	}, v.Worst); diff != "" {
+		t.Errorf("(-want +got):\n%s", diff)
+	}
+	if diff := cmp.Diff([]kindView{
+		{status.SeverityError, "power supply", "12", "1 failed"}, {status.SeverityWarning, "physical disk", "24", "1 predicted failure"},
+		{status.LevelOK, "cpu", "12", ""}, {status.LevelOK, "enclosure", "12", ""}, {status.LevelOK, "fan", "12", ""},
+	}, v.Kinds); diff != "" {
+		t.Errorf("(-want +got):\n%s", diff)
+	}
+	if diff := cmp.Diff(gaugeView{status.SeverityWarning, "node-01 · CPU 1", "87 °C", "of 90 °C,", "4 s ago", 96}, v.Hot[0]); diff != "" {
+		t.Errorf("(-want +got):\n%s", diff)
+	}
+	if diff := cmp.Diff(gaugeView{status.LevelOK, "node-12", "410 W", "", "4 s ago", 100}, v.Power[0]); diff != "" {
+		t.Errorf("(-want +got):\n%s", diff)
+	}
+}
+
 // Every kind of thing has rows of one form: a probe, a scrape job, a receiver, the log and the configuration say what is wrong, too.
 func TestEveryKindHasRows(t *testing.T) {
 	s := fleet(2)

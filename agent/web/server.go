@@ -43,13 +43,14 @@ type Options struct {
 	InsecureListen bool
 	Pprof          bool // serve /debug/pprof/
 
-	Status  func() status.Status          // called for each page; must be quick and safe for concurrent use
-	Events  func() []status.Event         // of the last 24 hours, oldest first, for the page; as Status
-	History func(target string) []Figures // of the last 24 hours, oldest first, for GET /plot; as Status
-	Metrics http.Handler                  // GET /metrics
-	Reload  func() error                  // POST /-/reload; the error's text is the answer, see ErrNotBegun, ErrGoesOn
-	Ready   func() error                  // GET /-/ready; nil when the agent is collecting
-	Config  func() ([]byte, error)        // GET /api/v1/config: the configuration in force, without secrets
+	Status   func() status.Status          // called for each page; must be quick and safe for concurrent use
+	Events   func() []status.Event         // of the last 24 hours, oldest first, for the page; as Status
+	History  func(target string) []Figures // of the last 24 hours, oldest first, for GET /plot; as Status
+	Hardware func() []status.Component     // in memory, for the page; as Status
+	Metrics  http.Handler                  // GET /metrics
+	Reload   func() error                  // POST /-/reload; the error's text is the answer, see ErrNotBegun, ErrGoesOn
+	Ready    func() error                  // GET /-/ready; nil when the agent is collecting
+	Config   func() ([]byte, error)        // GET /api/v1/config: the configuration in force, without secrets
 
 	// Control answers below /control/, only through [Server.Serve]: clients that can reach the page's address must not
 	// have its rights.

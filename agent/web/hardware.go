@@ -1,0 +1,236 @@
+package web
+
+import (
+	"cmp"
+	"fmt"
+	"slices"
+	"strings"
+
+	"hwsagent/agent/status"
+)
+
+// Bounds of what the page shows of the hardware.
+const (
+	mostComponents = 8 // with a bad state
+	mostHot        = 6 // temperatures
+	mostPower      = 6 // machines
+)
+
+// hardwareView is the hardware as the page shows it.
+type hardwareView struct {
+	Kinds     []kindView      // components by kind, those with bad ones first
+	Worst     []componentView // those that fail, or will
+	More      int             // of these, left out
+	Hot       []gaugeView     // temperatures, the closest to their limits first
+	Power     []gaugeView     // machines, the largest consumer first
+	Machines  int             // with known power
+	Total     string          // their power
+	Count     string
+	Described bool // there is hardware
+}
+
+type kindView struct{ Level, Kind, Count, Bad string }
+
+type componentView struct {
+	Level, State, Name, Kind, Device, In, Made, Clock, Since, Age string
+}
+
+// gaugeView is a value beside its limit. Part is in percent of the limit.
+type gaugeView struct {
+	Level, Name, Value, Limit, Age string
+	Part                           int
+}
+
+func newHardware(s status.Status, all []status.Component) hardwareView {
+	v := hardwareView{}
+	names := map[[2]string]string{}
+	for _, c := range all {
+		names[[2]string{c.Device, c.ID}] = cmp.Or(c.Name, c.ID)
+	}
+	all = slices.Clone(all)
+	slices.SortStableFunc(all, func(a, b status.Component) int {
+		return cmp.Or(cmp.Compare(status.Rank(status.ComponentLevel(a.State)), status.Rank(status.ComponentLevel(b.State))), a.Since.Compare(b.Since))
+	})
+	n := 0
+	for _, c := range all {
+		if c.ID == "" {
+			continue
+		}
+		n++
+		if level := status.ComponentLevel(c.State); status.Rank(level) < status.Rank(status.SeverityNote) {
+			if len(v.Worst) == mostComponents {
+				v.More++
+				continue
+			}
+			v.Worst = append(v.Worst, newComponent(s, c, level, names[[2]string{c.Device, c.Parent}]))
+		}
+	}
+	v.Described, v.Count = n > 0, counted(n, "component")
+	v.Kinds = kindsOf(all)
+	v.addGauges(s, all)
+	return v
+}
+
+func newComponent(s status.Status, c status.Component, level, parent string) componentView {
+	v := componentView{
+		Level: level, State: inWords(c.State), Name: cmp.Or(c.Name, c.ID), Kind: inWords(c.Type), Device: c.Device, In: parent,
+		Made: strings.Join(slices.DeleteFunc([]string{c.Vendor, c.Model, c.Serial}, func(s string) bool { return s == "" }), " "), Age: status.Ago(s.Now, c.Seen),
+	}
+	if !c.Since.IsZero() {
+		word := "since "
+		if c.First {
+			word = "before " // the agent has seen no other state
+		}
+		v.Clock, v.Since = word+status.Clock(s.Now, c.Since), status.Span(max(0, s.Now.Sub(c.Since)))
+	}
+	return v
+}
+
+func inWords(key string) string { return strings.ReplaceAll(cmp.Or(key, "sensor"), "_", " ") }
+
+// kindsOf counts the components by kind and state.
+func kindsOf(all []status.Component) (kinds []kindView) {
+	type count struct {
+		n     int
+		level string
+		bad   map[string]int
+	}
+	by := map[string]*count{}
+	for _, c := range all { // the worst come first
+		if c.ID == "" || c.Type == "" {
+			continue
+		}
+		k := by[c.Type]
+		if k == nil {
+			k = &count{level: status.ComponentLevel(c.State), bad: map[string]int{}}
+			by[c.Type] = k
+		}
+		if k.n++; status.Rank(status.ComponentLevel(c.State)) < status.Rank(status.SeverityNote) {
+			k.bad[c.State]++
+		}
+	}
+	for kind, k := range by {
+		var bad []string
+		for _, state := range [...]string{"failed", "degraded", "predicted_failure", "needs_cleaning"} {
+			if k.bad[state] > 0 {
+				bad = append(bad, fmt.Sprintf("%d %s", k.bad[state], inWords(state)))
+			}
+		}
+		kinds = append(kinds, kindView{k.level, inWords(kind), fmt.Sprint(k.n), strings.Join(bad, ", ")})
+	}
+	slices.SortFunc(kinds, func(a, b kindView) int {
+		return cmp.Or(cmp.Compare(status.Rank(a.Level), status.Rank(b.Level)), strings.Compare(a.Kind, b.Kind))
+	})
+	return kinds
+}
+
+// addGauges adds the temperatures and the power.
+func (v *hardwareView) addGauges(s status.Status, all []status.Component) {
+	hot := slices.DeleteFunc(slices.Clone(all), func(c status.Component) bool { return c.Limit == 0 })
+	slices.SortStableFunc(hot, func(a, b status.Component) int { return cmp.Compare(a.Limit-a.Celsius, b.Limit-b.Celsius) })
+	for _, c := range hot[:min(len(hot), mostHot)] {
+		level := status.LevelOK
+		if c.Celsius >= c.Limit {
+			level = status.SeverityError
+		} else if c.Limit-c.Celsius < 5 {
+			level = status.SeverityWarning
+		}
+		v.Hot = append(v.Hot, gaugeView{level, placed(c.Device, cmp.Or(c.Name, c.ID)), fmt.Sprintf("%.0f °C", c.Celsius), fmt.Sprintf("of %.0f °C,", c.Limit), status.Ago(s.Now, c.Seen), part(c.Celsius, c.Limit)})
+	}
+	power := slices.DeleteFunc(slices.Clone(all), func(c status.Component) bool { return c.Watts <= 0 })
+	slices.SortStableFunc(power, func(a, b status.Component) int { return cmp.Compare(b.Watts, a.Watts) })
+	total := 0.0
+	for i, c := range power {
+		if total += c.Watts; i < mostPower {
+			v.Power = append(v.Power, gaugeView{status.LevelOK, placed(c.Device, c.Name), watts(c.Watts), "", status.Ago(s.Now, c.Seen), part(c.Watts, power[0].Watts)})
+		}
+	}
+	v.Machines, v.Total = len(power), watts(total)
+}
+
+func placed(device, name string) string {
+	return strings.Trim(device+" · "+name, " ·")
+}
+
+func part(value, whole float64) int { return int(min(100, max(0, 100*value/whole))) }
+
+func watts(w float64) string {
+	if w >= 10_000 {
+		return fmt.Sprintf("%.1f kW", w/1000)
+	}
+	return fmt.Sprintf("%.0f W", w)
+}
+
+func showHardware(p *page, v hardwareView) {
+	if !v.Described {
+		return
+	}
+	p.put(`<section>
+<h2>Hardware <small>`, v.Count, `</small></h2>
+<ul class="kinds">
+`)
+	for _, k := range v.Kinds {
+		p.put(`<li class="`, k.Level, ``)
+		p.put(`"><i class="dot"></i>`, k.Kind, ` `)
+		p.put(`<b>`, k.Count, `</b>`)
+		if k.Bad != "" {
+			p.put(` <span class="state">`, k.Bad, `</span>`)
+		}
+		p.raw("</li>\n")
+	}
+	p.raw("</ul>\n")
+	showComponents(p, v)
+	p.raw(`<div class="gauges">
+`)
+	showGauges(p, `Closest to their limits`, "", v.Hot)
+	showGauges(p, `Power`, v.Total, v.Power)
+	p.raw("</div>\n</section>\n\n")
+}
+
+// showComponents writes a row for each component that fails or will.
+func showComponents(p *page, v hardwareView) {
+	if len(v.Worst) == 0 {
+		return
+	}
+	p.raw(`<ul class="rows parts">
+`)
+	for _, c := range v.Worst {
+		p.put(`<li class="`, c.Level, `"><span class="state"><i class="dot"></i>`)
+		p.put(``, c.State, `</span> <span><b>`)
+		p.put(``, c.Name, `</b> <small>`)
+		p.put(``, c.Kind, `</small></span> <span>`)
+		p.put(``, c.Device, ``)
+		if c.In != "" {
+			p.put(`, in `, c.In, ``)
+		}
+		p.put(` <small>`, c.Made, `</small></span> <span class="when">`)
+		p.put(``, c.Clock, ` `)
+		p.put(`<small>`, c.Since, `</small></span> `)
+		p.put(`<span class="cost"><small>read `, c.Age, "</small></span></li>\n")
+	}
+	if v.More > 0 {
+		p.number(`<li class="more">and `, v.More, " more: <code>hwsagent inventory</code></li>\n")
+	}
+	p.raw("</ul>\n")
+}
+
+// showGauges writes values as bars beside their limits.
+func showGauges(p *page, title markup, total string, all []gaugeView) {
+	if len(all) == 0 {
+		return
+	}
+	p.raw(`<div class="card"><h3>` + title)
+	if total != "" {
+		p.put(` <small>`, total, ` in all</small>`)
+	}
+	p.raw("</h3>\n<ul>\n")
+	for _, g := range all {
+		p.put(`<li class="`, g.Level, ``)
+		p.put(`"><span>`, g.Name, `</span> `)
+		p.number(`<svg viewBox="0 0 100 1" preserveAspectRatio="none" aria-hidden="true"><rect class="full" width="100" height="1"/><rect class="part" width="`, g.Part, `" height="1"/></svg> `)
+		p.put(`<b>`, g.Value, `</b> `)
+		p.put(`<small>`, g.Limit, ` `)
+		p.put(``, g.Age, "</small></li>\n")
+	}
+	p.raw("</ul></div>\n")
+}
