@@ -12,6 +12,7 @@ import (
 	"time"
 
 	"hwsagent/agent/demo/receiver"
+	"hwsagent/internal/tools/tier"
 )
 
 // TestPrometheusReceivesHost is the thin slice: host probe, log, remote write, PromQL.
@@ -284,7 +285,7 @@ func TestKillPrometheusWithoutOOO(t *testing.T) {
 	rnd := seeded(t)
 	p := startPrometheus(t, "")
 	f := startFront(t, backends{plain: p}) // its log tells what was refused
-	l := newLoad(t, 200, 100*time.Millisecond, entry("prometheus", f.plain+"/api/v1/write"), receiver.NewOracle()).begin()
+	l := newLoad(t, tier.Of(200, 1000), 100*time.Millisecond, entry("prometheus", f.plain+"/api/v1/write"), receiver.NewOracle()).begin()
 	latest := func() float64 {
 		v, _ := p.value("max(" + receiver.CanaryName + ")")
 		return v
