@@ -35,20 +35,16 @@ type pictured struct {
 
 func (p pictured) name() string { return fmt.Sprintf("%s-%d-%s.png", p.state, p.width, p.scheme) }
 
-// pictures are those of the documentation: each state that a person meets, on a screen and on a phone, light and dark.
+// pictures are of each state that a person meets, on a screen and on a phone, light and dark.
 var pictures = []pictured{
 	{"ok", 1280, 520, "light"},
-	{"ok", 390, 780, "dark"},
 	{"held", 1280, 780, "light"},
-	{"held", 390, 844, "light"},
-	{"full", 1280, 800, "dark"},
+	{"full", 1280, 640, "dark"},
+	{"clock", 1280, 640, "light"},
 	{"plant", 1280, 900, "light"},
-	{"plant", 1280, 900, "dark"},
-	{"plant", 390, 1688, "light"},
-	{"parts", 1280, 900, "light"},
+	{"plant", 390, 1688, "dark"},
+	{"parts", 1280, 720, "light"},
 	{"parts", 390, 1200, "dark"},
-	{"fleet", 1280, 900, "light"},
-	{"fleet", 390, 844, "dark"},
 }
 
 // framed is a page that has the agent's page in a frame: a browser's window cannot be as narrow as a phone.
@@ -135,12 +131,10 @@ func picturePages(t *testing.T) http.Handler {
 		return all
 	}
 	pages := map[string]http.Handler{}
-	for _, name := range []string{"ok", "held", "full"} {
+	for _, name := range []string{"ok", "held", "full", "clock"} {
 		s := load(t, name)
 		pages[name] = pageOf(Options{Status: func() status.Status { return s }, History: history})
 	}
-	many, events := brokenFleet(50)
-	pages["fleet"] = pageOf(Options{Status: func() status.Status { return many }, Events: func() []status.Event { return events }, History: history})
 	well := status.Judge(fleet(3))
 	pages["parts"] = pageOf(Options{Status: func() status.Status { return well }, History: history, Hardware: func() []status.Component { return site(12, well.Now) }})
 	six, since := plant()
@@ -160,6 +154,7 @@ func picturePages(t *testing.T) http.Handler {
 			if err != nil {
 				t.Errorf("%s: %v", r.URL.Path, err)
 			}
+			http.SetCookie(w, &http.Cookie{Name: "state", Value: parts[1], Path: "/"})
 			w.Header().Set("Content-Type", "text/html; charset=utf-8")
 			fmt.Fprintf(w, framed, parts[1], width)
 		case strings.HasSuffix(r.URL.Path, ".js"):
@@ -167,8 +162,13 @@ func picturePages(t *testing.T) http.Handler {
 		case parts[0] == "state" && pages[parts[1]] != nil:
 			r.URL.Path = "/" + parts[2]
 			pages[parts[1]].ServeHTTP(unframed{w}, r)
-		default: // styles and the like, by their place below the root
-			pages["ok"].ServeHTTP(unframed{w}, r)
+		default: // styles and plots, by their place below the root
+			state, err := r.Cookie("state")
+			if err != nil || pages[state.Value] == nil {
+				http.NotFound(w, r)
+				return
+			}
+			pages[state.Value].ServeHTTP(unframed{w}, r)
 		}
 	})
 }
