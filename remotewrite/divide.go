@@ -241,7 +241,7 @@ func (d *division) settle() {
 		}
 		a := d.answers[v.Ref]
 		for i := range points {
-			if r := points[i].series; why != queue.TooOld && !a.AboutTime() && r.rejected < mostRejected {
+			if r := points[i].series; why == queue.Rejected && r.rejected < mostRejected {
 				r.rejected++
 			}
 		}
@@ -255,7 +255,7 @@ func (d *division) settle() {
 	}
 }
 
-// mostRejected is how many samples of a series are given up in a row in unknown words before it is muted: the first ones may have been refused
+// mostRejected is how many samples of a series are rejected in a row in unknown words before it is muted: the first ones may have been refused
 // for their time, or their value.
 const mostRejected = 4
 

@@ -60,34 +60,32 @@ func (s *shard) deliverBatch(ctx context.Context) error {
 			return err
 		}
 	}
-	released, probes := s.leaveOut(muted) // last: an outage discards the window before, so they are counted once
-	if err := s.deliver(ctx, &parcel{points: released}); err != nil {
-		return err
-	}
-	for _, p := range probes {
-		if err := s.probe(ctx, p); err != nil {
-			return err
-		}
-	}
-	return nil
+	return s.deliverMuted(ctx, muted) // last: an outage discards the window before, so they are counted once
 }
 
-// leaveOut settles the samples of muted series. It returns the others, in place, and the probes.
-func (s *shard) leaveOut(points []point) (others, probes []point) {
-	others = points[:0]
+// deliverMuted settles samples of series that were muted when the batch began. A sample that is a probe goes alone, before the later ones of its
+// series: these are delivered if it releases the series. The error is ctx's, or one of deliver's.
+func (s *shard) deliverMuted(ctx context.Context, points []point) error {
 	var dropped [2][]point // rejected, unconfirmed
+	var released []point
 	now := time.Now()
 	for _, p := range points {
-		if p.kind == exemplarPoint && s.lane.mutes.Has(p.series.hash) {
-			s.lane.lostExemplars(1)
+		if p.kind == exemplarPoint {
+			if len(released) > 0 && released[len(released)-1].series == p.series {
+				released = append(released, p)
+			} else {
+				s.lane.lostExemplars(1)
+			}
 			continue
 		}
 		fate, why := s.lane.mutes.Meet(p.series.hash, now)
 		switch {
 		case fate == split.Deliver:
-			others = append(others, p)
+			released = append(released, p)
 		case fate == split.Probe:
-			probes = append(probes, p)
+			if err := s.probe(ctx, p); err != nil {
+				return err
+			}
 		case why.Failed:
 			dropped[1] = append(dropped[1], p)
 		default:
@@ -96,7 +94,7 @@ func (s *shard) leaveOut(points []point) (others, probes []point) {
 	}
 	s.drop(dropped[0], queue.Rejected)
 	s.drop(dropped[1], queue.Unconfirmed)
-	return others, probes
+	return s.deliver(ctx, &parcel{points: released})
 }
 
 // drop settles samples of muted series.

@@ -41,8 +41,8 @@
 //
 // In doubt. A sample that may be stored is sent again. It is never taken for stored because of other samples.
 //
-// Mute. A series proven bad for what it is, and not for a sample's time, leaves the batches; in unknown words, and where refusals
-// count as failures, four samples in a row must be given up, because one may be refused for its time or its value. One of its samples is
-// sent alone as a probe each minute and reason. If it is taken, the series is released, and twice as many probes follow at once.
+// Mute. A series proven bad for what it is, and not for a sample's time, leaves the batches; in unknown words
+// four samples in a row must be proven bad, because one may be refused for its time or its value. One of its samples is sent alone as a
+// probe each minute and reason. If it is taken, the series is released, and twice as many probes follow at once.
 // If eight new series are refused alone for one reason of the database and no new series was taken since, all new series of the batch are muted.
 package split

@@ -121,11 +121,10 @@ func (m *Machine) count(failed []*wait, vouched bool, now time.Time) {
 		}
 		s := m.samples[w.i]
 		m.facts.giveUp(s.Type, w.answer.Words, now)
-		if w.answer.Refusal && !s.Suspect {
-			m.settle([]int{w.i}, Unconfirmed, w.answer, false)
-			continue
+		at := []int{w.i}
+		if !w.answer.Refusal {
+			at = slices.DeleteFunc(m.Open(), func(i int) bool { return m.samples[i].Series != s.Series })
 		}
-		at := slices.DeleteFunc(m.Open(), func(i int) bool { return m.samples[i].Series != s.Series })
 		m.settle(at, Unconfirmed, w.answer, true)
 	}
 }

@@ -47,7 +47,7 @@ type Sample struct {
 	T       int64 // ms since the epoch
 	Doubt   bool  // it may be stored already
 	New     bool  // its series was first logged after the start, and no sample of it was taken
-	Suspect bool  // the samples of its series before it were given up: one more mutes it, even in unknown words
+	Suspect bool  // the samples of its series before it were rejected: one more mutes it, even in unknown words
 	Type    uint8 // the type of its value: samples of one type may fail for one reason
 }
 
