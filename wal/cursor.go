@@ -277,9 +277,14 @@ func (c *cursor) learn(rs segment.Records) { rs.Each(func(rec []byte) { _ = c.de
 // skip takes series announcements from the reader's commit, and the ends of series if it was returned before. Any other commit may
 // not be valid.
 func (c *cursor) skip() {
-	if c.reader.Commit.Number > c.last.Commit {
+	commit := &c.reader.Commit
+	if commit.Number > c.last.Commit {
 		c.learn(c.reader.Good)
 		return
+	}
+	if commit.Number < c.last.Commit && commit.Total > c.last.Total {
+		// A power cut took the last commit, and brought back a refused one that was written before at its place.
+		c.cut(span{c.last.Total, commit.Total})
 	}
 	c.reader.Good.Each(func(rec []byte) { _ = c.decode.skim(rec) })
 }
