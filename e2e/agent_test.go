@@ -308,11 +308,13 @@ func (l *load) settle(limit time.Duration, target string) receiver.Result {
 	return r
 }
 
-// startReceiver starts a plain receiver with an oracle.
+// startReceiver starts a plain receiver with an oracle. Its port is one that the system gives to nobody: while it is stopped, its agent
+// keeps sending there, and the receiver of another test must not get that.
 func startReceiver(t *testing.T, o receiver.Options) (*receiver.Receiver, *receiver.Oracle) {
 	t.Helper()
 	oracle := receiver.NewOracle()
 	o.Sink = oracle.Add
+	o.Addr = fmt.Sprintf("127.0.0.1:%d", freePort(t))
 	r := receiver.New(o)
 	if err := r.Start(); err != nil {
 		t.Fatal(err)

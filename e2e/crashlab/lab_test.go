@@ -98,7 +98,7 @@ func newLab(t *testing.T, o options) *lab {
 		l.wal = "min_free_bytes: 1MiB"
 	}
 	l.witness = newWitness(t, l.journalFile())
-	l.recv = receiver.New(receiver.Options{Sink: l.sink})
+	l.recv = receiver.New(receiver.Options{Sink: l.sink, Addr: freeAddress(t)}) // no other test gets the port while this one is stopped
 	if err := l.recv.Start(); err != nil {
 		t.Fatal(err)
 	}

@@ -1,6 +1,7 @@
 package receiver
 
 import (
+	"cmp"
 	"context"
 	"crypto/sha256"
 	"crypto/subtle"
@@ -39,6 +40,8 @@ type Options struct {
 	Sink func([]prompb.TimeSeries)
 
 	Logger *slog.Logger // nil: silent
+
+	Addr string // to listen on, host:port; "": a free port of 127.0.0.1
 }
 
 // Seen is one received request, whatever the answer.
@@ -77,7 +80,7 @@ func New(o Options) *Receiver {
 	if o.Logger == nil {
 		o.Logger = slog.New(slog.DiscardHandler)
 	}
-	return &Receiver{o: o, log: o.Logger, behaviour: Accept, tokens: slices.Clone(o.Tokens), addr: "127.0.0.1:0"}
+	return &Receiver{o: o, log: o.Logger, behaviour: Accept, tokens: slices.Clone(o.Tokens), addr: cmp.Or(o.Addr, "127.0.0.1:0")}
 }
 
 // Start listens, on the same port each time.
