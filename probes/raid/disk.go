@@ -26,8 +26,9 @@ func diskID(interfaceType, name, model, serial string) string {
 
 // unitName returns the name of a SAS disk's logical unit from any of the disk's names. A maker assigns to a disk four
 // numbers in a row: for the device, its two ports and its unit, each maker in an order of its own. smartctl prints the
-// unit's ("Logical Unit id") and the ports' ("SAS address") of a disk, which shows the order: Seagate's unit is the last,
-// Toshiba's the second, the unit of HGST, Western Digital, Samsung and Micron the first.
+// unit's ("Logical Unit id") and the ports' ("SAS address") of a disk. Public outputs show Seagate's unit as the last (a
+// controller prints ...d0 for the unit ...d3), Toshiba's as the second, HGST's as the first (unit ...80, port ...81), and
+// Samsung's as the first. That other makers' is the first, too, is an assumption.
 func unitName(wwn uint64) uint64 {
 	switch wwn >> 36 & 0xffffff { // the maker's IEEE identifier
 	case 0x000c50:
