@@ -203,7 +203,7 @@ func TestStatesOfTheDiskAreUnderstood(t *testing.T) {
 		code    int // of status
 		states  func(a *agent) []state
 	}{
-		{"little space", "8MiB", 4 * mib, "http://127.0.0.1:1/", exitTarget, func(a *agent) []state {
+		{"little space", "16MiB", 12 * mib, "http://127.0.0.1:1/", exitTarget, func(a *agent) []state {
 			return []state{
 				{"wal", "are free at " + a.storage + ", less than wal.min_free_bytes", `since \d\d:\d\d`, "the log does not grow, and where it would, new samples replace the oldest", "make room on that file system"},
 				{"plant", "the log, or the target's max_backlog, was full, and the oldest samples were dropped", `at \d\d:\d\d|from \d\d:\d\d:\d\d to \d\d:\d\d:\d\d`, `samples were lost`, "make room on the disk"},

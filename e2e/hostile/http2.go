@@ -49,7 +49,7 @@ func (f *frames) request() bool {
 		return false
 	}
 	f.stream, f.req = stream, req
-	f.c.s.met(req)
+	f.c.met(req)
 	return true
 }
 

@@ -177,12 +177,13 @@ func (s *Server) Counts() Counts {
 type conn struct {
 	net.Conn
 	s     *Server
+	born  time.Time
 	tcp   *net.TCPConn
 	lines *bufio.Reader
 }
 
 func (s *Server) serve(tcp *net.TCPConn) {
-	c := &conn{Conn: tcp, s: s, tcp: tcp}
+	c := &conn{Conn: tcp, s: s, born: time.Now(), tcp: tcp}
 	defer func() {
 		_ = c.Close()
 		_ = tcp.Close() // also if TLS would wait to say goodbye
@@ -234,7 +235,7 @@ func (c *conn) http1() {
 			return // the sender has gone
 		}
 		x := &Exchange{c: c, Request: req}
-		b := c.s.met(req)
+		b := c.met(req)
 		do := (*Exchange).accept
 		if b != nil && b.answer != nil {
 			do = b.answer
@@ -260,12 +261,14 @@ func (s *Server) fired() {
 }
 
 // met counts a request, and returns the behaviour for it.
-func (s *Server) met(req *http.Request) *Behaviour {
+func (c *conn) met(req *http.Request) *Behaviour {
+	s := c.s
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	b, n, now := s.playing, &s.counts, time.Now()
 	n.Requests++
-	if !s.doubt { // else it may have come over a connection from before
+	before := c.born.Before(s.since) // Play closes this connection
+	if !before {
 		n.Seen++
 	}
 	for _, a := range req.Header["Authorization"] {
@@ -280,7 +283,7 @@ func (s *Server) met(req *http.Request) *Behaviour {
 		if !n.asked.IsZero() {
 			n.Early = max(n.Early, n.asked.Sub(now))
 		}
-		if !s.doubt { // else its answer may be cut off, and the sender may repeat the request at once
+		if !before { // else its answer may be cut off, and the sender may repeat the request at once
 			n.asked = now.Add(b.Pause)
 		}
 	}
