@@ -33,6 +33,7 @@ type kindView struct{ Level, Kind, Count, Bad string }
 
 type componentView struct {
 	Level, State, Name, Kind, Device, In, Made, Clock, Since, Age string
+	Try                                                           string // what to do; the place is what `hwsagent inventory` prints
 }
 
 // gaugeView is a value beside its limit. Part is in percent of the limit.
@@ -74,7 +75,7 @@ func newHardware(s status.Status, all []status.Component) hardwareView {
 func newComponent(s status.Status, c status.Component, level, parent string) componentView {
 	v := componentView{
 		Level: level, State: inWords(c.State), Name: cmp.Or(c.Name, c.ID), Kind: inWords(c.Type), Device: c.Device, In: parent,
-		Made: strings.Join(slices.DeleteFunc([]string{c.Vendor, c.Model, c.Serial}, func(s string) bool { return s == "" }), " "), Age: status.Ago(s.Now, c.Seen),
+		Made: strings.Join(slices.DeleteFunc([]string{c.Vendor, c.Model, c.Serial}, func(s string) bool { return s == "" }), " "), Age: status.Ago(s.Now, c.Seen), Try: remedyOf(c),
 	}
 	if !c.Since.IsZero() {
 		word := "since "
@@ -84,6 +85,28 @@ func newComponent(s status.Status, c status.Component, level, parent string) com
 		v.Clock, v.Since = word+status.Clock(s.Now, c.Since), status.Span(max(0, s.Now.Sub(c.Since)))
 	}
 	return v
+}
+
+// remedyOf says what to do about a component that fails or will; empty: its state does not tell.
+func remedyOf(c status.Component) string {
+	do := ""
+	switch c.State {
+	case "failed":
+		do = "replace it"
+	case "predicted_failure":
+		do = "copy its data and replace it before it fails"
+		if c.Type != "physical_disk" {
+			do = "replace it before it fails"
+		}
+	case "needs_cleaning":
+		return "clean it"
+	default:
+		return ""
+	}
+	if c.Serial != "" {
+		do += "; serial " + c.Serial
+	}
+	return do
 }
 
 func inWords(key string) string { return strings.ReplaceAll(cmp.Or(key, "sensor"), "_", " ") }
@@ -171,7 +194,7 @@ func showHardware(p *page, v hardwareView) {
 `)
 	for _, k := range v.Kinds {
 		p.put(`<li class="`, k.Level, ``)
-		p.put(`"><i class="dot"></i>`, k.Kind, ` `)
+		p.put(`"><i></i>`, k.Kind, ` `)
 		p.put(`<b>`, k.Count, `</b>`)
 		if k.Bad != "" {
 			p.put(` <span class="state">`, k.Bad, `</span>`)
@@ -195,7 +218,7 @@ func showComponents(p *page, v hardwareView) {
 	p.raw(`<ul class="rows parts">
 `)
 	for _, c := range v.Worst {
-		p.put(`<li class="`, c.Level, `"><span class="state"><i class="dot"></i>`)
+		p.put(`<li class="`, c.Level, `"><span class="state"><i></i>`)
 		p.put(``, c.State, `</span> <span><b>`)
 		p.put(``, c.Name, `</b> <small>`)
 		p.put(``, c.Kind, `</small></span> <span>`)
@@ -203,7 +226,11 @@ func showComponents(p *page, v hardwareView) {
 		if c.In != "" {
 			p.put(`, in `, c.In, ``)
 		}
-		p.put(` <small>`, c.Made, `</small></span> <span class="when">`)
+		p.put(` <small>`, c.Made, `</small>`)
+		if c.Try != "" {
+			p.put(` <span class="try">Try: `, c.Try, `; <code>hwsagent inventory</code> names the slot</span>`)
+		}
+		p.raw(`</span> <span class="when">`)
 		p.put(``, c.Clock, ` `)
 		p.put(`<small>`, c.Since, `</small></span> `)
 		p.put(`<span class="cost"><small>read `, c.Age, "</small></span></li>\n")

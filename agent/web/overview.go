@@ -13,9 +13,10 @@ const (
 <title>`
 	pageBody markup = `</title>
 <link rel="stylesheet" href="/assets/page.css">
-<link rel="icon" href="data:,">
-<noscript><meta http-equiv="refresh" content="30"></noscript>
-<script src="/assets/page.js" defer></script>
+`
+	pageRefresh markup = `<noscript><meta http-equiv="refresh" content="30"></noscript>
+`
+	pageHead markup = `<script src="/assets/page.js" defer></script>
 </head>
 <body>
 `
@@ -35,6 +36,9 @@ type screenful struct {
 func (s screenful) whole(v view) []byte {
 	var p page
 	p.put(pageStart, s.title(v), pageBody)
+	showIcon(&p, v.Verdict)
+	p.rawIf(!v.All, pageRefresh)
+	p.raw(pageHead)
 	s.main(&p, v)
 	p.raw(pageEnd)
 	return p.b.Bytes()
@@ -72,7 +76,9 @@ func hostOr(host string) string {
 }
 
 func overviewMain(p *page, v view) {
-	p.put(`<main id="main" data-title="`, overviewTitle(v), `">
+	p.put(`<main id="main" data-title="`, overviewTitle(v), `"`)
+	p.rawIf(v.All, ` data-all`)
+	p.raw(`>
 <p class="who"><b>hwsagent</b>`)
 	showVerdict(p, v)
 	showWay(p, v.Way)
@@ -89,7 +95,7 @@ func overviewMain(p *page, v view) {
 	if v.Up != "" {
 		p.put(` · up `, v.Up, ``)
 	}
-	p.raw(` · <a href="/api/v1/status">status as JSON</a> · <a href="/metrics">metrics</a> · <a href="/api/v1/config">configuration in force</a></footer>
+	p.raw(` · <a href="/api/v1/status">status as JSON</a> · <a href="/metrics">metrics</a> · <a href="/api/v1/config">configuration in force</a> · documentation: <code>man hwsagent</code></footer>
 </main>`)
 }
 
@@ -99,8 +105,10 @@ func showVerdict(p *page, v view) {
 	if v.Host != "" {
 		p.put(` on `, v.Host, ``)
 	}
-	p.put(`, `, v.At, `</p>
-`)
+	p.put(`, <time datetime="`, v.Instant, `">`)
+	p.put(``, v.At, `</time>`)
+	p.rawIf(v.All, ` · this page does not refresh: <a href="/">the live page</a>`)
+	p.raw("</p>\n")
 	p.put(`<header class="verdict `, v.Verdict.Level, `">
 `)
 	p.put(`  <span class="mark" aria-hidden="true">`, mark(v.Verdict), `</span>

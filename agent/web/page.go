@@ -17,6 +17,7 @@ type view struct {
 	status.Status
 	Verdict   status.Verdict
 	Up, At    string
+	Instant   string // At, for the reader's own zone
 	LoadedAt  string
 	Way       wayView
 	Hardware  hardwareView
@@ -29,6 +30,8 @@ type view struct {
 	Jobs      []scrapeView // all
 	LogBroken bool         // it has a row among the things
 	Events    eventsView
+	Left      leftOut
+	All       bool // nothing is left out, and the page does not change by itself
 }
 
 type logView struct {
@@ -44,7 +47,7 @@ type probeView struct {
 }
 
 func newView(s status.Status, events []status.Event) view {
-	v := view{Status: s, Verdict: s.Conclusion(), At: s.Now.Format("2006-01-02 15:04:05 MST"), LoadedAt: status.Clock(s.Now, s.Config.LoadedAt)}
+	v := view{Status: s, Verdict: s.Conclusion(), At: s.Now.Format("2006-01-02 15:04:05 MST"), Instant: s.Now.Format(time.RFC3339), LoadedAt: status.Clock(s.Now, s.Config.LoadedAt)}
 	if !s.Started.IsZero() {
 		v.Up = status.Span(s.Now.Sub(s.Started))
 	}
@@ -90,22 +93,28 @@ func newProbe(s status.Status, p status.ProbeStatus) probeView {
 	return v
 }
 
-func (h *handlers) page(w http.ResponseWriter, _ *http.Request) { h.show(w, overview()) }
-
-func (h *handlers) targets(w http.ResponseWriter, _ *http.Request) { h.show(w, scraped()) }
-
-func (h *handlers) show(w http.ResponseWriter, s screenful) {
-	w.Header().Set("Content-Type", "text/html; charset=utf-8")
-	write(w, s.whole(h.look()))
+// page serves GET /, and GET /?all with every row.
+func (h *handlers) page(w http.ResponseWriter, r *http.Request) {
+	h.show(w, overview(), r.URL.Query().Has("all"))
 }
 
-// look returns the present status for the page.
-func (h *handlers) look() view {
+func (h *handlers) targets(w http.ResponseWriter, _ *http.Request) { h.show(w, scraped(), false) }
+
+func (h *handlers) show(w http.ResponseWriter, s screenful, all bool) {
+	w.Header().Set("Content-Type", "text/html; charset=utf-8")
+	write(w, s.whole(h.look(all)))
+}
+
+// look returns the present status for the page, with all rows or the worst ones.
+func (h *handlers) look(all bool) view {
 	var events []status.Event
 	if h.o.Events != nil {
 		events = h.o.Events()
 	}
 	v := newView(h.o.Status(), events)
+	if v.All = all; !all {
+		v.bound()
+	}
 	if h.o.Hardware != nil && v.Running {
 		v.Hardware = newHardware(v.Status, h.o.Hardware())
 	}

@@ -2,6 +2,7 @@ package web
 
 import (
 	"fmt"
+	"net/http"
 	"net/http/httptest"
 	"slices"
 	"strings"
@@ -18,7 +19,7 @@ import (
 func render(t *testing.T, s status.Status, events []status.Event) string {
 	t.Helper()
 	rec := httptest.NewRecorder()
-	(&handlers{o: Options{Status: func() status.Status { return s }, Events: func() []status.Event { return events }}}).page(rec, nil)
+	(&handlers{o: Options{Status: func() status.Status { return s }, Events: func() []status.Event { return events }}}).page(rec, httptest.NewRequest(http.MethodGet, "/", nil))
 	if rec.Code != 200 {
 		t.Fatalf("the page: %d\n%s", rec.Code, rec.Body)
 	}
@@ -213,8 +214,8 @@ func TestHardware(t *testing.T) {
 		t.Errorf("%+v", v)
 	}
 	if diff := cmp.Diff([]componentView{
-		{status.SeverityError, "failed", "PSU 1", "power supply", "node-01", "chassis", "Delta DPS-1400", "since 11:20:00", "40 min", "4 s ago"},
-		{status.SeverityWarning, "predicted failure", "Disk 1", "physical disk", "node-01", "chassis", "SEAGATE ST16000NM ZL2A77", "since Nov 19 10:00", "26 h", "4 s ago"},
+		{status.SeverityError, "failed", "PSU 1", "power supply", "node-01", "chassis", "Delta DPS-1400", "since 11:20:00", "40 min", "4 s ago", "replace it"},
+		{status.SeverityWarning, "predicted failure", "Disk 1", "physical disk", "node-01", "chassis", "SEAGATE ST16000NM ZL2A77", "since Nov 19 10:00", "26 h", "4 s ago", "copy its data and replace it before it fails; serial ZL2A77"},
 	}, v.Worst); diff != "" {
 		t.Errorf("(-want +got):\n%s", diff)
 	}
@@ -266,6 +267,23 @@ func TestEveryKindHasRows(t *testing.T) {
 	if len(rows) != 1 || rows[0].name != "wal" || !strings.HasPrefix(rows[0].cause, "cannot be written: no space left on device Try: make room") ||
 		rows[0].since != "since 11:40:00 20 min" || rows[0].cost != "3\u202f822 refused" {
 		t.Errorf("a full disk: %+v", rows)
+	}
+}
+
+// The tab's icon has the colour and shape of the verdict, and comes with the others, for the script.
+func TestIcon(t *testing.T) {
+	six, _ := plant()
+	for _, c := range []struct {
+		name string
+		s    status.Status
+		want markup
+	}{{"well", status.Judge(fleet(2)), iconOK}, {"broken", six, iconError}} {
+		if body := render(t, c.s, nil); !strings.Contains(body, `<link rel="icon" id="icon" href="`+string(c.want)+`"`) || strings.Count(body, string(iconWarning)) != 1 {
+			t.Errorf("%s: the icon is not %s:\n%.1500s", c.name, c.want, body)
+		}
+	}
+	if icon(status.Verdict{Level: status.SeverityWarning}) != iconWarning {
+		t.Error("a warning has another icon")
 	}
 }
 

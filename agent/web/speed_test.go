@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"net/http"
 	"net/http/httptest"
+	"strings"
 	"testing"
 	"time"
 
@@ -60,6 +61,37 @@ func TestPageIsFast(t *testing.T) {
 		if best > 200*time.Millisecond {
 			t.Errorf("%s takes %s", address, best)
 		}
+	}
+}
+
+// What goes to each reader every two seconds is at most 120 KB, however many probes there are, each with an error of its own: the worst
+// rows come first, and the page says how many others there are and where. With ?all it has them, and does not refresh.
+func TestPageOfManyProbes(t *testing.T) {
+	s, events := largeFleet()
+	parts := site(834, s.Now)
+	h := newHandlers(Options{
+		Status: func() status.Status { return status.Judge(s) }, Events: func() []status.Event { return events }, Hardware: func() []status.Component { return parts },
+		History: func(string) []Figures { return nil },
+	})
+	body := overview().part(h.look(false))
+	t.Logf("%d bytes", len(body))
+	if len(body) > 120_000 {
+		t.Errorf("%d bytes", len(body))
+	}
+	rows := problemRows(t, body)
+	if n := strings.Count(body, `id="p-`); n != mostRows || len(rows) < mostRows {
+		t.Errorf("%d probes, and %d rows with problems", n, len(rows))
+	}
+	for _, want := range []string{">40 more with problems: <code>hwsagent status</code>", ">900 more are well: <code>hwsagent status</code>", `<a href="/?all">`} {
+		if !strings.Contains(body, want) {
+			t.Errorf("the page does not say %q", want)
+		}
+	}
+	rec := httptest.NewRecorder()
+	h.routes().ServeHTTP(rec, httptest.NewRequest(http.MethodGet, "http://localhost/?all", nil))
+	whole := rec.Body.String()
+	if n := strings.Count(whole, `<div id="p-`); n != 1000 || strings.Contains(whole, "http-equiv") || !strings.Contains(whole, ` data-all>`) {
+		t.Errorf("with all rows there are %d probes", n)
 	}
 }
 

@@ -51,7 +51,7 @@ func (h *handlers) stream(w http.ResponseWriter, r *http.Request) {
 		if err := out.SetWriteDeadline(time.Now().Add(slowReader)); err != nil {
 			return
 		}
-		if _, err := w.Write(event("main", screen.part(h.look()))); err != nil {
+		if _, err := w.Write(event("main", screen.part(h.look(false)))); err != nil {
 			return
 		}
 		if err := out.Flush(); err != nil {

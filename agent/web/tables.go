@@ -5,12 +5,12 @@ import "hwsagent/agent/status"
 // The functions below write cells: a state with its colour, a text, and a number with a label for narrow tables.
 func showState(p *page, level, state string) {
 	p.put(`<tr class="`, level, ``)
-	p.put(`"><td class="state"><i class="dot"></i>`, state, ``)
+	p.put(`"><td class="state"><i></i>`, state, ``)
 }
 
 // showProbes shows the probes without problems.
 func showProbes(p *page, v view) {
-	startRows(p, `Probes`, `probe`, len(v.Probes), len(v.Status.Probes))
+	startRows(p, `Probes`, `probe`, len(v.Probes)+v.Left.Probes, len(v.Status.Probes))
 	for _, one := range v.Probes {
 		showSummary(p, one.Level, one.State, one.Name)
 		p.put(`<span>`, one.Type, `</span> `)
@@ -20,15 +20,16 @@ func showProbes(p *page, v view) {
 		p.put(`<div id="p-`, one.Name, `">
 `)
 		showProbe(p, one)
+		p.put(`<p class="more">Run it once: <code>hwsagent probe `, one.Name, "</code></p>\n")
 		p.raw("</div></details>\n")
 	}
-	endRows(p, len(v.Probes))
+	endRows(p, len(v.Probes), v.Left.Probes)
 }
 
 // showSummary begins a row: its state and name.
 func showSummary(p *page, level, state, name string) {
 	p.put(`<details class="`, level, `">
-<summary><span class="state"><i class="dot"></i>`)
+<summary><span class="state"><i></i>`)
 	p.put(``, state, `</span> `)
 	p.put(`<b title="`, name, `">`)
 	p.put(`<bdi>`, name, `</bdi></b> `)
@@ -51,7 +52,6 @@ func showProbe(p *page, v probeView) {
 	if v.Error != "" {
 		p.put(`<p><b>last error</b> `, v.Error, "</p>\n")
 	}
-	p.put(`<p class="more">Run it once: <code>hwsagent probe `, v.Name, "</code></p>\n")
 }
 
 // showDetail writes a row below another one. columns is its width and the end of the cell's tag.
@@ -65,7 +65,7 @@ func showReceivers(p *page, v view) {
 	if len(v.Receivers) == 0 {
 		return
 	}
-	startRows(p, `Receivers`, `receiver`, len(v.Intakes), len(v.Receivers))
+	startRows(p, `Receivers`, `receiver`, len(v.Intakes)+v.Left.Intakes, len(v.Receivers))
 	for _, one := range v.Intakes {
 		showSummary(p, one.Level, "listening", one.Name)
 		p.put(`<span>`, one.Listen, `</span> `)
@@ -77,7 +77,7 @@ func showReceivers(p *page, v view) {
 		showReceiver(p, one)
 		p.raw("</div></details>\n")
 	}
-	endRows(p, len(v.Intakes))
+	endRows(p, len(v.Intakes), v.Left.Intakes)
 }
 
 // showReceiver writes the details of a receiver.
@@ -105,7 +105,7 @@ func showJobs(p *page, v view) {
 	if len(v.Jobs) == 0 {
 		return
 	}
-	startRows(p, `Scraping`, `job`, len(v.Well), len(v.Jobs))
+	startRows(p, `Scraping`, `job`, len(v.Well)+v.Left.Jobs, len(v.Jobs))
 	for _, j := range v.Well {
 		showSummary(p, j.Level, j.Up+" up", j.Job)
 		p.put(`<span>`, j.Slowest, ` <small>slowest</small></span> `)
@@ -117,7 +117,7 @@ func showJobs(p *page, v view) {
 		showJobMore(p, j)
 		p.raw("</div></details>\n")
 	}
-	endRows(p, len(v.Well))
+	endRows(p, len(v.Well), v.Left.Jobs)
 }
 
 // maxDown bounds how many targets of a job that are down its row names.

@@ -4,7 +4,7 @@ import "hwsagent/agent/status"
 
 // showTargets shows the targets without problems.
 func showTargets(p *page, v view) {
-	startRows(p, `Targets`, `target`, len(v.Rows), len(v.Targets))
+	startRows(p, `Targets`, `target`, len(v.Rows)+v.Left.Targets, len(v.Targets))
 	for _, r := range v.Rows {
 		showSummary(p, r.Level, r.Word, r.Name)
 		showCurve(p, r)
@@ -20,7 +20,7 @@ func showTargets(p *page, v view) {
 		showTarget(p, r)
 		p.raw("</div></details>\n")
 	}
-	endRows(p, len(v.Rows))
+	endRows(p, len(v.Rows), v.Left.Targets)
 }
 
 // startRows begins the list of things of one kind that have no problems, and says how many of all these are.
@@ -40,9 +40,10 @@ func startRows(p *page, title, kind markup, well, all int) {
 	p.raw("</small></h2>\n" + `<div class="rows well">` + "\n")
 }
 
-// endRows ends what startRows began.
-func endRows(p *page, well int) {
-	if well > 0 {
+// endRows ends what startRows began, after so many rows, of which more are left out.
+func endRows(p *page, shown, more int) {
+	if shown+more > 0 {
+		showLeft(p, more, ` more are well`)
 		p.raw("</div>\n</section>\n\n")
 	}
 }
@@ -56,8 +57,12 @@ func showTarget(p *page, r rowView) {
 	p.put(`<div><dt>oldest</dt><dd>`, r.Oldest, `</dd></div>`)
 	p.put(`<div><dt>on disk</dt><dd>`, r.Size, `</dd></div>`)
 	p.put(`<div><dt>sent</dt><dd>`, r.Sent, `</dd></div>`)
-	p.put(`<div><dt>failed requests</dt><dd>`, r.Retry, `</dd></div>`)
-	p.put(`<div><dt>refused</dt><dd>`, r.Refused, `</dd></div>`)
+	if r.Failed > 0 {
+		p.put(`<div><dt>failed requests</dt><dd>`, r.Retry, `</dd></div>`)
+	}
+	if r.Ledger.Dropped["rejected"] > 0 {
+		p.put(`<div><dt>refused</dt><dd>`, r.Refused, `</dd></div>`)
+	}
 	if r.Protocol != "" {
 		p.put(`<div><dt>sent as</dt><dd>`, r.Protocol, ``)
 		p.put(`<small> `, r.Compression, `</small></dd></div>`)
@@ -85,7 +90,7 @@ func showCurve(p *page, r rowView) {
 	if r.Curve != "" {
 		p.raw(`<img src="`)
 		p.local(r.Curve)
-		p.raw(`" width="80" height="16" alt="delay and what waits, the last 24 hours" loading="lazy">`)
+		p.raw(`" alt="delay and waiting, 24 h" loading="lazy">`)
 	}
 	p.raw(`</span> `)
 }
@@ -98,7 +103,7 @@ func showPlots(p *page, plots []plotView) {
 	for _, plot := range plots {
 		p.raw(`<img src="`)
 		p.local(plot.URL)
-		p.put(`" width="160" height="34" alt="`, plot.Label, `: the last 24 hours" loading="lazy">`)
+		p.put(`" alt="`, plot.Label, `, 24 h" loading="lazy">`)
 	}
 	p.raw("</div>\n")
 }

@@ -17,6 +17,7 @@ func showThings(p *page, v view) {
 	for _, t := range v.Things {
 		showThing(p, t)
 	}
+	showLeft(p, v.Left.Bad, ` more with problems`)
 	p.raw(`</div>
 </section>
 `)
@@ -25,7 +26,7 @@ func showThings(p *page, v view) {
 // showThing writes the visible part of a closed row, and its details.
 func showThing(p *page, t thing) {
 	p.put(`<details class="`, t.Level, `">
-<summary><span class="state"><i class="dot"></i>`)
+<summary><span class="state"><i></i>`)
 	p.put(``, t.Word, `</span> <span class="name">`)
 	showNames(p, t)
 	p.put(`</span> <span class="cause"><strong>`, t.Cause, `</strong>`)
@@ -67,6 +68,7 @@ func showThing(p *page, t thing) {
 	if t.Log != nil {
 		showLogMore(p, *t.Log)
 	}
+	showLeft(p, t.Left, ` more`)
 	p.raw("</div></details>\n")
 }
 

@@ -31,6 +31,7 @@ type thing struct {
 	Jobs                  []scrapeView
 	Intakes               []receiverView
 	Log                   *logView
+	Left                  int // of the things, left out below the row
 }
 
 // index finds the row of a thing by its kind and name.
@@ -112,7 +113,12 @@ func take[T any](things []thing, at index, kind string, all []T, name func(T) st
 func addThings(v *view, s status.Status, events []status.Event) {
 	things, at := newThings(s)
 	v.Rows = take(things, at, "target", v.Rows, func(r rowView) string { return r.Name }, func(t *thing, r rowView) { t.Targets = append(t.Targets, r) })
-	v.Probes = take(things, at, "probe", v.Probes, func(p probeView) string { return p.Name }, func(t *thing, p probeView) { t.Probes = append(t.Probes, p) })
+	v.Probes = take(things, at, "probe", v.Probes, func(p probeView) string { return p.Name }, func(t *thing, p probeView) {
+		if strings.Contains(t.Findings[0].Text, p.Error) {
+			p.Error = "" // the row says it already
+		}
+		t.Probes = append(t.Probes, p)
+	})
 	v.Intakes = take(things, at, "receiver", v.Intakes, func(r receiverView) string { return r.Name }, func(t *thing, r receiverView) { t.Intakes = append(t.Intakes, r) })
 	v.Well = take(things, at, "scrape", v.Jobs, func(j scrapeView) string { return j.Job }, func(t *thing, j scrapeView) { t.Jobs = append(t.Jobs, j) })
 	if i, ok := at["wal "]; ok {

@@ -27,7 +27,7 @@ func TestNamesAreWhole(t *testing.T) {
 	s := fleet(2)
 	s.Targets[0].Name = "an-entry-with-a-long-name/tenant-1"
 	body := render(t, status.Judge(s), nil)
-	for _, want := range []string{`<b title="an-entry-with-a-long-name/tenant-1">`, "hwsagent</b> on plant-7, 2026-11-20 12:00:00 UTC</p>"} {
+	for _, want := range []string{`<b title="an-entry-with-a-long-name/tenant-1">`, "hwsagent</b> on plant-7, <time datetime=\"2026-11-20T12:00:00Z\">2026-11-20 12:00:00 UTC</time></p>"} {
 		if !strings.Contains(body, want) {
 			t.Errorf("the page has no %s", want)
 		}
@@ -198,7 +198,7 @@ func TestPage(t *testing.T) {
 			s.Targets[0].LastError = `<script>alert("x")</script>`
 		}
 		rec := httptest.NewRecorder()
-		(&handlers{o: Options{Status: func() status.Status { return s }}}).page(rec, nil)
+		(&handlers{o: Options{Status: func() status.Status { return s }}}).page(rec, httptest.NewRequest(http.MethodGet, "/", nil))
 		body := rec.Body.String()
 		if rec.Code != 200 || !strings.HasSuffix(strings.TrimSpace(body), "</html>") {
 			t.Fatalf("%s: %d\n%s", name, rec.Code, body)

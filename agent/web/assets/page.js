@@ -23,8 +23,23 @@
     main.classList.toggle("waits", Boolean(some));
     return some;
   }
+  var icon = document.getElementById("icon");
+  function showIcon(level) {
+    var address = icon.dataset[level] || icon.dataset.error;
+    if (icon.getAttribute("href") !== address) { icon.href = address; }
+  }
+  // All times are of the agent's zone, as in its log and commands. A reader in another one is told the time there.
+  function here() {
+    var t = main.querySelector(".who time");
+    var zone = t && /(Z|([+-])(\d\d):(\d\d))$/.exec(t.dateTime);
+    if (!zone) { return; }
+    var there = zone[2] ? Number(zone[2] + "1") * (60 * Number(zone[3]) + Number(zone[4])) : 0;
+    var now = new Date(t.dateTime);
+    if (-now.getTimezoneOffset() !== there) { t.append(", " + now.toLocaleTimeString([], { timeZoneName: "short" }) + " where you are"); }
+  }
   function lost() {
     main.classList.add("stale");
+    showIcon("error");
     document.title = "✗ hwsagent: no answer";
     var h = main.querySelector("h1");
     var mark = main.querySelector(".mark");
@@ -40,6 +55,8 @@
     var focused = keep(main, fresh);
     main.replaceWith(fresh);
     main = fresh;
+    showIcon(main.querySelector(".verdict").classList[1]);
+    here();
     if (focused) { rows(main, function (row, id) { if (id === focused) { row.firstElementChild.focus({ preventScroll: true }); } }); }
   }
   // The agent sends what is in the page. Where it cannot, the page asks for itself.
@@ -61,6 +78,7 @@
   }
   function listen() {
     close();
+    if (main.hasAttribute("data-all")) { return; }
     if (document.hidden || asking) { refresh(); return; }
     if (!window.EventSource) { ask(); return; }
     source = new EventSource("/api/v1/stream?page=" + encodeURIComponent(location.pathname));
@@ -72,6 +90,7 @@
     };
     waits();
   }
+  here();
   document.addEventListener("visibilitychange", listen);
   window.addEventListener("pagehide", close);
   window.addEventListener("pageshow", listen);
