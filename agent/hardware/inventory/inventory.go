@@ -68,7 +68,7 @@ func components(samples []probes.Sample) (all []*Component, machine map[string]s
 		case !ok:
 			continue
 		case id == "":
-			if strings.HasPrefix(metric, "host_") {
+			if strings.HasPrefix(metric, "host_") || strings.HasPrefix(metric, "kernel_") {
 				machine[valueName(metric, s.Labels)] = number(s.Value)
 			}
 			continue
