@@ -7,6 +7,7 @@ import (
 	"sync"
 	"time"
 
+	"github.com/prometheus/common/model"
 	"github.com/prometheus/prometheus/model/labels"
 
 	"hwsagent/agent/inputs"
@@ -68,7 +69,7 @@ func componentsOf(samples []inputs.Sample) []status.Component {
 	found := map[place]*status.Component{}
 	celsius, limits := map[sensor]float64{}, map[sensor]float64{}
 	for _, s := range samples {
-		metric, ok := strings.CutPrefix(s.Labels.Get(labels.MetricName), hw.Prefix)
+		metric, ok := strings.CutPrefix(s.Labels.Get(model.MetricNameLabel), hw.Prefix)
 		if !ok || s.H != nil || s.FH != nil {
 			continue
 		}
@@ -93,7 +94,7 @@ func componentsOf(samples []inputs.Sample) []status.Component {
 				c.State = status.WorseState(c.State, label(s.Labels, hw.LabelState))
 			}
 		case "component_info":
-			c.Vendor, c.Model, c.Serial = label(s.Labels, "hw_vendor"), label(s.Labels, "hw_model"), label(s.Labels, "hw_serial_number")
+			c.Vendor, c.Model, c.Serial = label(s.Labels, hw.Vendor), label(s.Labels, hw.Model), label(s.Labels, hw.Serial)
 		case "temperature_celsius":
 			celsius[where] = s.V
 		case "temperature_limit_celsius":
