@@ -134,7 +134,7 @@ func sourceCalls(t *testing.T, seed uint64, s sourceUnderTest) (said []string) {
 		}
 		for l := range queue.Lane(2) {
 			r, ok := s.lane(l).Reach()
-			tell("%v: acked %s end %s high %s shards %d missed %d %v", l, showMark(r.Acked), showMark(r.End), showMark(r.High), r.Shards, r.Missed, ok)
+			tell("%v: acked %s end %s high %s missed %d %v", l, showMark(r.Acked), showMark(r.End), showMark(r.High), r.Missed, ok)
 		}
 		tell("head %s, %+v", showMark(s.lane(queue.Live).Head()), s.outcome())
 	}

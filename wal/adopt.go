@@ -91,7 +91,7 @@ func (t *target) bequeath(next *target) (st queue.Stored, err error) {
 		return st, fmt.Errorf("%w: %q", ErrOwnData, next.name)
 	}
 	if next.sp.High.Commit > st.High.Commit {
-		st.High, st.Shards = next.sp.High, 0
+		st.High = next.sp.High
 	}
 	if st.Paused == 0 && !next.paused.IsZero() {
 		st.Paused = next.paused.UnixMilli()

@@ -110,7 +110,7 @@ func TestOpenRefusesNewerFormat(t *testing.T) {
 	var harms []harm
 	for _, name := range savepointNames {
 		b := bytes.Clone(w.saves[name])
-		makeNewer(b)
+		setFormat(b, 1)
 		harms = append(harms, harm{what: name, saves: map[string][]byte{name: b}})
 	}
 	for _, n := range []int{0, 1, 3} {

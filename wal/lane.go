@@ -180,9 +180,6 @@ func (l *Lane) Release() {
 // if the disk refuses savepoints, because readable samples should still be sent. The only error is ErrClosed.
 func (l *Lane) Reserve(high Mark) error { return l.target.reserve(l.kind, high) }
 
-// SetShards sets the number of shards that send from now on. The next reservation writes it, even if it reserves nothing else: a start takes samples in doubt for stored when the same shard had a later one stored.
-func (l *Lane) SetShards(n int) { l.target.setShards(l.kind, n) }
-
 // Advance records that all samples up to and including to have a final outcome. outcome
 // counts those since the previous Advance. The record is durable within a second.
 //

@@ -145,7 +145,6 @@ func TestSplitSurvivesAKill(t *testing.T) {
 	deliverLane(t, r, r.Lane, 2)
 	deliverLane(t, r, r.Backlog(), 1)
 	for _, lane := range []*Lane{r.Lane, r.Backlog()} {
-		lane.SetShards(2)
 		reach, _ := lane.Reach()
 		if err := lane.Reserve(p.commits[reach.Acked.Commit+1].mark); err != nil { // the second after it
 			t.Fatal(err)
@@ -154,10 +153,10 @@ func TestSplitSurvivesAKill(t *testing.T) {
 	ts = memTargets(t, dir.kill(), targetsOptions{})
 	r = openTestReader(t, ts, l, "a", ReaderOptions{})
 	mark := func(n int) Mark { return p.commits[n-1].mark }
-	if got, _ := r.Reach(); got != (queue.Reach{Acked: mark(10), High: mark(12), Shards: 2}) {
+	if got, _ := r.Reach(); got != (queue.Reach{Acked: mark(10), High: mark(12)}) {
 		t.Errorf("live: %+v", got)
 	}
-	if got, ok := r.Backlog().Reach(); !ok || got != (queue.Reach{Acked: mark(3), End: mark(8), High: mark(5), Shards: 2, Missed: mark(8).Total - mark(3).Total}) {
+	if got, ok := r.Backlog().Reach(); !ok || got != (queue.Reach{Acked: mark(3), End: mark(8), High: mark(5), Missed: mark(8).Total - mark(3).Total}) {
 		t.Errorf("backlog: %+v", got)
 	}
 	if at, _ := ts.lowest(); at != 0 {
@@ -174,7 +173,7 @@ func TestSplitSurvivesAKill(t *testing.T) {
 }
 
 // A reservation is one write, without fsync, which the next process finds after a kill; nothing is written for what is reserved
-// already. It has the number of shards, too.
+// already.
 func TestReservationIsOneWrite(t *testing.T) {
 	dir := newMemDir()
 	writes, syncs := 0, 0
@@ -193,18 +192,17 @@ func TestReservationIsOneWrite(t *testing.T) {
 	for _, lane := range []func(*Reader) *Lane{func(r *Reader) *Lane { return r.Lane }, back} {
 		reach, _ := lane(r).Reach()
 		high := p.commits[reach.Acked.Commit+1].mark
-		for _, tc := range []struct{ shards, writes int }{{1, 1}, {8, 1}, {8, 0}, {2, 1}} {
+		for _, want := range []int{1, 0} {
 			before, synced := writes, syncs
-			lane(r).SetShards(tc.shards)
 			if err := lane(r).Reserve(high); err != nil {
 				t.Fatal(err)
 			}
-			if got := writes - before; got != tc.writes || syncs != synced {
-				t.Errorf("%d shards took %d writes and %d fsyncs, want %d writes", tc.shards, got, syncs-synced, tc.writes)
+			if got := writes - before; got != want || syncs != synced {
+				t.Errorf("%d writes and %d fsyncs, want %d writes", got, syncs-synced, want)
 			}
 			ts := memTargets(t, dir.kill(), targetsOptions{})
-			if got, _ := lane(openTestReader(t, ts, l, "a", ReaderOptions{})).Reach(); got.Shards != tc.shards || got.High != high {
-				t.Errorf("after %d shards a start knows of %d, up to commit %d of %d", tc.shards, got.Shards, got.High.Commit, high.Commit)
+			if got, _ := lane(openTestReader(t, ts, l, "a", ReaderOptions{})).Reach(); got.High != high {
+				t.Errorf("a start knows of commit %d, want %d", got.High.Commit, high.Commit)
 			}
 		}
 	}

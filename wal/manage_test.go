@@ -237,7 +237,7 @@ func TestRemovedStaysRemoved(t *testing.T) {
 	if err := ts.removeLocked(tg); err != nil {
 		t.Fatal(err)
 	}
-	tg.setShards(queue.Live, 4)
+	raiseHigh(tg, 4)
 	if err := tg.save(); err != nil || len(savedIn(t, saves)) != 0 {
 		t.Errorf("%v; %q", err, savedIn(t, saves))
 	}

@@ -199,9 +199,6 @@ func (r *Reader) Skipped() (bytes, segments int64) {
 	return bytes, segments
 }
 
-// SetControl sets [queue.Savepoint.Control]. It is written with the next change of the savepoint.
-func (r *Reader) SetControl(b []byte) error { return r.target.setControl(b) }
-
 // Close ends Next and writes the savepoint, which is durable within a second. The log keeps the target and its
 // queue. Close may be called more than once.
 func (r *Reader) Close() error {

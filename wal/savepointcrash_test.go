@@ -51,7 +51,7 @@ func TestPowerCutIsNoDamage(t *testing.T) {
 			for _, tg := range ts.all() {
 				tg.mu.Lock()
 				tg.sp.Outcome.Delivered += 1000
-				tg.sp.Control = make([]byte, rng.IntN(queue.MaxControl))
+				tg.sp.Done = manyRanges(rng.IntN(queue.MaxRanges))
 				tg.version++
 				tg.mu.Unlock()
 				ts.store.Write(tg)
@@ -62,7 +62,7 @@ func TestPowerCutIsNoDamage(t *testing.T) {
 			if i == 15 {
 				for n := range 60 { // more than a file of the smallest size has room for
 					name := fmt.Sprint("new ", n)
-					ts.set(name, newTarget(ts.store, name, queue.Stored{Savepoint: queue.Savepoint{Control: make([]byte, queue.MaxControl)}}))
+					ts.set(name, newTarget(ts.store, name, queue.Stored{Savepoint: queue.Savepoint{Done: manyRanges(queue.MaxRanges)}}))
 				}
 			}
 			if err := ts.save(); err != nil {
@@ -143,7 +143,7 @@ func TestZeroedSnapshot(t *testing.T) {
 	dir := newMemDir()
 	ts := registryOf(t, dir, targetNames(40)...)
 	for _, tg := range ts.all() {
-		tg.setShards(queue.Live, 8)
+		raiseHigh(tg, 8)
 	}
 	compactNow(t, ts)
 	if err := ts.save(); err != nil { // of the next second
@@ -155,7 +155,7 @@ func TestZeroedSnapshot(t *testing.T) {
 		left.entries[newest].data.edit(func(b []byte) { clear(b[at : at+4096]) })
 		got := loadSavepoints(t, left)
 		for _, name := range targetNames(40) {
-			if st := got.byName[name]; st == nil || st.Shards != 8 && !st.doubt {
+			if st := got.byName[name]; st == nil || st.High.Commit != 8 && !st.doubt {
 				t.Fatalf("page at %d: %s is %+v", at, name, st)
 			}
 		}
@@ -339,9 +339,7 @@ func TestCloseSyncsOnce(t *testing.T) {
 			}
 			time.Sleep(2500 * time.Millisecond)
 			for _, r := range readers {
-				if err := r.SetControl([]byte("x")); err != nil {
-					t.Fatal(err)
-				}
+				raiseHigh(r.target, r.Savepoint().High.Commit)
 			}
 			before := dirs[savepointDir].count() + dirs[segmentDir].count()
 			var errs []error

@@ -99,7 +99,9 @@ func TestRefusedRenameThenACrash(t *testing.T) {
 		for _, name := range []string{"a", "b"} {
 			ts.get(name).mu.Lock()
 			ts.get(name).sp.Outcome = queue.Outcome{}
-			ts.get(name).sp.Control = []byte(name)
+			if name == "a" {
+				ts.get(name).paused = time.UnixMilli(1)
+			}
 			ts.get(name).version++
 			ts.get(name).mu.Unlock()
 		}
@@ -117,7 +119,7 @@ func TestRefusedRenameThenACrash(t *testing.T) {
 				got := loadSavepoints(t, left)
 				queue := 0
 				for _, st := range got.byName {
-					if string(st.Control) == "a" {
+					if st.Paused == 1 {
 						queue++
 					}
 				}

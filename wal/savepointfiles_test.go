@@ -31,9 +31,9 @@ func ownedBy(cell []byte, name string) bool {
 	return string(cell[:2]) == "hw" && cell[3]&0x7f == 1 && d.Text() == name && d.Err == nil
 }
 
-// makeNewer gives a cell, or the first identity in it, the next format version.
-func makeNewer(cell []byte) {
-	cell[2]++
+// setFormat adds to the format version of a cell, or of the first identity in it.
+func setFormat(cell []byte, add byte) {
+	cell[2] += add
 	binary.BigEndian.PutUint32(cell[identitySize-4:], crc32.Checksum(cell[:identitySize-4], segment.Castagnoli))
 }
 

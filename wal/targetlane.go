@@ -1,9 +1,7 @@
 package wal
 
 import (
-	"bytes"
 	"errors"
-	"fmt"
 
 	"hwsagent/wal/queue"
 )
@@ -70,35 +68,4 @@ func (t *target) reserve(l queue.Lane, high Mark) error {
 		return err
 	}
 	return nil // after an error of the disk, the housekeeping reports it and retries
-}
-
-// setShards implements [Lane.SetShards].
-func (t *target) setShards(l queue.Lane, n int) {
-	t.mu.Lock()
-	defer t.mu.Unlock()
-	shards := &t.sp.Shards
-	if l == queue.Backlog {
-		if _, ok := t.sp.Reach(l); !ok {
-			return
-		}
-		shards = &t.sp.Done[0].Shards
-	}
-	if *shards != n {
-		*shards = n
-		t.version++
-	}
-}
-
-// setControl implements [Reader.SetControl].
-func (t *target) setControl(b []byte) error {
-	if len(b) > queue.MaxControl {
-		return fmt.Errorf("keep %d bytes beside the savepoint of target %q: %d at most", len(b), t.name, queue.MaxControl)
-	}
-	t.mu.Lock()
-	defer t.mu.Unlock()
-	if !bytes.Equal(t.sp.Control, b) {
-		t.sp.Control = bytes.Clone(b)
-		t.version++
-	}
-	return nil
 }

@@ -15,10 +15,9 @@ const MaxRanges = 16
 type Range struct {
 	From, To segment.Mark
 
-	// High and Shards describe how much of the gap between To and the next range was sent, as
-	// [Savepoint.High] and [Savepoint.Shards] do after the last range. In the last range they are zero.
-	High   segment.Mark
-	Shards int
+	// High says how much of the gap between To and the next range may have been sent, as [Savepoint.High] does after the last range.
+	// In the last range it is zero.
+	High segment.Mark
 }
 
 // Savepoint is the durable position of one target in the log.
@@ -36,17 +35,10 @@ type Savepoint struct {
 	// those up to High of each range, may already be stored at the receiver.
 	High segment.Mark
 
-	// Shards is the greatest number of shards that sent samples between Last and High, a power
-	// of two; 0 if unknown. Each shard sent a prefix of its samples.
-	Shards int
-
 	// Outcome counts the samples of Done.
 	//
 	// Invariant: Outcome.Sum() = Σ (To.Total - From.Total) over Done.
 	Outcome Outcome
-
-	// Control is data of the sender, MaxControl bytes at most. The log does not interpret it.
-	Control []byte
 }
 
 // Acked is the mark up to which all samples since Start have a final outcome.
@@ -115,9 +107,9 @@ func (s *Savepoint) Split(at segment.Mark) bool {
 		s.Done = []Range{{From: s.Start, To: s.Start}}
 	}
 	last := &s.Done[len(s.Done)-1]
-	last.High, last.Shards = s.High, s.Shards
+	last.High = s.High
 	s.Done = append(s.Done, Range{From: at, To: at})
-	s.High, s.Shards = at, 0
+	s.High = at
 	return true
 }
 
@@ -136,7 +128,7 @@ func (s *Savepoint) Settle(end segment.Mark) uint64 {
 			rest = append(rest, r)
 			continue
 		}
-		joined.High, joined.Shards = r.High, r.Shards // of the gap after it
+		joined.High = r.High // of the gap after it
 		switch {
 		case r.To.Commit > end.Commit:
 			joined.To = r.To
@@ -187,7 +179,7 @@ func (s *Savepoint) ReserveGap(high segment.Mark) bool {
 // final outcome may have been sent.
 func (s *Savepoint) DoubtHigh(head segment.Mark) {
 	for i := range len(s.Done) - 1 {
-		s.Done[i].High, s.Done[i].Shards = s.Done[i+1].From, 0
+		s.Done[i].High = s.Done[i+1].From
 	}
 	if s.High.Commit < head.Commit {
 		s.High = head
@@ -212,21 +204,20 @@ const (
 )
 
 // Reach is the progress of a lane. All samples up to Acked have a final outcome. The lane
-// stops at End; zero means that it has no end. High and Shards are as in [Savepoint]. Missed
+// stops at End; zero means that it has no end. High is as in [Savepoint]. Missed
 // counts the samples without a final outcome in this gap and those after it.
 type Reach struct {
 	Acked, End, High segment.Mark
-	Shards           int
 	Missed           uint64
 }
 
 // Reach returns the progress of a lane; ok is false for the backlog if there is none.
 func (s *Savepoint) Reach(l Lane) (r Reach, ok bool) {
 	if l == Live {
-		return Reach{Acked: s.Last(), High: s.High, Shards: s.Shards}, true
+		return Reach{Acked: s.Last(), High: s.High}, true
 	}
 	if r.Acked, r.End, ok = s.Gap(); ok {
-		r.High, r.Shards, r.Missed = s.Done[0].High, s.Done[0].Shards, s.missed()
+		r.High, r.Missed = s.Done[0].High, s.missed()
 	}
 	return r, ok
 }

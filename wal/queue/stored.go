@@ -8,11 +8,6 @@ import (
 	"hwsagent/wal/internal/segment"
 )
 
-const (
-	// MaxControl bounds [Savepoint.Control], in bytes.
-	MaxControl = 2048
-)
-
 // Stored is the content of a target's record.
 type Stored struct {
 	LastOpen int64 // last time as a non-orphan, milliseconds since the epoch
@@ -35,11 +30,9 @@ func AppendSavepoint(b []byte, st Stored) []byte {
 	b = binary.AppendVarint(b, st.LastOpen)
 	b = segment.AppendMark(b, st.Start)
 	b = segment.AppendMark(b, st.High)
-	b = binary.AppendUvarint(b, uint64(st.Shards))
 	b = binary.AppendUvarint(b, uint64(len(st.Done)))
 	for _, r := range st.Done {
-		b = segment.AppendMark(segment.AppendMark(b, r.From), r.To)
-		b = binary.AppendUvarint(segment.AppendMark(b, r.High), uint64(r.Shards))
+		b = segment.AppendMark(segment.AppendMark(segment.AppendMark(b, r.From), r.To), r.High)
 	}
 	b = binary.AppendUvarint(b, st.Outcome.Delivered)
 	b = binary.AppendUvarint(b, st.Outcome.Filtered)
@@ -47,8 +40,7 @@ func AppendSavepoint(b []byte, st Stored) []byte {
 	for _, n := range st.Outcome.Dropped {
 		b = binary.AppendUvarint(b, n)
 	}
-	b = binary.AppendVarint(b, st.Paused)
-	return append(binary.AppendUvarint(b, uint64(len(st.Control))), st.Control...)
+	return binary.AppendVarint(b, st.Paused)
 }
 
 // DecodeSavepoint is the inverse of AppendSavepoint.
@@ -57,12 +49,11 @@ func DecodeSavepoint(body []byte) (Stored, error) {
 	st := Stored{LastOpen: d.Varint()}
 	st.Start = d.Mark()
 	st.High = d.Mark()
-	st.Shards = shards(&d)
 	for n := d.Uvarint(); n > 0 && d.Err == nil; n-- {
-		st.Done = append(st.Done, Range{From: d.Mark(), To: d.Mark(), High: d.Mark(), Shards: shards(&d)})
+		st.Done = append(st.Done, Range{From: d.Mark(), To: d.Mark(), High: d.Mark()})
 	}
 	if n := len(st.Done); n > 0 {
-		st.Done[n-1].High, st.Done[n-1].Shards = segment.Mark{}, 0 // st.High applies after the last range
+		st.Done[n-1].High = segment.Mark{} // st.High applies after the last range
 	}
 	st.Outcome.Delivered = d.Uvarint()
 	st.Outcome.Filtered = d.Uvarint()
@@ -73,10 +64,6 @@ func DecodeSavepoint(body []byte) (Stored, error) {
 		st.Outcome.Dropped[min(i, uint64(NumReasons)-1)] += d.Uvarint()
 	}
 	st.Paused = d.Varint()
-	st.Control = []byte(d.Text())
-	if len(st.Control) == 0 {
-		st.Control = nil
-	}
 	if err := d.End(); err != nil {
 		return Stored{}, err
 	}
@@ -89,5 +76,3 @@ func DecodeSavepoint(body []byte) (Stored, error) {
 	}
 	return st, nil
 }
-
-func shards(d *segment.Decoder) int { return int(min(d.Uvarint(), 1<<16)) }

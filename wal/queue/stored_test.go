@@ -1,7 +1,6 @@
 package queue
 
 import (
-	"bytes"
 	"math"
 	"math/rand/v2"
 	"testing"
@@ -29,7 +28,7 @@ func randomSavepoint(rng *rand.Rand, ranges int) Stored {
 	at := st.Start
 	for range ranges {
 		if n := len(st.Done); n > 0 {
-			st.Done[n-1].High, st.Done[n-1].Shards = at, rng.IntN(16)
+			st.Done[n-1].High = at
 		}
 		r := Range{From: at, To: randomMark(rng, at)}
 		st.Done = append(st.Done, r)
@@ -42,7 +41,6 @@ func randomSavepoint(rng *rand.Rand, ranges int) Stored {
 	}
 	if ranges%2 == 1 {
 		st.Paused = rng.Int64N(1 << 40)
-		st.Control = bytes.Repeat([]byte{7}, 1+rng.IntN(MaxControl))
 	}
 	return st
 }
@@ -65,9 +63,9 @@ func TestSavepointRoundTrip(t *testing.T) {
 func TestLargestSavepointFits(t *testing.T) {
 	m := segment.Mark{Position: segment.Position{Segment: math.MaxInt, Offset: math.MaxInt64}, Log: segment.ID{1}, SegmentID: segment.ID{2}, Commit: math.MaxUint64, Total: math.MaxUint64}
 	st := Stored{LastOpen: math.MinInt64, Paused: math.MinInt64}
-	st.Start, st.High, st.Control = m, m, make([]byte, MaxControl)
+	st.Start, st.High = m, m
 	for range MaxRanges {
-		st.Done = append(st.Done, Range{m, m, m, 1 << 16})
+		st.Done = append(st.Done, Range{m, m, m})
 	}
 	if n := len(AppendSavepoint(nil, st)); n > savefile.MaxBody {
 		t.Errorf("it takes %d bytes, of %d", n, savefile.MaxBody)
@@ -93,7 +91,6 @@ func FuzzSavepoint(f *testing.F) {
 	full.Done = []Range{{From: full.Start, To: segment.Mark{Position: segment.Position{Segment: 2, Offset: 2}, Log: segment.ID{3}, SegmentID: segment.ID{4}, Commit: 15, Total: 60}}}
 	full.Outcome.Delivered = 54
 	f.Add(AppendSavepoint(nil, full))
-	full.Control = []byte("control")
 	full.Done[0].High = full.Done[0].To
 	full.Done = append(full.Done, Range{From: segment.Mark{Position: segment.Position{Segment: 3, Offset: 2}, Log: segment.ID{3}, SegmentID: segment.ID{4}, Commit: 25, Total: 90}, To: segment.Mark{Position: segment.Position{Segment: 3, Offset: 9}, Log: segment.ID{3}, SegmentID: segment.ID{4}, Commit: 26, Total: 90}})
 	f.Add(AppendSavepoint(nil, full))

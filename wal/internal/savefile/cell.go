@@ -24,7 +24,7 @@ import (
 const (
 	cellSize     = 512
 	cellMagic    = "hw"
-	cellVersion  = 2
+	cellVersion  = 3
 	identitySize = 24
 	cellHead     = identitySize + 12
 	cellPayload  = cellSize - cellHead - identitySize // bytes of a record that a cell holds
@@ -125,7 +125,7 @@ func newerFormat(version byte) error {
 	return &FormatError{fmt.Sprintf("savepoints have format version %d, this build reads up to %d: use a newer hwsagent or another --storage.path", version, cellVersion)}
 }
 
-// earlierFormat is the error for savepoints of version 1, or of the format with one file per target.
+// earlierFormat is the error for savepoints of versions 1 and 2, or of the format with one file per target.
 func earlierFormat() error {
 	return &FormatError{"savepoints are of an earlier format, which this build does not read; nothing was changed: " +
 		"run the hwsagent that wrote them until no target has anything pending, stop it, and start this one with another --storage.path"}
@@ -172,8 +172,11 @@ func decodeIdentity(b []byte) (id identity, ok bool, err error) {
 	if string(b[:2]) != cellMagic || binary.BigEndian.Uint32(b[identitySize-4:]) != crc32.Checksum(b[:identitySize-4], segment.Castagnoli) {
 		return id, false, nil
 	}
-	if b[2] > cellVersion {
+	switch {
+	case b[2] > cellVersion:
 		return id, false, newerFormat(b[2])
+	case b[2] < cellVersion:
+		return id, false, earlierFormat()
 	}
 	return identity{
 		kind: recordKind(b[3] &^ snapshotFlag), snapshot: b[3]&snapshotFlag != 0,
