@@ -41,12 +41,17 @@ remote_write:
 	if err != nil {
 		t.Fatal(err)
 	}
-	for where, said := range map[string]string{"the log": a.logText(), "the status": text, "the page": page} {
+	for where, said := range map[string]string{"the log": a.logText(), "the status": text} {
 		// Of the twins, either may have been first.
 		for _, want := range []string{"probe wild", "probe one", "probe two"} {
 			if !strings.Contains(said, want) {
 				t.Errorf("%s does not name %s", where, want)
 			}
+		}
+	}
+	for _, want := range []string{`wild</bdi></b> <small>probe</small>`, "reached its limit of 15 series", "one</bdi>", "two</bdi>", " also appends"} {
+		if !strings.Contains(page, want) {
+			t.Errorf("the page does not say %s", want)
 		}
 	}
 	if want := `"severity": "warning"`; !strings.Contains(text, want) {
