@@ -2,6 +2,7 @@ package e2e
 
 import (
 	"encoding/json"
+	"errors"
 	"fmt"
 	"io"
 	"net/http"
@@ -10,6 +11,7 @@ import (
 	"regexp"
 	"strconv"
 	"strings"
+	"syscall"
 	"testing"
 	"time"
 
@@ -314,13 +316,19 @@ func startReceiver(t *testing.T, o receiver.Options) (*receiver.Receiver, *recei
 	t.Helper()
 	oracle := receiver.NewOracle()
 	o.Sink = oracle.Add
-	o.Addr = fmt.Sprintf("127.0.0.1:%d", freePort(t))
-	r := receiver.New(o)
-	if err := r.Start(); err != nil {
-		t.Fatal(err)
+	for tries := 1; ; tries++ {
+		o.Addr = fmt.Sprintf("127.0.0.1:%d", freePort(t))
+		r := receiver.New(o)
+		err := r.Start()
+		if errors.Is(err, syscall.EADDRINUSE) && tries < 10 {
+			continue // a program has taken it meanwhile
+		}
+		if err != nil {
+			t.Fatal(err)
+		}
+		t.Cleanup(r.Stop)
+		return r, oracle
 	}
-	t.Cleanup(r.Stop)
-	return r, oracle
 }
 
 // entry returns a remote_write entry for a receiver, with more keys if given.
