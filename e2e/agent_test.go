@@ -310,8 +310,8 @@ func (l *load) settle(limit time.Duration, target string) receiver.Result {
 	return r
 }
 
-// startReceiver starts a plain receiver with an oracle. Its port is one that the system gives to nobody: while it is stopped, its agent
-// keeps sending there, and the receiver of another test must not get that.
+// startReceiver starts a plain receiver with an oracle. The system never gives its port to another receiver: while it is stopped,
+// its agent keeps sending to that port.
 func startReceiver(t *testing.T, o receiver.Options) (*receiver.Receiver, *receiver.Oracle) {
 	t.Helper()
 	oracle := receiver.NewOracle()

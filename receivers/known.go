@@ -15,7 +15,7 @@ import (
 const (
 	// knownBytes bounds the memory of one generation of known series.
 	knownBytes = 32 << 20
-	// knownFor is how long a generation of a [Table] grows. What is not sent for two of them is forgotten.
+	// knownFor is how long a generation of a [Table] grows. An entry that no request uses for two generations is forgotten.
 	knownFor = 10 * time.Minute
 	// knownOverhead is the memory of an entry of a [Table], with a series, beside its key and its texts, in bytes.
 	knownOverhead = 176
@@ -35,8 +35,8 @@ type Known struct {
 func (s *Known) Name() string { return s.name }
 
 // Table finds what a receiver knows by bytes that senders repeat. Its keys are compared byte by byte; a hash of Go's maps,
-// with a seed of its own, only leads to them, so no sender can make them collide. When a generation is full, nothing new is
-// kept: what is sent then is decoded each time. It is safe for concurrent use.
+// with a seed of its own, only leads to them, so no sender can make them collide. When a generation is full, it takes no
+// new entry, and the receiver decodes such series in each request. It is safe for concurrent use.
 type Table[V any] struct {
 	most int // bytes of a generation
 

@@ -134,7 +134,7 @@ func (d *division) last() client.Answer {
 	return d.answers[len(d.answers)-1]
 }
 
-// failure returns the last answer that is none of acceptance.
+// failure returns the last answer that was not an acceptance.
 func (d *division) failure() client.Answer {
 	for _, a := range slices.Backward(d.answers) {
 		if a.Verdict != client.Delivered {

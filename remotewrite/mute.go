@@ -63,8 +63,8 @@ func (s *shard) deliverBatch(ctx context.Context) error {
 	return s.deliverMuted(ctx, muted) // last: an outage discards the window before, so they are counted once
 }
 
-// deliverMuted settles samples of series that were muted when the batch began. A sample that is a probe goes alone, before the later ones of its
-// series: these are delivered if it releases the series. The error is ctx's, or one of deliver's.
+// deliverMuted settles samples of series that were muted when the batch began. A probe is sent alone, before the later samples of its
+// series. If the receiver takes it, these are delivered. The error is ctx's, or one of deliver's.
 func (s *shard) deliverMuted(ctx context.Context, points []point) error {
 	var dropped [2][]point // rejected, unconfirmed
 	var released []point

@@ -67,7 +67,7 @@ type Verdict struct {
 	Samples []int
 	Outcome Outcome
 	Ref     int
-	Mute    bool // their series are bad for what they are
+	Mute    bool // the series of these samples must leave the batches
 }
 
 // Do is what a step asks for.
@@ -106,7 +106,7 @@ const (
 // Config describes a batch.
 type Config struct {
 	Extras bool // its request carried exemplars or metadata
-	Drop   bool // the entry says to drop what is refused: a refusal needs no proof
+	Drop   bool // on_refusal: drop: refused samples are dropped without proof
 }
 
 // state is what has become of a sample.
@@ -150,7 +150,7 @@ type phase uint8
 const (
 	refusing phase = iota // the receiver refused the batch, or called it too large
 	failing               // it failed at the batch
-	last                  // barren has reached its limit: each part is sent once more, and what is refused is unconfirmed
+	last                  // barren has reached its limit: each part is sent once more, and refused samples are unconfirmed
 )
 
 // barrenLimit is how many refusals in a row may prove nothing.
