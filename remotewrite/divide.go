@@ -52,9 +52,9 @@ func (s *shard) divide(ctx context.Context, l *parcel, f fate, a client.Answer) 
 	d := &division{s: s, points: points, m: split.New(&s.lane.facts, split.Config{Extras: extras && !s.lane.facts.Bare(time.Now()), Drop: s.lane.drops()}, samples)}
 	switch f {
 	case refused, tooLarge:
-		d.m.Refused(d.told(f, a), time.Now())
+		d.m.Refused(d.answer(f, a), time.Now())
 	case stuck:
-		d.m.Failing(d.told(f, a), time.Now())
+		d.m.Failing(d.answer(f, a), time.Now())
 	default:
 		d.m.AskNewest()
 	}
@@ -85,13 +85,13 @@ func (d *division) run(ctx context.Context, l *parcel) error {
 	for {
 		step := d.m.Next(time.Now())
 		d.settle()
-		var told split.Answer
+		var answer split.Answer
 		var err error
 		switch step.Do {
 		case split.Send:
-			told, err = d.send(ctx, step)
+			answer, err = d.send(ctx, step)
 		case split.Control:
-			told, err = d.control(ctx)
+			answer, err = d.control(ctx)
 		case split.Wait:
 			why := "waits for a part of a batch that the receiver does not take: " + d.failure().Why()
 			d.s.lane.apart.Store(&why)
@@ -110,7 +110,7 @@ func (d *division) run(ctx context.Context, l *parcel) error {
 		case err != nil:
 			return err
 		case step.Do != split.Wait:
-			d.m.Tell(told, time.Now())
+			d.m.Tell(answer, time.Now())
 			d.settle()
 		}
 	}
@@ -160,9 +160,9 @@ func (d *division) send(ctx context.Context, step split.Step) (split.Answer, err
 	if f == tooLarge && len(step.Samples) > 1 {
 		d.s.lane.shrinkBatch(len(part.points))
 	}
-	told := d.told(f, a)
-	told.Lost = told.Lost || part.unsure
-	return told, nil
+	answer := d.answer(f, a)
+	answer.Lost = answer.Lost || part.unsure
+	return answer, nil
 }
 
 // control sends a sample again that the target accepted. If the target answers as if it refused everything, that holds it.
@@ -175,15 +175,15 @@ func (d *division) control(ctx context.Context) (split.Answer, error) {
 	if err != nil {
 		return split.Answer{}, err
 	}
-	told := d.told(f, a)
+	answer := d.answer(f, a)
 	if a.Verdict == client.Hold {
-		told.Kind = split.Denied
+		answer.Kind = split.Denied
 	}
-	return told, nil
+	return answer, nil
 }
 
-// told translates an answer for the machine, and numbers it.
-func (d *division) told(f fate, a client.Answer) split.Answer {
+// answer translates an answer for the machine, and numbers it.
+func (d *division) answer(f fate, a client.Answer) split.Answer {
 	d.answers = append(d.answers, a)
 	t := split.Answer{Kind: kindOf(f, a), Words: wordsOf(a), Ref: len(d.answers) - 1, Lost: f == stuck || f == failed, Refusal: f == failed && a.Status/100 == 4}
 	if !a.Date.IsZero() {

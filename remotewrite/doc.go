@@ -6,6 +6,6 @@
 //	Source.Advance <── progress <────────── outcome of every sample ──────────────┘
 //
 // A sample leaves a queue with exactly one final outcome (see [queue.Outcome]), and the savepoint moves only over samples
-// that have one. All decisions are pure code ([progress.Tracker], [client.Judge], packages pace and gate, and package
+// that have one. All decisions are pure code ([progress.Tracker], [client.Judge], package gate, and package
 // split for refused requests); I/O is thin.
 package remotewrite

@@ -65,7 +65,7 @@ type Queue struct {
 	meta        *metadataSender
 	proto       *protocol.Versions
 	compression *protocol.Compression
-	toldOlder   protocol.Told // remembers that the target gets 1.0
+	whyOlder    protocol.LastReason // remembers that the target gets 1.0
 	every       func(d time.Duration) (ticks <-chan time.Time, stop func())
 	born        time.Time // has a monotonic reading: steps of the wall clock do not affect durations measured from it
 

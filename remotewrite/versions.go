@@ -136,7 +136,7 @@ func (q *Queue) failsAsNewer(l *parcel, a client.Answer) {
 // confirm records that the target took samples as 2.0.
 func (q *Queue) confirm() {
 	q.proto.Confirm()
-	if was := q.toldOlder.Regained(); was != "" {
+	if was := q.whyOlder.Regained(); was != "" {
 		q.log.Info("The target accepts remote write 2.0 now", slog.String("before", was))
 	}
 }
@@ -157,7 +157,7 @@ func (q *Queue) fallBack(why string) {
 	}
 	q.metrics.FellBack()
 	_, until := q.proto.Fallback()
-	q.log.LogAttrs(context.Background(), q.toldOlder.Lost(why, q.cfg.ProtobufMessage == config.MessageV2), "The target does not accept remote write 2.0; it gets 1.0",
+	q.log.LogAttrs(context.Background(), q.whyOlder.Lost(why, q.cfg.ProtobufMessage == config.MessageV2), "The target does not accept remote write 2.0; it gets 1.0",
 		slog.String("why", why), slog.Time("ask_again_at", until))
 }
 

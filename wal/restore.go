@@ -44,7 +44,7 @@ func (l *Log) restore() error {
 	}
 	l.index.list = list
 	id := segment.Catalogue(list, l.targets.serve)
-	told := Mark{Log: id}    // the last commit that headers name
+	named := Mark{Log: id}   // the last commit that headers name
 	durable := Mark{Log: id} // the last commit that headers name as durable
 	for i := range list {
 		s := &list[i]
@@ -52,18 +52,18 @@ func (l *Log) restore() error {
 		case s.Foreign:
 			l.logger.Error("Leaving out a segment of another log", "segment", segment.Name(s.Number))
 		case s.Known():
-			told = segment.Later(told, Mark{Log: id, Commit: h.Commit, Total: h.Total})
+			named = segment.Later(named, Mark{Log: id, Commit: h.Commit, Total: h.Total})
 			durable = segment.Later(durable, Mark{Log: id, Commit: h.DurableCommit, Total: h.DurableTotal})
 		}
 		if 0 < s.End && s.End < s.Size {
 			l.budget.note("cut off the failed write", l.cutOff(s))
 		}
 	}
-	last, err := l.lastCommit(told, segment.Later(durable, l.targets.durable(id)))
+	last, err := l.lastCommit(named, segment.Later(durable, l.targets.durable(id)))
 	if err != nil {
 		return err
 	}
-	return l.resume(told, durable, last)
+	return l.resume(named, durable, last)
 }
 
 // isUnfinished reports whether a process was moving commits to that segment when it ended: the segments before still have them.
@@ -108,10 +108,10 @@ func (l *Log) listSegments() (list []segment.Info, empty []string, err error) {
 // the next commits must continue their unknown numbers and totals.
 var tailPatience = [...]time.Duration{100 * time.Millisecond, 300 * time.Millisecond, time.Second}
 
-// lastCommit returns the mark of the last readable commit, or only a Position if there is none. told
+// lastCommit returns the mark of the last readable commit, or only a Position if there is none. named
 // is the last commit that headers name, and durable the last that headers or savepoints name as
-// durable. In a segment with a damaged header, only commits after told count, because the segment may hold a page of an older one.
-func (l *Log) lastCommit(told, durable Mark) (last Mark, err error) {
+// durable. In a segment with a damaged header, only commits after named count, because the segment may hold a page of an older one.
+func (l *Log) lastCommit(named, durable Mark) (last Mark, err error) {
 	for i, s := range slices.Backward(l.index.list) {
 		info, err := l.scanPatiently(&s)
 		if err != nil {
@@ -122,16 +122,16 @@ func (l *Log) lastCommit(told, durable Mark) (last Mark, err error) {
 		} else if info.Refused != nil {
 			l.logger.Error("Pages of a segment cannot be read; their commits are lost unless the disk recovers", "segment", segment.Name(s.Number), "err", info.Refused)
 		}
-		if info.Last.Commit > 0 && (s.Known() || info.Last.Commit > told.Commit) {
+		if info.Last.Commit > 0 && (s.Known() || info.Last.Commit > named.Commit) {
 			last, from := info.Last, min(max(0, i-1), l.firstBehind(i, durable))
 			last.SegmentID = s.Header.Segment
-			l.refresh(l.index.list[from:], l.targets.durable(told.Log))
+			l.refresh(l.index.list[from:], l.targets.durable(named.Log))
 			return last, nil
 		}
 	}
 	if n := len(l.index.list); n > 0 {
 		// The next commits get the numbers of commits that were cut off these segments. A power cut must not bring those back.
-		l.refresh(l.index.list[max(0, n-2):], l.targets.durable(told.Log))
+		l.refresh(l.index.list[max(0, n-2):], l.targets.durable(named.Log))
 		s := &l.index.list[n-1]
 		return Mark{Position: Position{Segment: s.Number, Offset: s.End}, SegmentID: s.Header.Segment}, nil
 	}
@@ -207,9 +207,9 @@ func (l *Log) disown(i int, info segment.Contents) {
 // detect by the totals. The others were lost to a power cut, and the next segment's header
 // says so.
 //
-// told is the last commit that headers name, and durable the last that they name as durable.
-func (l *Log) resume(told, durable, last Mark) error {
-	w, id := l.writer, told.Log
+// named is the last commit that headers name, and durable the last that they name as durable.
+func (l *Log) resume(named, durable, last Mark) error {
+	w, id := l.writer, named.Log
 	known := l.targets.highest(id) // ignores savepoints of other logs
 	if id == (ID{}) {
 		id = known.Log
@@ -240,7 +240,7 @@ func (l *Log) resume(told, durable, last Mark) error {
 	l.index.floor, l.index.head = w.next, last
 
 	durable = segment.Later(segment.Later(last, durable), l.targets.durable(id))
-	all := segment.Later(segment.Later(durable, told), known)
+	all := segment.Later(segment.Later(durable, named), known)
 	w.written = last
 	w.written.Commit, w.written.Total = all.Commit, all.Total
 	w.durable = w.written

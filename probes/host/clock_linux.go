@@ -39,7 +39,7 @@ func (c *clock) read(_ context.Context, r *probes.Round) error {
 	r.Add(c.zone, float64(offset), "time_zone", zone)
 	names, err := list(c.sys)
 	if err != nil {
-		return nil //nolint:nilerr // containers may hide it; the time itself was told
+		return nil //nolint:nilerr // containers may hide it; the time itself is known
 	}
 	for _, name := range names {
 		id, ok := unit(name, "clocksource")
@@ -77,7 +77,7 @@ func newTimex(*environment) reader {
 		status:          gauge("node_timex_status", "The status bits of adjtimex(2)."),
 		constant:        gauge("node_timex_loop_time_constant", "Time constant of the phase-locked loop."),
 		tick:            gauge("node_timex_tick_seconds", "Time between two ticks."),
-		tai:             gauge("node_timex_tai_offset_seconds", "By how much atomic time is ahead of UTC; 0 if nobody told the kernel."),
+		tai:             gauge("node_timex_tai_offset_seconds", "By how much atomic time is ahead of UTC; 0 if the kernel does not know it."),
 		ppsFreq:         gauge("node_timex_pps_frequency_hertz", "Frequency of the pulse-per-second signal."),
 		ppsJitter:       gauge("node_timex_pps_jitter_seconds", "Jitter of the pulse-per-second signal."),
 		ppsShift:        gauge("node_timex_pps_shift_seconds", "Interval of the pulse-per-second calibration."),

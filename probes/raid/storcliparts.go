@@ -97,7 +97,7 @@ func (s *storcli) volume(index int, parent string, row node) hw.Report {
 	return v
 }
 
-// sectors matches a size that is told in sectors: 279.396 GB [0x22ecb25c Sectors].
+// sectors matches a size in sectors: 279.396 GB [0x22ecb25c Sectors].
 var sectors = regexp.MustCompile(`\[0x([0-9a-fA-F]{1,15}) Sectors\]`)
 
 // disk converts a row of the list of physical drives.

@@ -62,7 +62,7 @@ func newDiscovery(settle time.Duration, g *guards, m *sdMetrics, all *sync.WaitG
 // to once per settle. It ends with the discovery.
 func (d *discovery) run() {
 	shortest := min(gather, d.settle)
-	gap, told := shortest, time.Time{}
+	gap, signaled := shortest, time.Time{}
 	for {
 		select {
 		case <-d.changed:
@@ -70,7 +70,7 @@ func (d *discovery) run() {
 			return
 		}
 		gap = min(2*gap, d.settle)
-		if time.Since(told) > d.settle {
+		if time.Since(signaled) > d.settle {
 			gap = shortest
 		}
 		if !wait(d.running, gap) {
@@ -80,7 +80,7 @@ func (d *discovery) run() {
 		case <-d.changed: // covered by the signal that follows
 		default:
 		}
-		told = time.Now()
+		signaled = time.Now()
 		signal(d.due)
 	}
 }
@@ -166,7 +166,7 @@ func (d *discovery) start(l *list, job string) {
 	var ctx context.Context
 	ctx, l.end = context.WithCancel(d.running)
 	found := func(groups []*targetgroup.Group) { d.take(l, groups) }
-	told := func(problem string) { d.fails(l, problem) }
+	failed := func(problem string) { d.fails(l, problem) }
 	answered := func() { d.answers(l) }
 	logger := d.logger.With("job", job)
 	guard := d.guards.of(job)
@@ -182,14 +182,14 @@ func (d *discovery) start(l *list, job string) {
 		d.all.Go(func() { _ = guard.Run(func() { r.run(ctx, found) }) }) // which counts and logs a panic
 	case *httpSettings:
 		f := &finder{config: c, failed: d.metrics.httpFailed, guard: guard, pages: &d.pages}
-		r := &refresher{kind: "http", job: job, interval: time.Duration(c.RefreshInterval), refresh: f.refresh, metrics: d.metrics, logger: logger, problem: told, answered: answered}
+		r := &refresher{kind: "http", job: job, interval: time.Duration(c.RefreshInterval), refresh: f.refresh, metrics: d.metrics, logger: logger, problem: failed, answered: answered}
 		d.all.Go(func() { _ = guard.Run(func() { r.run(ctx, found) }) }) // which counts and logs a panic
 	case *dnsSettings:
 		n := &lookups{config: c, metrics: d.metrics, guard: guard}
-		r := &refresher{kind: "dns", job: job, interval: time.Duration(c.RefreshInterval), refresh: n.refresh, metrics: d.metrics, logger: logger, problem: told, answered: answered}
+		r := &refresher{kind: "dns", job: job, interval: time.Duration(c.RefreshInterval), refresh: n.refresh, metrics: d.metrics, logger: logger, problem: failed, answered: answered}
 		d.all.Go(func() { _ = guard.Run(func() { r.run(ctx, found) }) }) // which counts and logs a panic
 	case *kubernetes.Config:
-		k := newCluster(c, d.metrics, guard, logger, found, told, answered)
+		k := newCluster(c, d.metrics, guard, logger, found, failed, answered)
 		d.all.Go(func() { _ = guard.Run(func() { k.Run(ctx) }) }) // which counts and logs a panic
 	}
 }
@@ -221,7 +221,7 @@ func (d *discovery) take(l *list, groups []*targetgroup.Group) {
 	if l.ended {
 		return
 	}
-	d.metrics.updates.Inc()
+	d.metrics.received.Inc()
 	d.put(l, groups)
 	signal(d.changed)
 }
@@ -261,6 +261,6 @@ func (d *discovery) found() map[string][]*targetgroup.Group {
 		d.metrics.discovered.WithLabelValues(name).Set(float64(n))
 		d.metrics.last.WithLabelValues(name).SetToCurrentTime()
 	}
-	d.metrics.told.Inc()
+	d.metrics.applied.Inc()
 	return all
 }

@@ -66,7 +66,7 @@ type sdMetrics struct {
 
 	discovered, last *prometheus.GaugeVec // by job
 
-	updates, told, fileFailed, httpFailed, dnsLookups, dnsFailed, kubernetesFailed prometheus.Counter
+	received, applied, fileFailed, httpFailed, dnsLookups, dnsFailed, kubernetesFailed prometheus.Counter
 
 	kubernetesEvents *prometheus.CounterVec // by role and kind
 
@@ -79,15 +79,15 @@ func newSDMetrics() *sdMetrics {
 	return &sdMetrics{
 		set: set, of: of,
 		discovered:       of.GaugeVec(meter.Shown, "discovered_targets", "Targets that discovery has found for a job, before relabelling.", "config"),
-		last:             of.GaugeVec(meter.Shown, "last_update_timestamp_seconds", "When the targets of a job were taken up last.", "config"),
-		updates:          of.Counter(meter.Shown, "received_updates_total", "Answers of places that list targets."),
-		told:             of.Counter(meter.Shown, "updates_total", "How often targets were taken up."),
+		last:             of.GaugeVec(meter.Shown, "last_update_timestamp_seconds", "When the targets of a job were last applied.", "config"),
+		received:         of.Counter(meter.Shown, "received_updates_total", "Target lists that discovery received."),
+		applied:          of.Counter(meter.Shown, "updates_total", "How often discovered targets were applied."),
 		fileFailed:       counter("file_read_errors_total", "Files with targets that could not be read."),
-		httpFailed:       counter("http_failures_total", "Lists of targets that could not be got over HTTP."),
+		httpFailed:       counter("http_failures_total", "Target lists that could not be fetched over HTTP."),
 		dnsLookups:       counter("dns_lookups_total", "Names that were looked up for targets."),
 		dnsFailed:        counter("dns_lookup_failures_total", "Names that could not be looked up for targets."),
 		kubernetesFailed: counter("kubernetes_failures_total", "Requests to API servers of Kubernetes that failed."),
-		kubernetesEvents: set.CounterVec(meter.Shown, "kubernetes_events_total", "Changes that API servers of Kubernetes told.", "role", "event"),
+		kubernetesEvents: set.CounterVec(meter.Shown, "kubernetes_events_total", "Changes that API servers of Kubernetes reported.", "role", "event"),
 		refreshFailed:    set.CounterVec(meter.Shown, "refresh_failures_total", "Refreshes that failed, as a whole or for one of their names.", "mechanism", "config"),
 	}
 }

@@ -55,7 +55,7 @@ func (v Verdict) String() string {
 //	in the words of a receiver's database, whatever the status but 401, 403, 407 and 413:
 //	why it refuses samples                as 400           as 400
 //	a part of it is down                  Retry            Retry
-//	the request is too large              as 413           as 413
+//	the request is too large              as 413           as 413, a 5xx Split
 //	to a request of version 2.0:
 //	2xx without Written headers           Older            Older
 //	2xx, fewer samples written            as 400           as 400

@@ -54,7 +54,7 @@ type Discovery struct {
 	labels *config.Relabeler
 	seen   []discovered           // by wal.Series.Slot
 	last   map[*Tenant]lastSample // of each tenant that was not forgotten
-	told   int                    // number of label values without a target that were logged
+	logged int                    // number of label values without a target that were logged
 	review time.Time              // when to look for idle tenants next
 }
 
@@ -190,8 +190,8 @@ func (s *Discovery) end(series []*wal.Series) {
 // register gives a tenant its target if the limit allows it.
 func (s *Discovery) register(o *Tenant, before wal.Mark) error {
 	if why := s.o.Registry.full(); why != "" {
-		if _, known := s.last[o]; !known && s.told < maxTold {
-			s.told++
+		if _, known := s.last[o]; !known && s.logged < maxTold {
+			s.logged++
 			s.log.Warn("A tenant gets no target of its own", slog.String("tenant", o.id), slog.String("why", why),
 				slog.String("default", s.o.Config.Target.Tenant.Default))
 		}

@@ -22,8 +22,8 @@ const repeat = 5 * time.Minute / 2
 // samples.
 const longest = time.Hour
 
-// told identifies a sample of target_info, which two resources may share.
-type told struct {
+// sample identifies a sample of target_info, which two resources may share.
+type sample struct {
 	series uint64 // hash of the labels
 	t      int64  // milliseconds
 }
@@ -31,11 +31,11 @@ type told struct {
 // Info appends target_info of resources, for each series and time once. It belongs to one request.
 type Info struct {
 	sink Sink
-	told map[told]struct{}
+	sent map[sample]struct{}
 }
 
 // NewInfo returns an Info that has appended nothing to sink.
-func NewInfo(sink Sink) *Info { return &Info{sink: sink, told: map[told]struct{}{}} }
+func NewInfo(sink Sink) *Info { return &Info{sink: sink, sent: map[sample]struct{}{}} }
 
 // InfoLabels returns the labels of target_info of a resource. They are empty if it has none: it needs attributes beside
 // job and instance, and at least one of these.
@@ -71,19 +71,19 @@ func (i *Info) Append(ls labels.Labels, first, newest pcommon.Timestamp) error {
 		at = oldest
 	}
 	for ; at.Before(last); at = at.Add(repeat) {
-		if err := i.tell(ls, told{series, at.UnixMilli()}); err != nil {
+		if err := i.append(ls, sample{series, at.UnixMilli()}); err != nil {
 			return err
 		}
 	}
-	return i.tell(ls, told{series, last.UnixMilli()})
+	return i.append(ls, sample{series, last.UnixMilli()})
 }
 
-// tell appends a sample of target_info unless it was appended before.
-func (i *Info) tell(ls labels.Labels, one told) error {
-	if _, ok := i.told[one]; ok {
+// append appends a sample of target_info unless it was appended before.
+func (i *Info) append(ls labels.Labels, one sample) error {
+	if _, ok := i.sent[one]; ok {
 		return nil
 	}
-	i.told[one] = struct{}{}
+	i.sent[one] = struct{}{}
 	_, err := i.sink.Append(0, ls, 0, one.t, 1, nil, nil, storage.AOptions{
 		MetricFamilyName: TargetInfo, Metadata: metadata.Metadata{Type: model.MetricTypeGauge, Help: "Target metadata"},
 	})

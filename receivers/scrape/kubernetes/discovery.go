@@ -50,7 +50,7 @@ type Discovery struct {
 	store *store
 	// These fields belong to the goroutine of Run.
 	sources []*source
-	told    string // the last problem
+	problem string // the last one reported
 	whole   bool   // whether Listed was called
 }
 
@@ -192,7 +192,7 @@ func (d *Discovery) reflectors(names []string, conn *connection, out chan<- news
 func (d *Discovery) take(n news) {
 	s := d.sources[slices.IndexFunc(d.sources, func(s *source) bool { return s.reflector == n.from })]
 	k := n.from.api.kind
-	if n.told {
+	if n.failed {
 		s.problem = n.problem
 		d.tell(d.problems())
 		return
@@ -265,10 +265,10 @@ func (d *Discovery) problems() string {
 
 // tell reports a problem when it begins, changes or ends.
 func (d *Discovery) tell(problem string) {
-	if problem == d.told {
+	if problem == d.problem {
 		return
 	}
-	d.told = problem
+	d.problem = problem
 	if problem != "" {
 		problem = "discovery by kubernetes, role " + string(d.o.Config.Role) + ": " + problem
 		d.o.Logger.Error("Cannot look up targets; keeping those found last", "discovery", "kubernetes", "err", problem)

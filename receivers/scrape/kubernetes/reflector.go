@@ -21,7 +21,7 @@ type news struct {
 	whole   bool // objects is the complete list
 	objects []object
 	gone    []object
-	told    bool   // problem is set
+	failed  bool   // problem is set
 	problem string // why the resource cannot be read; "" if it can
 }
 
@@ -176,7 +176,7 @@ func (r *reflector) tell(ctx context.Context, verb string, err error) {
 	}
 	if now != r.problem {
 		r.problem = now
-		r.send(ctx, news{from: r, told: true, problem: now})
+		r.send(ctx, news{from: r, failed: true, problem: now})
 	}
 }
 

@@ -19,7 +19,7 @@ import (
 //
 //	magic (2), version (1), kind (1), generation (8), sequence number (8), checksum (4)
 //
-// Each cell has the identity twice, each with a checksum, so that a cell that was written in part is told from a damaged one.
+// Each cell has the identity twice, each with a checksum, so that a cell that was written in part is distinguished from a damaged one.
 // Numbers are big-endian, checksums are CRC-32C.
 const (
 	cellSize     = 512

@@ -5,16 +5,16 @@ import (
 	"sync"
 )
 
-// Told remembers the last logged reason why a target gets less than it might: 1.0 instead of 2.0, or snappy instead of
-// zstd. The zero Told has no reason. Safe for concurrent use.
-type Told struct {
+// LastReason remembers the last logged reason why a target gets less than it might: 1.0 instead of 2.0, or snappy instead of
+// zstd. The zero LastReason has no reason. Safe for concurrent use.
+type LastReason struct {
 	mu  sync.Mutex
 	why string // "": the target gets everything
 }
 
 // Lost records that the target gets less from now on, and returns the log level for it. A repeated reason, after the
 // target was tried again, has level debug. wanted is set if the entry asks for more.
-func (t *Told) Lost(why string, wanted bool) slog.Level {
+func (t *LastReason) Lost(why string, wanted bool) slog.Level {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	known := t.why == why
@@ -29,7 +29,7 @@ func (t *Told) Lost(why string, wanted bool) slog.Level {
 }
 
 // Regained records that the target gets everything, and returns the previous reason; "" if there was none.
-func (t *Told) Regained() (before string) {
+func (t *LastReason) Regained() (before string) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	before, t.why = t.why, ""
