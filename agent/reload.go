@@ -16,11 +16,13 @@ import (
 
 	"go.yaml.in/yaml/v4"
 
+	"hwsagent/agent/check"
 	"hwsagent/agent/confdiff"
 	"hwsagent/agent/config"
 	"hwsagent/agent/control"
 	"hwsagent/agent/events"
 	"hwsagent/agent/web"
+	"hwsagent/internal/panics"
 	"hwsagent/internal/text"
 )
 
@@ -35,6 +37,10 @@ type Reloaded struct {
 	File     string            `json:"file"`
 	Changes  []confdiff.Change `json:"changes"`  // never null
 	Warnings []config.Warning  `json:"warnings"` // never null
+
+	// Files are the steps that fail in a check of the files that the configuration names. They do not stop a reload, because
+	// the other targets and probes work without them. Never null.
+	Files []check.Step `json:"files"`
 }
 
 // maxChanges bounds how many changes WriteText prints.
@@ -62,7 +68,7 @@ func (r Reloaded) WriteText(w io.Writer) error {
 	}
 	b.WriteString(did + "\n")
 	_, err := io.WriteString(w, b.String())
-	return err
+	return errors.Join(err, check.WriteUnusable(w, r.Files))
 }
 
 // maxLogged bounds how many changes a line of the log names.
@@ -158,7 +164,7 @@ func (a *Agent) compared() (Reloaded, *config.Config, error) {
 	a.mu.Lock()
 	before := a.cfg
 	a.mu.Unlock()
-	r := Reloaded{Schema: 1, File: cfg.File, Changes: []confdiff.Change{}, Warnings: append([]config.Warning{}, warns...)}
+	r := Reloaded{Schema: 1, File: cfg.File, Changes: []confdiff.Change{}, Warnings: append([]config.Warning{}, warns...), Files: []check.Step{}}
 	changes, err := differences(before, cfg)
 	r.Changes = append(r.Changes, changes...)
 	return r, cfg, err
@@ -209,18 +215,39 @@ func differences(before, after *config.Config) ([]confdiff.Change, error) {
 // [Reloaded].
 func (a *Agent) answerReload(w http.ResponseWriter, h *http.Request) {
 	var r Reloaded
+	var cfg *config.Config
 	var err error
 	if h.URL.Query().Get("dry_run") == "true" {
-		r, _, err = a.compared()
+		r, cfg, err = a.compared()
 		r.DryRun = true
-	} else {
-		r, err = a.reloadShown()
+	} else if r, err = a.reloadShown(); err == nil {
+		a.mu.Lock()
+		cfg = a.cfg
+		a.mu.Unlock()
 	}
 	if err != nil {
 		web.AnswerReload(w, err)
 		return
 	}
+	r.Files = a.unusableFiles(cfg)
 	control.Reply(w, r, nil)
+}
+
+// unusableFiles checks the files that a configuration names. It is no part of the change, because reading a file may hang.
+func (a *Agent) unusableFiles(cfg *config.Config) []check.Step {
+	found := make(chan []check.Step, 1)
+	go func() {
+		var guard *panics.Guard
+		_ = guard.Do(func() error { found <- check.Unusable(cfg, time.Now()); return nil }) // a panic leaves the answer below
+	}()
+	late := time.NewTimer(a.changes.within)
+	defer late.Stop()
+	select {
+	case steps := <-found:
+		return steps
+	case <-late.C:
+		return []check.Step{{Name: "files", Result: check.Fail, Text: "a file that the configuration names does not answer", Try: "hwsagent check --no-network shows the files"}}
+	}
 }
 
 // RequestReload makes the agent that runs on the storage directory reload its configuration; with dryRun the agent only

@@ -5,10 +5,12 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io"
 	"io/fs"
 	"os"
 	"path/filepath"
 	"runtime"
+	"slices"
 	"time"
 
 	toolkit "github.com/prometheus/exporter-toolkit/web"
@@ -79,6 +81,22 @@ func checkWebFile(key, what string, w config.Web) Step {
 
 // noFiles is the name of the only step if the configuration names no files.
 const noFiles = "none"
+
+// Unusable returns the steps that fail in a check of the files that the configuration names; never null.
+func Unusable(c *config.Config, now time.Time) []Step {
+	g := checkFiles(c, now)
+	return slices.DeleteFunc(g.Steps, func(s Step) bool { return s.Result != Fail })
+}
+
+// WriteUnusable prints what [Unusable] returns as a check prints it, and nothing without steps.
+func WriteUnusable(w io.Writer, steps []Step) error {
+	if len(steps) == 0 {
+		return nil
+	}
+	g := Group{Kind: GroupFiles, Steps: steps}
+	g.judge()
+	return g.WriteText(w)
+}
 
 // checkFiles checks every file that the configuration names.
 func checkFiles(c *config.Config, now time.Time) Group {

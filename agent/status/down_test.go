@@ -51,7 +51,8 @@ func TestDownSeverity(t *testing.T) {
 func TestOneFindingPerCause(t *testing.T) {
 	now := time.Date(2026, 3, 4, 12, 0, 0, 0, time.UTC)
 	down := TargetStatus{Name: "a", State: StateRetrying, Why: "w", Try: "t", DownSince: now.Add(-time.Second), Ledger: LedgerStatus{Appended: 1, Delivered: 1, Balanced: true}}
-	expired, token, clock := down, down, down
+	expired, token, clock, missing := down, down, down, down
+	missing.Failure, missing.Credentials = "file_missing", "read credentials: open x: no such file or directory"
 	expired.Failure, expired.Expiries = "certificate_expired", []ExpiryStatus{{What: "receiver's certificate", At: now.Add(-time.Hour), WarnAt: now.Add(-48 * time.Hour)}}
 	token.Failure, token.Expiries = "credentials", []ExpiryStatus{{What: "token", At: now.Add(-time.Hour), WarnAt: now.Add(-48 * time.Hour)}}
 	clock.State, clock.AwaitsClock, clock.ClockSkew = StateHeld, true, time.Hour
@@ -59,7 +60,7 @@ func TestOneFindingPerCause(t *testing.T) {
 		WAL:    WALStatus{Error: "no space left on device", ErrorSince: now.Add(-time.Minute), Refused: 9, FreeBytes: 1, MinFreeBytes: 1 << 20},
 		Losses: []LossStatus{{Reason: ReasonRefused, Samples: 9, FirstAt: now.Add(-time.Minute), LastAt: now}}}
 	of := func(t TargetStatus) Status { return Status{Running: true, Now: now, Targets: []TargetStatus{t}} }
-	for name, s := range map[string]Status{"an expired certificate": of(expired), "an expired token": of(token), "a wrong clock": of(clock), "a full disk": full} {
+	for name, s := range map[string]Status{"an expired certificate": of(expired), "an expired token": of(token), "a wrong clock": of(clock), "a missing file": of(missing), "a full disk": full} {
 		if all := Judge(s).Findings; len(all) != 1 {
 			t.Errorf("%s: %+v", name, all)
 		}

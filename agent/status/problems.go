@@ -131,8 +131,8 @@ func targetProblems(s Status, t TargetStatus) []Problem {
 	for _, q := range t.Quarantined {
 		add(quarantined(s.Now, q))
 	}
-	if t.Credentials != "" {
-		add(SeverityWarning, "its credential files cannot be used: "+text.FirstLine(t.Credentials), "correct the file; no reload is needed. Until then the agent uses the former content, if the file was good at the start")
+	if t.Credentials != "" && !strings.HasPrefix(t.Failure, "file_") { // else the target's own finding says it
+		add(SeverityWarning, "its credential files cannot be used: "+text.FirstLine(t.Credentials), "create or correct the file that is named; no reload is needed. Until then the agent sends with the contents that it has read before, if any")
 	}
 	if t.Tenants != nil && len(t.Tenants.Strangers) > 0 {
 		add(strangers(t.Tenants))

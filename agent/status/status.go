@@ -118,7 +118,7 @@ type TargetStatus struct {
 	MaxShards     int           `json:"max_shards"`
 	Retries       uint64        `json:"retries"`                     // requests whose samples were sent before
 	Failed        uint64        `json:"failed_requests"`             // of any kind, that the receiver did not accept
-	Credentials   string        `json:"credentials_error,omitempty"` // why credential files cannot be used as they are now; the former contents are in use
+	Credentials   string        `json:"credentials_error,omitempty"` // why credential files cannot be used as they are now; former contents, if any, are in use
 	CredentialsAt time.Time     `json:"credentials_at,omitzero"`     // when the credentials in use were read, if they have changed since the start
 	LastSuccess   time.Time     `json:"last_success,omitzero"`
 	LastError     string        `json:"last_error,omitempty"`

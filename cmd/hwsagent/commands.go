@@ -256,7 +256,9 @@ func (c *cli) reload() *cobra.Command {
 		Use:   "reload",
 		Short: "Load the changed configuration, and print the changes",
 		Long: "After a mistake in the file the running agent keeps the old configuration.\nreload prints each key that differs from the previous configuration: + added, - removed, ~ changed. It never prints\n" +
-			"secrets. --dry-run prints the same and changes nothing.",
+			"secrets. --dry-run prints the same and changes nothing.\n\n" +
+			"Then reload checks the files that the configuration names, as check does. A file that cannot be used stops only the\n" +
+			"target or probe that needs it, and makes the exit code 3.\n\n" + status.ExitCodes(),
 		Example: "  hwsagent reload --dry-run   # only print the changes\n" +
 			"  hwsagent reload",
 		Args: cobra.NoArgs,
@@ -267,9 +269,13 @@ func (c *cli) reload() *cobra.Command {
 			}
 			if c.json {
 				c.printJSON(r)
-				return nil
+			} else if err := r.WriteText(c.stdout); err != nil {
+				return err
 			}
-			return r.WriteText(c.stdout)
+			if len(r.Files) > 0 {
+				return exited{status.ExitConfig}
+			}
+			return nil
 		}),
 	}
 	cmd.Flags().BoolVar(&dryRun, "dry-run", false, "change nothing")

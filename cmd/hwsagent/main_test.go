@@ -171,6 +171,7 @@ func TestRunStatusReload(t *testing.T) {
 	if code, stdout, stderr := hwsagent(t, "reload", "--storage.path", storage); code != status.ExitOK || !strings.HasSuffix(stdout, "reloaded "+file+"; nothing has changed\n") {
 		t.Errorf("reload: exit %d, %s%s", code, stdout, stderr)
 	}
+	reloadsWithoutFiles(t, file, storage)
 	if err := os.WriteFile(file, []byte("prober: []\n"), 0o600); err != nil {
 		t.Fatal(err)
 	}
@@ -215,6 +216,46 @@ func TestRunStatusReload(t *testing.T) {
 }
 
 // damage overwrites the middle of the log's largest file.
+// reloadsWithoutFiles: a reload to targets whose files are missing is done, and names each file in the words of a check.
+func reloadsWithoutFiles(t *testing.T, file, storage string) {
+	t.Helper()
+	before, err := os.ReadFile(file)
+	if err != nil {
+		t.Fatal(err)
+	}
+	token, ca := filepath.Join(t.TempDir(), "x.token"), filepath.Join(t.TempDir(), "ca.pem")
+	text := fmt.Sprintf("%sremote_write:\n- {name: x, url: \"http://127.0.0.1:1/\", bearer_token_file: %s}\n- {name: y, url: \"https://127.0.0.1:1/\", tls_config: {ca_file: %s}}\n", before, token, ca)
+	if err := os.WriteFile(file, []byte(text), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	_, checked, _ := hwsagent(t, "check", "--no-network", "--config.file", file, "--storage.path", storage)
+	for _, args := range [][]string{{"--dry-run"}, {}} {
+		code, stdout, stderr := hwsagent(t, append([]string{"reload", "--storage.path", storage}, args...)...)
+		if code != status.ExitConfig || strings.Contains(stdout, "reloaded "+file) == (len(args) > 0) {
+			t.Errorf("reload %v without files: exit %d\n%s%s", args, code, stdout, stderr)
+		}
+		for _, line := range []string{"✗ files", token + ": for target x: does not exist", ca + ": for target y: does not exist", "Try: create it; no reload is needed"} {
+			if !strings.Contains(stdout, line) || !strings.Contains(checked, line) {
+				t.Errorf("%q is not in the answer of reload %v, or of check:\n%s\n%s", line, args, stdout, checked)
+			}
+		}
+	}
+	for _, name := range []string{token, ca} {
+		if err := os.WriteFile(name, []byte("x"), 0o600); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if code, stdout, _ := hwsagent(t, "reload", "--json", "--storage.path", storage); code != status.ExitConfig || strings.Contains(stdout, token) || !strings.Contains(stdout, ca) {
+		t.Errorf("reload with a token, and a file that is no certificate: exit %d\n%s", code, stdout)
+	}
+	if err := os.WriteFile(file, before, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	if code, stdout, stderr := hwsagent(t, "reload", "--storage.path", storage); code != status.ExitOK {
+		t.Errorf("reload of the former configuration: exit %d\n%s%s", code, stdout, stderr)
+	}
+}
+
 func damage(t *testing.T, storage string) {
 	t.Helper()
 	var largest string

@@ -388,7 +388,7 @@ func (c *Client) reload(atOnce bool) error {
 		}
 	}
 	if err != nil && (c.err == nil || c.err.Error() != err.Error()) {
-		c.opts.Logger.Warn("Cannot use the credentials", "former_in_use", c.current != nil, "err", err)
+		c.opts.Logger.Warn("Cannot use the credentials", "former_in_use", c.current != nil, "err", err, "try", ofFiles(c.entry, err, "").Remedy)
 		c.opts.Metrics.Reloaded(err)
 	}
 	c.err = err
