@@ -56,6 +56,9 @@ func (c *cli) root() *cobra.Command {
 	return root
 }
 
+// usualStorage is the storage directory if neither a flag nor systemd names one.
+const usualStorage = "/var/lib/hwsagent"
+
 // defaultStorage returns the first directory of STATE_DIRECTORY, which systemd sets to all of a service's, separated by colons
 // (systemd.exec(5)).
 func defaultStorage() string {
@@ -63,7 +66,7 @@ func defaultStorage() string {
 	if runtime.GOOS != "windows" {
 		dirs, _, _ = strings.Cut(dirs, ":")
 	}
-	return cmp.Or(dirs, "/var/lib/hwsagent")
+	return cmp.Or(dirs, usualStorage)
 }
 
 // defaultConfig returns the first existing file in the usual places.

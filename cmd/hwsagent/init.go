@@ -1,12 +1,14 @@
 package main
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
 	"io/fs"
 	"net/url"
 	"os"
+	"path/filepath"
 	"strconv"
 	"strings"
 
@@ -111,7 +113,7 @@ func (c *cli) writeFirst(ctx context.Context, f first) error {
 	case wrong && !c.json:
 		fmt.Fprintf(c.stdout, "\nwrote no file\n")
 	case !c.json:
-		fmt.Fprintf(c.stdout, "\nwrote %[1]s\nTry: hwsagent check --config.file %[1]s, then hwsagent run --config.file %[1]s\n", f.file)
+		c.nextSteps(f.file)
 	}
 	switch {
 	case wrong || r.Failed(check.GroupFiles):
@@ -120,4 +122,18 @@ func (c *cli) writeFirst(ctx context.Context, f first) error {
 		return exited{status.ExitTarget}
 	}
 	return nil
+}
+
+// nextSteps prints the commands that follow, each as it is to be typed. A user who may not write to the usual directory gets
+// one beside the file.
+func (c *cli) nextSteps(file string) {
+	storage := c.storage
+	if storage == usualStorage && os.Geteuid() != 0 {
+		storage = filepath.Join(filepath.Dir(file), "hwsagent-data")
+	}
+	program, config, at := quote(cmp.Or(c.program, "hwsagent")), " --config.file "+quote(file), " --storage.path "+quote(storage)
+	fmt.Fprintf(c.stdout, "\nwrote %s\nTry:\n"+
+		"    %[2]s check%[3]s%[4]s\n"+
+		"    %[2]s run%[3]s%[4]s\n"+
+		"    %[2]s status%[4]s   # in another terminal\n", file, program, config, at)
 }

@@ -5,6 +5,7 @@ import (
 	"net/http/httptest"
 	"os"
 	"path/filepath"
+	"reflect"
 	"strings"
 	"testing"
 
@@ -26,7 +27,7 @@ func TestInit(t *testing.T) {
 		stderr string
 		file   string // a part of it; empty: there is none
 	}{
-		{"taken", []string{"--url", good.URL}, status.ExitOK, "hwsagent run --config.file", "", `url: "` + good.URL + `"`},
+		{"taken", []string{"--url", good.URL}, status.ExitOK, "hwsagent run --config.file ", "", `url: "` + good.URL + `"`},
 		{"token", []string{"--url", good.URL, "--bearer-token-file", token}, status.ExitOK, "wrote ", "", `bearer_token_file: "` + token + `"`},
 		{"no token", []string{"--url", good.URL, "--bearer-token-file", token + "x"}, status.ExitConfig, "does not exist", "", "bearer_token_file"},
 		{"wrong path", []string{"--url", none.URL}, status.ExitTarget, "404", "", `name: "127.0.0.1"`},
@@ -58,5 +59,28 @@ func TestInit(t *testing.T) {
 		if again, _ := os.ReadFile(file); string(again) != string(text) {
 			t.Errorf("%s: a second init changed the file", c.name)
 		}
+	}
+}
+
+// TestInitNextSteps: the commands that init prints are complete, with the file and the directory.
+func TestInitNextSteps(t *testing.T) {
+	good := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) { w.WriteHeader(http.StatusNoContent) }))
+	defer good.Close()
+	dir := t.TempDir()
+	file, storage := filepath.Join(dir, "agent.yaml"), filepath.Join(dir, "data")
+	_, stdout, _ := hwsagent(t, "init", "--url", good.URL, "--file", file, "--storage.path", storage)
+	_, steps, _ := strings.Cut(stdout, "Try:\n")
+	var commands [][]string
+	for line := range strings.Lines(steps) {
+		line, _, _ = strings.Cut(line, "#")
+		commands = append(commands, strings.Fields(line))
+	}
+	both := []string{"--config.file", file, "--storage.path", storage}
+	want := [][]string{append([]string{"hwsagent", "check"}, both...), append([]string{"hwsagent", "run"}, both...), append([]string{"hwsagent", "status"}, both[2:]...)}
+	if !reflect.DeepEqual(commands, want) {
+		t.Fatalf("it prints %q, want %q", commands, want)
+	}
+	if code, stdout, stderr := hwsagent(t, commands[0][1:]...); code != status.ExitOK {
+		t.Errorf("check, as it is printed: exit %d\n%s%s", code, stdout, stderr)
 	}
 }

@@ -37,7 +37,7 @@ func main() {
 		<-ctx.Done()
 		stop()
 	}()
-	c := &cli{stdout: os.Stdout, stderr: os.Stderr}
+	c := &cli{stdout: os.Stdout, stderr: os.Stderr, program: os.Args[0]}
 	os.Exit(guarded(ctx, c, func() int { return c.execute(ctx, os.Args[1:]) }))
 }
 
@@ -137,6 +137,7 @@ func exitCode(err error) int {
 // cli is the state of one invocation.
 type cli struct {
 	stdout, stderr io.Writer
+	program        string       // as it was called; "": hwsagent
 	started        bool         // a command's own work has begun, so its errors are not wrong usage
 	ends           atomic.Int64 // how long the command may take to end after a signal, ns; 0: commandEnds
 
