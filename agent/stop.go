@@ -116,9 +116,7 @@ func (a *Agent) run(ctx context.Context, stopping chan<- struct{}) error {
 		defer close(queues)
 		watchdog.Do(queueCtx, "the targets", a.targets.Run)
 	}()
-	a.logger.Info("The agent is running", "version", version.Version, "config", a.o.ConfigFile, "storage", a.o.StoragePath,
-		"targets", len(a.targets.All()), "probes", len(a.runner.Status()), "receivers", len(a.intake.Status()))
-
+	a.logStart()
 	a.o.Manager.Ready()
 	runPart(g, webCtx, "the service manager", func(ctx context.Context) error { a.o.Manager.Run(ctx, a.verdict); return nil })
 
@@ -145,6 +143,25 @@ func (a *Agent) run(ctx context.Context, stopping chan<- struct{}) error {
 	watchdog.Do(context.WithoutCancel(ctx), "saving the events", func(context.Context) { a.saveEvents() })
 	watchdog.Do(context.WithoutCancel(ctx), "saving the figures for plots", func(context.Context) { a.saveHistory() })
 	return err
+}
+
+// logStart says what runs, where the page is, and how long nothing happens.
+func (a *Agent) logStart() {
+	a.mu.Lock()
+	file := a.cfg.Web.ConfigFile
+	a.mu.Unlock()
+	page := "off"
+	if addr := a.web.Addr(); addr != nil {
+		page = addr.String()
+		if file == "" { // else the page may use TLS
+			page = "http://" + page
+		}
+	}
+	a.logger.Info("The agent is running", "version", version.Version, "config", a.o.ConfigFile, "storage", a.o.StoragePath, "page", page,
+		"targets", len(a.targets.All()), "probes", len(a.runner.Status()), "receivers", len(a.intake.Status()))
+	if wait, ok := a.runner.FirstRound(time.Now()); ok {
+		a.logger.Info("Waiting for the first round of probes", "in", wait.Round(100*time.Millisecond))
+	}
 }
 
 // observeLast takes events from the status for the last time, because targets that the stop itself ends must not count

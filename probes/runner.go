@@ -6,6 +6,7 @@ import (
 	"slices"
 	"sync"
 	"sync/atomic"
+	"time"
 
 	"github.com/prometheus/prometheus/storage"
 
@@ -125,6 +126,18 @@ func (r *Runner) start(l *loop) {
 			_ = l.guard.Run(func() { l.run(ctx) }) // the guard reports a panic
 		})
 	})
+}
+
+// FirstRound returns how long after now the first round of any probe begins if all start now; false without probes.
+func (r *Runner) FirstRound(now time.Time) (wait time.Duration, ok bool) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	for _, l := range r.mu.loops {
+		if d := l.spec.firstRun(now).Sub(now); !ok || d < wait {
+			wait, ok = d, true
+		}
+	}
+	return wait, ok
 }
 
 // Status describes the probes in the order of the latest Apply.

@@ -171,6 +171,21 @@ func TestPhasesSpread(t *testing.T) {
 	}
 }
 
+// The first round of all is that of the probe whose turn comes first.
+func TestFirstRound(t *testing.T) {
+	r := NewRunner(nil, slog.New(slog.DiscardHandler))
+	now := time.Unix(1_700_000_000, 0)
+	if _, ok := r.FirstRound(now); ok {
+		t.Error("a first round without probes")
+	}
+	specs := []Spec{{Name: "a", Interval: time.Minute}, {Name: "b", Interval: time.Hour}}
+	r.Apply(specs)
+	want := min(specs[0].firstRun(now).Sub(now), specs[1].firstRun(now).Sub(now))
+	if got, ok := r.FirstRound(now); !ok || got != want {
+		t.Errorf("the first round comes in %s, %t, want %s", got, ok, want)
+	}
+}
+
 // A probe that follows another one runs at the same distance behind it, also across the end of the interval.
 func TestFollowsPhase(t *testing.T) {
 	now := time.Unix(1_700_000_000, 0)

@@ -208,6 +208,11 @@ func TestRunStatusReload(t *testing.T) {
 	if code, stdout, stderr := hwsagent(t, "wal", "inspect", "--json", "--storage.path", storage); code != status.ExitDamaged || !json.Valid([]byte(stdout)) || !strings.Contains(stderr, "unreadable") {
 		t.Errorf("wal inspect of a damaged log: exit %d\n%s%s", code, stdout, stderr)
 	}
+	for _, want := range []string{`"page":"http://127.0.0.1:`, `"msg":"Waiting for the first round of probes","in":`} {
+		if strings.Count(log.String(), want) != 1 {
+			t.Errorf("the log does not have %s once:\n%s", want, log.String())
+		}
+	}
 	for line := range strings.Lines(log.String()) {
 		if !json.Valid([]byte(line)) {
 			t.Errorf("the log has a line that is not JSON: %s", line)
