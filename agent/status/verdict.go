@@ -72,9 +72,11 @@ func (s Status) Conclusion() Verdict {
 // ExitCode returns the exit code of `hwsagent status`.
 func (s Status) ExitCode() int { return s.Conclusion().ExitCode }
 
-// late returns the age up to which a waiting sample is normal: the shortest interval of any input, plus grace. It takes
-// the shortest because the input of a waiting sample is unknown.
-func late(s Status) time.Duration {
+// late returns the age up to which a waiting sample is normal: the shortest interval of any input, plus grace.
+func late(s Status) time.Duration { return shortestInterval(s) + grace }
+
+// shortestInterval returns the shortest interval of any input: the input of a waiting sample is unknown.
+func shortestInterval(s Status) time.Duration {
 	shortest := time.Duration(0)
 	take := func(d time.Duration) {
 		if d > 0 && (shortest == 0 || d < shortest) {
@@ -94,7 +96,7 @@ func late(s Status) time.Duration {
 	if shortest == 0 {
 		shortest = defaultInterval
 	}
-	return shortest + grace
+	return shortest
 }
 
 // deliveryOf returns the delivery of t; the worst state that applies wins.
@@ -240,6 +242,8 @@ func verdictText(s Status, c tally, level string) string {
 		return "Data arrives" + behindText(c.worst) + "; something needs attention"
 	case c.worst <= 0:
 		return "All data is delivered"
+	case c.worst > max(shortestInterval(s), defaultInterval): // just after a start or an outage
+		return "Data arrives" + behindText(c.worst)
 	}
 	return "All data arrives" + behindText(c.worst)
 }

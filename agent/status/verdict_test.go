@@ -246,7 +246,7 @@ func TestEachThingCounts(t *testing.T) {
 		}, ExitTarget, "Data arrives at 0 of 2 targets; not at a", DeliveryHeld},
 		{"held", func(s *Status) { s.Targets[0].State = StateHeld }, ExitTarget, "not at a", DeliveryHeld},
 		{"behind", func(s *Status) { s.Targets[0].LagSeconds = 46 }, ExitTarget, "up to 46 s late", DeliveryBehind},
-		{"nearly behind", func(s *Status) { s.Targets[0].LagSeconds = 44 }, ExitOK, "All data arrives, 44 s behind", Delivering},
+		{"nearly behind", func(s *Status) { s.Targets[0].LagSeconds = 44 }, ExitOK, "Data arrives, 44 s behind", Delivering},
 		{"of unknown age", func(s *Status) { s.Targets[0].PendingSamples = 5 }, ExitTarget, "Data arrives", DeliveryIdle},
 		{"losing", func(s *Status) {
 			s.Losses = []LossStatus{{Target: "a", Reason: "budget", Samples: 144329, FirstAt: now.Add(-time.Hour), LastAt: now.Add(-time.Minute)}}
