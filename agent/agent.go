@@ -119,7 +119,7 @@ func New(o Options) (*Agent, error) {
 	}
 	a := &Agent{o: o, logger: o.Logger, hostname: hostname, started: time.Now(), beat: beat.New(time.Second), registry: prometheus.NewRegistry(), changes: newChanges(answerWithin)}
 	a.registry.MustRegister(collectors.NewGoCollector(), collectors.NewProcessCollector(collectors.ProcessCollectorOpts{}))
-	a.metrics, a.clock = newMetrics(), clock.New(o.Logger)
+	a.metrics, a.clock, a.written.Span = newMetrics(), clock.New(o.Logger), forecastSpan
 	if err := errors.Join(a.metrics.set.Register(a.registry), a.clock.Metrics.Register(a.registry)); err != nil {
 		return nil, err
 	}

@@ -88,6 +88,10 @@ func probeStatus(p probes.Status, now time.Time) status.ProbeStatus {
 	}
 }
 
+// forecastSpan is over what the rate of the log's bytes is averaged, so that how long the log lasts stays the same between the
+// rounds of inputs with an interval of a minute.
+const forecastSpan = 5 * time.Minute
+
 // watchRates computes the rates until ctx ends.
 func (a *Agent) watchRates(ctx context.Context) {
 	ticks, stop := a.beat.Every(meter.RateTick)
@@ -96,7 +100,9 @@ func (a *Agent) watchRates(ctx context.Context) {
 		now := time.Now()
 		log := a.log.Status()
 		a.appended.Observe(now, log.Appended)
-		a.written.Observe(now, uint64(log.Written))
+		if now.Sub(a.started) >= status.RateFrom {
+			a.written.Observe(now, uint64(log.Written))
+		}
 		for _, t := range a.targets.All() {
 			t.Observe(now)
 		}

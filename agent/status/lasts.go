@@ -6,11 +6,15 @@ import (
 	"time"
 )
 
-// rateKnown is how long after a start the rate of incoming bytes begins to say something.
-const rateKnown = time.Minute
+// rateKnown is how long after a start the rate of incoming bytes begins to say something: the agent measures it from
+// [RateFrom] on.
+const rateKnown = RateFrom + time.Minute
+
+// RateFrom is how long after a start the rate of bytes for [Lasts] is not measured: the log then gets the labels of all series.
+const RateFrom = time.Minute
 
 // Lasts returns how long the log can keep all incoming samples if all targets stop accepting: until wal.max_bytes is
-// reached, or the free space falls to wal.min_free_bytes. It is unknown within the first minute and until there is a rate.
+// reached, or the free space falls to wal.min_free_bytes. It is unknown within the first two minutes and until there is a rate.
 func Lasts(s Status) (time.Duration, bool) {
 	var waits int64
 	for _, t := range s.Targets {
@@ -111,18 +115,19 @@ func freeProblem(now time.Time, w WALStatus) *Problem {
 	return p
 }
 
-// Lasting returns a length of time in its two largest units.
+// Lasting returns a length of time that was estimated, in one unit: more digits would change with each round of the inputs.
 func Lasting(d time.Duration) string {
-	days, hours, minutes := int64(d/(24*time.Hour)), int64(d/time.Hour)%24, int64(d/time.Minute)%60
-	switch {
-	case d >= 1000*24*time.Hour:
-		return "years"
-	case days > 0:
-		return fmt.Sprintf("%d d %d h", days, hours)
-	case hours > 0:
-		return fmt.Sprintf("%d h %d min", hours, minutes)
-	case minutes > 0:
-		return fmt.Sprintf("%d min", minutes)
+	const day = 24 * time.Hour
+	for _, u := range []struct {
+		least, unit time.Duration
+		name        string
+	}{{60 * day, 30 * day, "months"}, {14 * day, 7 * day, "weeks"}, {2 * day, day, "days"}, {2 * time.Hour, time.Hour, "hours"}, {2 * time.Minute, time.Minute, "minutes"}} {
+		switch {
+		case d >= 1000*day:
+			return "years"
+		case d >= u.least:
+			return fmt.Sprintf("about %d %s", d/u.unit, u.name)
+		}
 	}
-	return "less than a minute"
+	return "a minute or less"
 }

@@ -64,7 +64,7 @@ type WALStatus struct {
 	FreeBytes    int64   `json:"free_bytes"` // of the file system
 	MinFreeBytes int64   `json:"min_free_bytes,omitempty"`
 	OnFull       string  `json:"on_full,omitempty"` // drop_oldest or reject
-	BytesPerSec  float64 `json:"bytes_per_second"`  // appended to the log
+	BytesPerSec  float64 `json:"bytes_per_second"`  // appended to the log, in the last five minutes; 0 in the first one
 
 	LowSince time.Time `json:"low_since,omitzero"` // since when less than MinFreeBytes is free
 

@@ -362,7 +362,8 @@ func TestLasts(t *testing.T) {
 	if d, ok := FullIn(s, s.Targets[0]); !ok || d != time.Minute {
 		t.Errorf("the target's share lasts %v, %v", d, ok)
 	}
-	for d, want := range map[time.Duration]string{76 * time.Hour: "3 d 4 h", 250 * time.Minute: "4 h 10 min", 59 * time.Second: "less than a minute", 2 * time.Minute: "2 min", 1 << 62: "years"} {
+	for d, want := range map[time.Duration]string{76 * time.Hour: "about 3 days", 250 * time.Minute: "about 4 hours", 59 * time.Second: "a minute or less", 2 * time.Minute: "about 2 minutes",
+		47 * time.Hour: "about 47 hours", 20 * 24 * time.Hour: "about 2 weeks", 100 * 24 * time.Hour: "about 3 months", 1 << 62: "years"} {
 		if got := Lasting(d); got != want {
 			t.Errorf("%v: %s, want %s", d, got, want)
 		}

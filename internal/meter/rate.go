@@ -1,21 +1,24 @@
 package meter
 
 import (
+	"cmp"
 	"sync"
 	"time"
 )
 
-// Rates are averages over rateSpan, so that they stay steady between the rounds of probes, and updated every RateTick,
+// Rates are averages over rateSpan unless they say otherwise, so that they stay steady between the rounds of probes, and updated every RateTick,
 // so that they follow changes.
 const (
 	rateSpan = time.Minute
 	RateTick = 5 * time.Second
 )
 
-// Rate computes how fast a counter grows, per second, averaged over the last rateSpan. Safe for concurrent use.
+// Rate computes how fast a counter grows, per second, averaged over a time. Safe for concurrent use.
 type Rate struct {
+	Span time.Duration // of the average; 0: rateSpan
+
 	mu   sync.Mutex
-	seen []reading // readings of the last rateSpan, oldest first
+	seen []reading // readings of the span, oldest first
 }
 
 type reading struct {
@@ -30,7 +33,7 @@ func (r *Rate) Observe(now time.Time, count uint64) {
 	if n := len(r.seen); n > 0 && (count < r.seen[n-1].count || now.Before(r.seen[n-1].at)) {
 		r.seen = r.seen[:0] // the counter was reset
 	}
-	if len(r.seen) > int(rateSpan/RateTick) {
+	if len(r.seen) > int(cmp.Or(r.Span, rateSpan)/RateTick) {
 		r.seen = append(r.seen[:0], r.seen[1:]...)
 	}
 	r.seen = append(r.seen, reading{now, count})

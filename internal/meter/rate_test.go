@@ -33,3 +33,15 @@ func TestRate(t *testing.T) {
 		t.Errorf("after that: %v, want 10", got)
 	}
 }
+
+// TestRateSpan: rounds that come once a minute look steady over five.
+func TestRateSpan(t *testing.T) {
+	r := Rate{Span: 5 * time.Minute}
+	now := time.Unix(1_800_000_000, 0)
+	for i := range 200 {
+		r.Observe(now.Add(time.Duration(i)*RateTick), uint64(i/12*600))
+		if got := r.PerSecond(); i > 60 && got != 10 {
+			t.Errorf("at tick %d: %v a second, want 10", i, got)
+		}
+	}
+}
