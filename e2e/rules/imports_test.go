@@ -97,7 +97,7 @@ func importRules() []importRule {
 		{dir: "agent/queues", ours: []string{"agent/config", "agent/control", "agent/events", "agent/history", "agent/inspect", "agent/selector", "agent/status", "internal/panics", "internal/text", "internal/version", "receivers/pushgateway", "remotewrite", "wal"}},
 		{dir: "agent/targets", ours: []string{"agent/clock", "agent/config", "agent/queues", "agent/status", "internal/meter", "internal/version", "internal/watchdog", "remotewrite", "wal"}},
 		{dir: "agent/clock", ours: []string{"agent/status", "internal/meter"}},
-		{dir: "agent/hardware", ours: []string{"agent/check", "agent/config", "internal/files", "internal/panics", "internal/redact", "internal/text", "probes"}},
+		{dir: "agent/hardware", ours: []string{"agent/check", "agent/config", "agent/status", "internal/files", "internal/panics", "internal/redact", "internal/text", "probes"}},
 		{dir: "agent/selector"},
 		{dir: "agent/inspect", ours: []string{"internal/text", "agent/selector", "remotewrite/config", "wal"}},
 		{dir: "agent/inspect/stock"},

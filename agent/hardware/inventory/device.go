@@ -7,7 +7,6 @@ import (
 	"strings"
 
 	"hwsagent/internal/text"
-	"hwsagent/probes"
 )
 
 // Device is a device's self-description over SNMP (the group system of RFC 3418), and how the library of hardware classifies it.
@@ -20,12 +19,12 @@ type Device struct {
 }
 
 // deviceOf returns the device that the samples describe, or nil.
-func deviceOf(samples []probes.Sample) *Device {
+func deviceOf(samples []Sample) *Device {
 	var d Device
 	for _, s := range samples {
 		for i := 0; i+1 < len(s.Labels); i += 2 {
 			value := s.Labels[i+1]
-			switch s.Family.Name + " " + s.Labels[i] {
+			switch s.Name + " " + s.Labels[i] {
 			case "sysName sysName":
 				d.Name = value
 			case "sysDescr sysDescr":

@@ -9,6 +9,7 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+	"time"
 
 	"hwsagent/internal/text"
 	"hwsagent/probes"
@@ -24,9 +25,16 @@ type Component struct {
 	Parent string            `json:"parent,omitempty"`
 	Facts  map[string]string `json:"facts,omitempty"`  // vendor, model, serial_number, …
 	Values map[string]string `json:"values,omitempty"` // by metric and the labels that distinguish several values
+
+	// Readings are the Values for people, in order. Seen is the time of the newest sample; zero: read just now. Since is when the
+	// component came into its state, or, if First, when the agent first saw it there; zero: unknown.
+	Readings []Reading `json:"-"`
+	Seen     time.Time `json:"-"`
+	Since    time.Time `json:"-"`
+	First    bool      `json:"-"`
 }
 
-// Inventory is the hardware that one probe reads.
+// Inventory is the hardware that one probe reads, or of which one device has samples.
 type Inventory struct {
 	Name       string       `json:"name"` // of the probe, or of the file read
 	Type       string       `json:"type"` // of the probe
@@ -37,12 +45,25 @@ type Inventory struct {
 	Machine map[string]string `json:"machine,omitempty"`
 	Refused []string          `json:"refused,omitempty"` // values that are not sent because hardware cannot have them, with metric and component
 	Problem string            `json:"problem,omitempty"` // why not everything could be read; "" if it could
+
+	Whole []Reading `json:"-"` // Machine for people
 }
 
-// Add builds the inventory from the hw_* samples of a round, which have the names of the OpenTelemetry conventions.
+// Sample is a sample of a probe.
+type Sample struct {
+	Name   string
+	Labels []string // name, value, name, value, …
+	Value  float64
+	At     time.Time // zero: read just now
+}
+
+// Add builds the inventory from the samples of a round, which have the names of the OpenTelemetry conventions.
 func (inv *Inventory) Add(r *probes.Round) {
-	inv.Components, inv.Machine = components(r.Samples())
-	inv.Device = deviceOf(r.Samples())
+	var all []Sample
+	for _, s := range r.Samples() {
+		all = append(all, Sample{Name: s.Family.Name, Labels: s.Labels, Value: s.Value})
+	}
+	inv.Build(all)
 	for _, s := range r.Refused() {
 		name := "" // of the component
 		for i := 0; i+1 < len(s.Labels); i += 2 {
@@ -54,54 +75,74 @@ func (inv *Inventory) Add(r *probes.Round) {
 	}
 }
 
+// Build builds the inventory from samples, those of hw_* and of the device's description.
+func (inv *Inventory) Build(samples []Sample) {
+	inv.Components, inv.Whole = components(samples)
+	inv.Machine, inv.Device = values(inv.Whole), deviceOf(samples)
+}
+
 // components groups the samples by component.
-func components(samples []probes.Sample) (all []*Component, machine map[string]string) {
-	byID, machine := map[string]*Component{}, map[string]string{}
+func components(samples []Sample) (all []*Component, whole []Reading) {
+	byID := map[string]*Component{}
 	for _, s := range samples {
 		labels := map[string]string{}
 		for i := 0; i+1 < len(s.Labels); i += 2 {
 			labels[s.Labels[i]] = s.Labels[i+1]
 		}
-		metric, ok := strings.CutPrefix(s.Family.Name, hw.Prefix)
+		metric, ok := strings.CutPrefix(s.Name, hw.Prefix)
 		id := labels[hw.LabelID]
 		switch {
 		case !ok:
 			continue
 		case id == "":
 			if strings.HasPrefix(metric, "host_") || strings.HasPrefix(metric, "kernel_") {
-				machine[valueName(metric, s.Labels)] = number(s.Value)
+				whole = append(whole, newReading(metric, s))
 			}
 			continue
 		}
 		c := byID[id]
 		if c == nil {
-			c = &Component{ID: id, Facts: map[string]string{}, Values: map[string]string{}}
+			c = &Component{ID: id, Facts: map[string]string{}}
 			byID[id] = c
 		}
-		c.Name, c.Type, c.Parent = cmp.Or(c.Name, labels[hw.LabelName]), cmp.Or(c.Type, labels[hw.LabelType]), cmp.Or(c.Parent, labels[hw.LabelParent])
-		switch metric {
-		case "status":
-			if s.Value == 1 {
-				c.State = joined(c.State, labels[hw.LabelState])
-			}
-		case "component_info":
-			for name, value := range labels {
-				if fact, ok := strings.CutPrefix(name, hw.Prefix); ok && value != "" && !slices.Contains([]string{"id", "name", "type", "parent"}, fact) {
-					c.Facts[fact] = value
-				}
-			}
-		default:
-			c.Values[valueName(metric, s.Labels)] = number(s.Value)
-		}
+		c.add(metric, s, labels)
 	}
 	all = []*Component{}
 	for _, c := range byID {
+		c.Readings, c.Values = sorted(c.Readings), values(c.Readings)
 		all = append(all, c)
 	}
 	slices.SortFunc(all, func(a, b *Component) int {
 		return cmp.Or(strings.Compare(a.Type, b.Type), strings.Compare(a.Name, b.Name), strings.Compare(a.ID, b.ID))
 	})
-	return all, machine
+	return all, sorted(whole)
+}
+
+// add adds a sample of the component.
+func (c *Component) add(metric string, s Sample, labels map[string]string) {
+	c.Name, c.Type, c.Parent = cmp.Or(c.Name, labels[hw.LabelName]), cmp.Or(c.Type, labels[hw.LabelType]), cmp.Or(c.Parent, labels[hw.LabelParent])
+	if s.At.After(c.Seen) {
+		c.Seen = s.At
+	}
+	switch metric {
+	case "status":
+		if s.Value == 1 {
+			c.State = joined(c.State, labels[hw.LabelState])
+		}
+	case "component_info":
+		for name, value := range labels {
+			if fact, ok := strings.CutPrefix(name, hw.Prefix); ok && value != "" && !slices.Contains([]string{"id", "name", "type", "parent"}, fact) {
+				c.Facts[fact] = value
+			}
+		}
+	default:
+		c.Readings = append(c.Readings, newReading(metric, s))
+	}
+}
+
+func sorted(readings []Reading) []Reading {
+	slices.SortStableFunc(readings, func(a, b Reading) int { return strings.Compare(a.key, b.key) })
+	return readings
 }
 
 // joined combines two states of a component: ok is dropped beside a warning.
@@ -112,24 +153,8 @@ func joined(state, further string) string {
 	return state + "+" + further
 }
 
-// valueName returns a metric with the labels that distinguish its values within one component.
-func valueName(metric string, labels []string) string {
-	for i := 0; i+1 < len(labels); i += 2 {
-		switch labels[i] {
-		case hw.LabelID, hw.LabelName, hw.LabelParent, hw.LabelType, hw.Source, hw.Serial, hw.UUID:
-		default:
-			if labels[i+1] != "" {
-				metric += " " + labels[i+1]
-			}
-		}
-	}
-	return metric
-}
-
-func number(v float64) string { return strconv.FormatFloat(v, 'g', -1, 64) }
-
-// Write prints the components as a tree, each below its parent.
-func (inv *Inventory) Write(w io.Writer) error {
+// Walk visits the components as a tree: each after the one that contains it, at its depth. A circle of parents begins anywhere.
+func (inv *Inventory) Walk(visit func(c *Component, depth int)) {
 	known := map[string]bool{}
 	below := map[string][]*Component{}
 	for _, c := range inv.Components {
@@ -142,31 +167,32 @@ func (inv *Inventory) Write(w io.Writer) error {
 		}
 		below[parent] = append(below[parent], c)
 	}
+	visited := map[string]bool{}
+	var walk func(all []*Component, depth int)
+	walk = func(all []*Component, depth int) {
+		for _, c := range all {
+			if !visited[c.ID] {
+				visited[c.ID] = true
+				visit(c, depth)
+				walk(below[c.ID], depth+1)
+			}
+		}
+	}
+	walk(below[""], 0)
+	walk(inv.Components, 0) // left over from a circle
+}
+
+// Write prints the components as a tree, each below its parent.
+func (inv *Inventory) Write(w io.Writer) error {
 	var b strings.Builder
 	fmt.Fprintf(&b, "%s (%s): %s\n", inv.Name, strings.TrimSpace(inv.Type+" "+inv.Target), counts(inv.Components))
 	inv.writeDevice(&b)
-	written := map[string]bool{}
-	var write func(parent, indent string)
-	write = func(parent, indent string) {
-		for _, c := range below[parent] {
-			if written[c.ID] {
-				continue
-			}
-			written[c.ID] = true
-			b.WriteString(indent + c.line() + "\n")
-			write(c.ID, indent+"  ")
-		}
-	}
-	write("", "  ")
-	for _, c := range inv.Components { // left over from a cycle of parents
-		if !written[c.ID] {
-			written[c.ID] = true
-			b.WriteString("  " + c.line() + "\n")
-			write(c.ID, "    ")
-		}
-	}
-	if len(inv.Machine) > 0 {
-		fmt.Fprintf(&b, "  the whole machine: %s\n", strings.Join(texts(inv.Machine), " "))
+	inv.Walk(func(c *Component, depth int) {
+		c.write(&b, strings.Repeat("  ", depth+1))
+	})
+	if len(inv.Whole) > 0 {
+		b.WriteString("  the whole machine:")
+		writeLines(&b, "    ", Lines("host", inv.Whole))
 	}
 	if n := len(inv.Refused); n > 0 {
 		fmt.Fprintf(&b, "  not sent, because hardware cannot have it: %s: %s\n", text.Counted(n, "value"), strings.Join(inv.Refused, ", "))
@@ -200,23 +226,25 @@ func counts(all []*Component) string {
 	return text
 }
 
-// line formats the component in one line: state, type, name, model, values.
-func (c *Component) line() string {
+// write prints the component: state, type, name, maker; its value beside them, or several below them.
+func (c *Component) write(b *strings.Builder, indent string) {
 	parts := []string{fmt.Sprintf("%-9s", cmp.Or(c.State, "-")), cmp.Or(c.Type, "sensor"), strconv.Quote(cmp.Or(c.Name, c.ID))}
 	for _, fact := range []string{"vendor", "model", "serial_number", "firmware_version"} {
 		if c.Facts[fact] != "" {
 			parts = append(parts, text.OneLine(c.Facts[fact]))
 		}
 	}
-	return strings.TrimRight(strings.Join(append(parts, texts(c.Values)...), " "), " ")
+	b.WriteString(indent + strings.Join(parts, " "))
+	writeLines(b, indent+"    ", Lines(c.Type, c.Readings))
 }
 
-// texts returns names and values, in order.
-func texts(values map[string]string) []string {
-	var all []string
-	for name, v := range values {
-		all = append(all, text.OneLine(name)+" "+v)
+// writeLines ends a line with a value, or prints several below it.
+func writeLines(b *strings.Builder, indent string, lines []Line) {
+	if len(lines) == 1 {
+		b.WriteString(" " + lines[0].String())
 	}
-	slices.Sort(all)
-	return all
+	b.WriteString("\n")
+	for i := 0; len(lines) > 1 && i < len(lines); i++ {
+		b.WriteString(indent + lines[i].String() + "\n")
+	}
 }

@@ -35,6 +35,7 @@ func TestValues(t *testing.T) {
 	r := probes.NewRound(0)
 	disk := hw.Report{Status: hw.OK | hw.PredictedFailure, Component: hw.Component{Kind: hw.PhysicalDisk, ID: "d", Name: "sda", Facts: []string{hw.Model, "M\n1", hw.Serial, "S1"}}}
 	disk.Add(hw.DiskSize, 1e12)
+	disk.Add(hw.DiskSMART, 7, hw.LabelSMARTAttribute, "5")
 	disk.AddTo(r)
 	heat := hw.Report{Status: hw.Degraded, Component: hw.Component{Kind: hw.Temperature, ID: "t", Name: "inlet"}}
 	heat.Add(hw.TemperatureNow, 23.5)
@@ -47,9 +48,11 @@ func TestValues(t *testing.T) {
 	host.AddTo(r)
 	r.Add(&probes.Family{Name: "node_load1"}, 1)
 	want := `p (snmp t): 2 components: 1 degraded, 1 predicted_failure
-  predicted_failure physical_disk "sda" M 1 S1 physical_disk_size_bytes 1e+12
-  degraded  temperature "inlet" temperature_celsius 23.5 temperature_limit_celsius high.critical 50 temperature_limit_celsius high.degraded 40
-  the whole machine: host_power_watts measured 120
+  predicted_failure physical_disk "sda" M 1 S1
+      size 1 TB
+      smart 5 7
+  degraded  temperature "inlet" 23.5 °C, at most 40 °C (degraded), 50 °C (critical)
+  the whole machine: power measured 120 W
   not sent, because hardware cannot have it: 1 value: voltage_volts 2313 of "inlet"
   not all could be read: one two
 `

@@ -21,7 +21,7 @@ func TestKernelOfMachine(t *testing.T) {
 	if err := inv.Write(&b); err != nil {
 		t.Fatal(err)
 	}
-	if want := "the whole machine: kernel_errors_total oom_kill global 3 kernel_lost_messages_total 0\n"; !strings.Contains(b.String(), want) {
+	if want := "the whole machine:\n    kernel errors oom kill global 3\n    kernel lost messages 0\n"; !strings.Contains(b.String(), want) {
 		t.Errorf("%q is not in\n%s", want, b.String())
 	}
 }
