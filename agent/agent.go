@@ -173,6 +173,7 @@ func (a *Agent) build(cfg *config.Config) error {
 		Events:         a.shownEvents,
 		History:        a.figures,
 		Hardware:       a.hardware,
+		Device:         a.device,
 		Metrics:        promhttp.HandlerFor(a.registry, promhttp.HandlerOpts{Registry: a.registry}),
 		Reload:         a.Reload,
 		Ready:          func() error { return nil }, // the listener starts only after everything is built

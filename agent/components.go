@@ -10,6 +10,7 @@ import (
 	"github.com/prometheus/common/model"
 	"github.com/prometheus/prometheus/model/labels"
 
+	"hwsagent/agent/hardware/inventory"
 	"hwsagent/agent/inputs"
 	"hwsagent/agent/status"
 	"hwsagent/probes/hw"
@@ -24,6 +25,9 @@ type components struct {
 	at     time.Time // of all
 	all    []status.Component
 	states map[[2]string]stateSince // by device and ID
+
+	shown   inventory.Inventory // the device whose page was asked for last
+	shownAt time.Time
 }
 
 type stateSince struct {
@@ -41,6 +45,44 @@ func (a *Agent) hardware() []status.Component {
 		c.take(componentsOf(a.inputs.Newest(nil)), now)
 	}
 	return c.all
+}
+
+// device returns the hardware of one device in memory, with all its values. It must not be changed.
+func (a *Agent) device(name string) inventory.Inventory {
+	a.hardware() // so that each component's state has its time
+	c := &a.components
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	now := time.Now()
+	if c.shown.Name == name && now.Sub(c.shownAt) < componentsEvery {
+		return c.shown
+	}
+	inv := inventory.Inventory{Name: name}
+	inv.Build(samplesOf(name, a.inputs.Newest(nil)))
+	for _, one := range inv.Components {
+		at := c.states[[2]string{name, one.ID}]
+		one.Since, one.First = at.since, at.first
+	}
+	c.shown, c.shownAt = inv, now
+	return inv
+}
+
+// samplesOf returns the samples of one device that an inventory shows: hw_* in either dialect, and the device's description.
+func samplesOf(device string, newest []inputs.Sample) (all []inventory.Sample) {
+	for _, s := range newest {
+		name := s.Labels.Get(model.MetricNameLabel)
+		isHW := strings.HasPrefix(name, hw.Prefix)
+		if s.Labels.Get(model.InstanceLabel) != device || s.H != nil || s.FH != nil || !isHW && !strings.HasPrefix(name, "sys") && name != "snmp_device_info" {
+			continue
+		}
+		var pairs []string
+		s.Labels.Range(func(l labels.Label) { pairs = append(pairs, l.Name, l.Value) })
+		if isHW {
+			pairs = hw.OwnLabels(pairs)
+		}
+		all = append(all, inventory.Sample{Name: name, Labels: pairs, Value: s.V, At: time.UnixMilli(s.T)})
+	}
+	return all
 }
 
 // take stores the present components. c.mu must be held.
@@ -73,7 +115,7 @@ func componentsOf(samples []inputs.Sample) []status.Component {
 		if !ok || s.H != nil || s.FH != nil {
 			continue
 		}
-		at := place{s.Labels.Get("instance"), label(s.Labels, hw.LabelID)}
+		at := place{s.Labels.Get(model.InstanceLabel), label(s.Labels, hw.LabelID)}
 		if at.id == "" && metric != "host_power_watts" {
 			continue
 		}

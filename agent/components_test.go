@@ -1,12 +1,14 @@
 package agent
 
 import (
+	"strings"
 	"testing"
 	"time"
 
 	"github.com/google/go-cmp/cmp"
 	"github.com/prometheus/prometheus/model/labels"
 
+	"hwsagent/agent/hardware/inventory"
 	"hwsagent/agent/inputs"
 	"hwsagent/agent/status"
 )
@@ -43,5 +45,43 @@ func TestComponents(t *testing.T) {
 	}
 	if diff := cmp.Diff(want, c.all); diff != "" {
 		t.Errorf("(-want +got):\n%s", diff)
+	}
+}
+
+// TestSamplesOfDevice: the samples of one device become its inventory, in either dialect; labels that are not of hardware are left out.
+func TestSamplesOfDevice(t *testing.T) {
+	now := time.UnixMilli(1_800_000_000_000)
+	sample := func(device string, v float64, pairs ...string) inputs.Sample {
+		return inputs.Sample{Labels: labels.FromStrings(append(pairs, "instance", device, "job", "hw", "site", "plant")...), V: v, T: now.UnixMilli()}
+	}
+	newest := []inputs.Sample{
+		sample("node-1", 1, "__name__", "hw_status", "hw_id", "t1", "hw_name", "Inlet", "hw_type", "temperature", "hw_state", "ok"),
+		sample("node-1", 41, "__name__", "hw_temperature_celsius", "hw_id", "t1", "hw_name", "Inlet", "name", "external"),
+		sample("node-1", 60, "__name__", "hw_temperature_limit_celsius", "hw_id", "t1", "hw_name", "Inlet", "hw_limit_type", "high.critical"),
+		sample("node-1", 1, "__name__", "hw_component_info", "id", "d1", "name", "Disk 1", "hw_type", "physical_disk", "vendor", "SEAGATE", "hw_parent_id", "t1"),
+		sample("node-1", 3, "__name__", "hw_errors_total", "id", "d1", "name", "Disk 1", "hw_error_type", "media"),
+		sample("node-1", 300, "__name__", "hw_host_power_watts", "hw_quality", "measured"),
+		sample("node-1", 1, "__name__", "sysName", "sysName", "core"),
+		sample("node-1", 1, "__name__", "node_load1"),
+		sample("node-2", 9, "__name__", "hw_temperature_celsius", "hw_id", "t2", "hw_name", "Inlet"),
+	}
+	inv := inventory.Inventory{Name: "node-1"}
+	inv.Build(samplesOf("node-1", newest))
+	var text strings.Builder
+	if err := inv.Write(&text); err != nil {
+		t.Fatal(err)
+	}
+	want := `node-1 (): 2 components: 1 ok, 1 without a state
+  device "core": no description
+  recognised by sysObjectID (none) and the description as: no vendor that the library has, so only standard MIBs were read
+  ok        temperature "Inlet" 41 °C, at most 60 °C (critical)
+    -         physical_disk "Disk 1" SEAGATE errors media 3
+  the whole machine: power measured 300 W
+`
+	if diff := cmp.Diff(want, text.String()); diff != "" {
+		t.Errorf("(-want +got):\n%s", diff)
+	}
+	if seen := inv.Components[0].Seen; !seen.Equal(now) {
+		t.Errorf("the disk was seen at %s", seen)
 	}
 }

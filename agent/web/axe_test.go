@@ -18,6 +18,7 @@ import (
 	"strings"
 	"testing"
 
+	"hwsagent/agent/hardware/inventory"
 	"hwsagent/agent/status"
 )
 
@@ -80,6 +81,16 @@ func axeScript(t *testing.T) []byte {
 	}
 }
 
+// at serves one address of a handler as its first page.
+func at(address string, h http.Handler) http.Handler {
+	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		if r.URL.Path == "/" {
+			r = httptest.NewRequestWithContext(r.Context(), http.MethodGet, "http://localhost"+address, nil)
+		}
+		h.ServeHTTP(w, r)
+	})
+}
+
 // axePage shows pages one after the other in frames of both widths, has axe look at each, and writes down what it found.
 const axePage = `<!DOCTYPE html><html lang="en"><head><title>axe</title></head><body><p id="said"></p><script>
 (async function () {
@@ -126,6 +137,7 @@ func TestAxe(t *testing.T) {
 	h["plant"] = pageOf(Options{Status: func() status.Status { return six }, Events: func() []status.Event { return since }, History: func(string) []Figures { return nil }})
 	well := status.Judge(fleet(3))
 	h["parts"] = pageOf(Options{Status: func() status.Status { return well }, Hardware: func() []status.Component { return site(12, well.Now) }})
+	h["device"] = at("/device?name=node-01", pageOf(Options{Status: func() status.Status { return well }, Device: func(string) inventory.Inventory { return machine(well.Now, 12) }}))
 	h["gone"] = h["ok"] // and after that nothing is answered
 	quoted := ""
 	for name := range h {

@@ -1,7 +1,7 @@
 package web
 
 // mostRows bounds the rows of a kind: the page goes to each reader every two seconds. Those with problems come first.
-const mostRows = 60
+const mostRows = 50
 
 // leftOut counts what the page leaves out.
 type leftOut struct{ Bad, Targets, Probes, Jobs, Intakes int }

@@ -6,6 +6,7 @@ import (
 	"slices"
 	"strings"
 
+	"hwsagent/agent/hardware/inventory"
 	"hwsagent/agent/status"
 )
 
@@ -14,13 +15,16 @@ const (
 	mostComponents = 8 // with a bad state
 	mostHot        = 6 // temperatures
 	mostPower      = 6 // machines
+	mostDevices    = 24
 )
 
 // hardwareView is the hardware as the page shows it.
 type hardwareView struct {
-	Kinds     []kindView      // components by kind, those with bad ones first
+	Devices   []kindView      // components by device, those with bad ones first
+	Kinds     []kindView      // components by kind, likewise
 	Worst     []componentView // those that fail, or will
 	More      int             // of these, left out
+	Left      int             // devices left out
 	Hot       []gaugeView     // temperatures, the closest to their limits first
 	Power     []gaugeView     // machines, the largest consumer first
 	Machines  int             // with known power
@@ -29,20 +33,22 @@ type hardwareView struct {
 	Described bool // there is hardware
 }
 
-type kindView struct{ Level, Kind, Count, Bad string }
+// kindView counts the components of a kind or of a device.
+type kindView struct{ Level, Name, Count, Bad string }
 
 type componentView struct {
 	Level, State, Name, Kind, Device, In, Made, Clock, Since, Age string
-	Try                                                           string // what to do; the place is what `hwsagent inventory` prints
+	Try                                                           string // what to do
 }
 
 // gaugeView is a value beside its limit. Part is in percent of the limit.
 type gaugeView struct {
-	Level, Name, Value, Limit, Age string
-	Part                           int
+	Level, Device, Name, Value, Limit, Age string
+	Part                                   int
 }
 
-func newHardware(s status.Status, all []status.Component) hardwareView {
+// newHardware returns the hardware with its worst parts, and with all devices or mostDevices.
+func newHardware(s status.Status, all []status.Component, whole bool) hardwareView {
 	v := hardwareView{}
 	names := map[[2]string]string{}
 	for _, c := range all {
@@ -67,7 +73,11 @@ func newHardware(s status.Status, all []status.Component) hardwareView {
 		}
 	}
 	v.Described, v.Count = n > 0, counted(n, "component")
-	v.Kinds = kindsOf(all)
+	v.Kinds = counts(all, func(c status.Component) string { return inWords(c.Type) })
+	v.Devices = counts(all, func(c status.Component) string { return c.Device })
+	if !whole {
+		v.Devices, v.Left = cut(v.Devices, mostDevices)
+	}
 	v.addGauges(s, all)
 	return v
 }
@@ -77,13 +87,7 @@ func newComponent(s status.Status, c status.Component, level, parent string) com
 		Level: level, State: inWords(c.State), Name: cmp.Or(c.Name, c.ID), Kind: inWords(c.Type), Device: c.Device, In: parent,
 		Made: strings.Join(slices.DeleteFunc([]string{c.Vendor, c.Model, c.Serial}, func(s string) bool { return s == "" }), " "), Age: status.Ago(s.Now, c.Seen), Try: remedyOf(c),
 	}
-	if !c.Since.IsZero() {
-		word := "since "
-		if c.First {
-			word = "before " // the agent has seen no other state
-		}
-		v.Clock, v.Since = word+status.Clock(s.Now, c.Since), status.Span(max(0, s.Now.Sub(c.Since)))
-	}
+	v.Clock, v.Since = sinceWords(s.Now, c.Since, c.First)
 	return v
 }
 
@@ -111,8 +115,8 @@ func remedyOf(c status.Component) string {
 
 func inWords(key string) string { return strings.ReplaceAll(cmp.Or(key, "sensor"), "_", " ") }
 
-// kindsOf counts the components by kind and state.
-func kindsOf(all []status.Component) (kinds []kindView) {
+// counts counts the components by what key says, and by state; the empty key does not count.
+func counts(all []status.Component, key func(status.Component) string) (kinds []kindView) {
 	type count struct {
 		n     int
 		level string
@@ -120,29 +124,30 @@ func kindsOf(all []status.Component) (kinds []kindView) {
 	}
 	by := map[string]*count{}
 	for _, c := range all { // the worst come first
-		if c.ID == "" || c.Type == "" {
+		name := key(c)
+		if c.ID == "" || name == "" {
 			continue
 		}
-		k := by[c.Type]
+		k := by[name]
 		if k == nil {
 			k = &count{level: status.ComponentLevel(c.State), bad: map[string]int{}}
-			by[c.Type] = k
+			by[name] = k
 		}
 		if k.n++; status.Rank(status.ComponentLevel(c.State)) < status.Rank(status.SeverityNote) {
 			k.bad[c.State]++
 		}
 	}
-	for kind, k := range by {
+	for name, k := range by {
 		var bad []string
 		for _, state := range [...]string{"failed", "degraded", "predicted_failure", "needs_cleaning"} {
 			if k.bad[state] > 0 {
 				bad = append(bad, fmt.Sprintf("%d %s", k.bad[state], inWords(state)))
 			}
 		}
-		kinds = append(kinds, kindView{k.level, inWords(kind), fmt.Sprint(k.n), strings.Join(bad, ", ")})
+		kinds = append(kinds, kindView{k.level, name, fmt.Sprint(k.n), strings.Join(bad, ", ")})
 	}
 	slices.SortFunc(kinds, func(a, b kindView) int {
-		return cmp.Or(cmp.Compare(status.Rank(a.Level), status.Rank(b.Level)), strings.Compare(a.Kind, b.Kind))
+		return cmp.Or(cmp.Compare(status.Rank(a.Level), status.Rank(b.Level)), strings.Compare(a.Name, b.Name))
 	})
 	return kinds
 }
@@ -158,31 +163,20 @@ func (v *hardwareView) addGauges(s status.Status, all []status.Component) {
 		} else if c.Limit-c.Celsius < 5 {
 			level = status.SeverityWarning
 		}
-		v.Hot = append(v.Hot, gaugeView{level, placed(c.Device, cmp.Or(c.Name, c.ID)), fmt.Sprintf("%.0f °C", c.Celsius), fmt.Sprintf("of %.0f °C,", c.Limit), status.Ago(s.Now, c.Seen), part(c.Celsius, c.Limit)})
+		v.Hot = append(v.Hot, gaugeView{level, c.Device, cmp.Or(c.Name, c.ID), inventory.Celsius(c.Celsius), "of " + inventory.Celsius(c.Limit) + ",", status.Ago(s.Now, c.Seen), part(c.Celsius, c.Limit)})
 	}
 	power := slices.DeleteFunc(slices.Clone(all), func(c status.Component) bool { return c.Watts <= 0 })
 	slices.SortStableFunc(power, func(a, b status.Component) int { return cmp.Compare(b.Watts, a.Watts) })
 	total := 0.0
 	for i, c := range power {
 		if total += c.Watts; i < mostPower {
-			v.Power = append(v.Power, gaugeView{status.LevelOK, placed(c.Device, c.Name), watts(c.Watts), "", status.Ago(s.Now, c.Seen), part(c.Watts, power[0].Watts)})
+			v.Power = append(v.Power, gaugeView{status.LevelOK, c.Device, c.Name, inventory.Watts(c.Watts), "", status.Ago(s.Now, c.Seen), part(c.Watts, power[0].Watts)})
 		}
 	}
-	v.Machines, v.Total = len(power), watts(total)
-}
-
-func placed(device, name string) string {
-	return strings.Trim(device+" · "+name, " ·")
+	v.Machines, v.Total = len(power), inventory.Watts(total)
 }
 
 func part(value, whole float64) int { return int(min(100, max(0, 100*value/whole))) }
-
-func watts(w float64) string {
-	if w >= 10_000 {
-		return fmt.Sprintf("%.1f kW", w/1000)
-	}
-	return fmt.Sprintf("%.0f W", w)
-}
 
 func showHardware(p *page, v hardwareView) {
 	if !v.Described {
@@ -190,24 +184,46 @@ func showHardware(p *page, v hardwareView) {
 	}
 	p.put(`<section>
 <h2>Hardware <small>`, v.Count, `</small></h2>
-<ul class="kinds">
 `)
-	for _, k := range v.Kinds {
-		p.put(`<li class="`, k.Level, ``)
-		p.put(`"><i></i>`, k.Kind, ` `)
-		p.put(`<b>`, k.Count, `</b>`)
+	showCounts(p, v.Kinds, false)
+	showComponents(p, v)
+	p.raw(`<div class="gauges">
+`)
+	showGauges(p, `Closest to their limits`, "", v.Hot)
+	showGauges(p, `Power`, v.Total, v.Power)
+	p.raw("</div>\n")
+	if len(v.Devices) > 0 {
+		p.number(`<h3>Devices <small>`, len(v.Devices)+v.Left, "</small></h3>\n")
+		showCounts(p, v.Devices, true)
+		showLeft(p, v.Left, ` more devices`)
+	}
+	p.raw("</section>\n\n")
+}
+
+// showCounts writes counts of components, those of devices with links to their pages.
+func showCounts(p *page, all []kindView, devices bool) {
+	p.raw("<ul class=\"kinds\">\n")
+	for _, k := range all {
+		p.put(`<li class="`, k.Level, `"><i></i>`)
+		if devices {
+			showDeviceLink(p, k.Name)
+		} else {
+			p.text(k.Name)
+		}
+		p.put(` <b>`, k.Count, `</b>`)
 		if k.Bad != "" {
 			p.put(` <span class="state">`, k.Bad, `</span>`)
 		}
 		p.raw("</li>\n")
 	}
 	p.raw("</ul>\n")
-	showComponents(p, v)
-	p.raw(`<div class="gauges">
-`)
-	showGauges(p, `Closest to their limits`, "", v.Hot)
-	showGauges(p, `Power`, v.Total, v.Power)
-	p.raw("</div>\n</section>\n\n")
+}
+
+// showDeviceLink writes the name of a device, which leads to its page.
+func showDeviceLink(p *page, name string) {
+	p.raw(`<a href="/device?name=`)
+	p.encoded(name)
+	p.put(`"><bdi>`, name, `</bdi></a>`)
 }
 
 // showComponents writes a row for each component that fails or will.
@@ -222,13 +238,13 @@ func showComponents(p *page, v hardwareView) {
 		p.put(``, c.State, `</span> <span><b>`)
 		p.put(``, c.Name, `</b> <small>`)
 		p.put(``, c.Kind, `</small></span> <span>`)
-		p.put(``, c.Device, ``)
+		showDeviceLink(p, c.Device)
 		if c.In != "" {
 			p.put(`, in `, c.In, ``)
 		}
 		p.put(` <small>`, c.Made, `</small>`)
 		if c.Try != "" {
-			p.put(` <span class="try">Try: `, c.Try, `; <code>hwsagent inventory</code> names the slot</span>`)
+			p.put(` <span class="try">Try: `, c.Try, `</span>`)
 		}
 		p.raw(`</span> <span class="when">`)
 		p.put(``, c.Clock, ` `)
@@ -236,7 +252,7 @@ func showComponents(p *page, v hardwareView) {
 		p.put(`<span class="cost"><small>read `, c.Age, "</small></span></li>\n")
 	}
 	if v.More > 0 {
-		p.number(`<li class="more">and `, v.More, " more: <code>hwsagent inventory</code></li>\n")
+		p.number(`<li class="more">and `, v.More, " more, on the pages of their devices</li>\n")
 	}
 	p.raw("</ul>\n")
 }
@@ -252,8 +268,12 @@ func showGauges(p *page, title markup, total string, all []gaugeView) {
 	}
 	p.raw("</h3>\n<ul>\n")
 	for _, g := range all {
-		p.put(`<li class="`, g.Level, ``)
-		p.put(`"><span>`, g.Name, `</span> `)
+		p.put(`<li class="`, g.Level, `"><span>`)
+		if g.Device != "" {
+			showDeviceLink(p, g.Device)
+			p.rawIf(g.Name != "", ` · `)
+		}
+		p.put(``, g.Name, `</span> `)
 		p.number(`<svg viewBox="0 0 100 1" preserveAspectRatio="none" aria-hidden="true"><rect class="full" width="100" height="1"/><rect class="part" width="`, g.Part, `" height="1"/></svg> `)
 		p.put(`<b>`, g.Value, `</b> `)
 		p.put(`<small>`, g.Limit, ` `)

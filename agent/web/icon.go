@@ -11,10 +11,10 @@ const (
 	iconError          = iconStart + `%3Crect width='16' height='16' rx='2' fill='%23b42318'/%3E%3Cpath d='M4 4l8 8m0-8l-8 8' stroke='%23fff' stroke-width='2'/%3E%3C/svg%3E`
 )
 
-// icon returns the address of the icon for a verdict, as mark its sign.
-func icon(v status.Verdict) markup {
-	switch v.Level {
-	case status.LevelOK:
+// icon returns the address of the icon for a level, as mark its sign.
+func icon(level string) markup {
+	switch level {
+	case status.LevelOK, status.SeverityNote:
 		return iconOK
 	case status.SeverityWarning:
 		return iconWarning
@@ -23,6 +23,6 @@ func icon(v status.Verdict) markup {
 }
 
 // showIcon writes the link to the icon, with all of them for the script.
-func showIcon(p *page, v status.Verdict) {
-	p.raw(`<link rel="icon" id="icon" href="` + icon(v) + `" data-ok="` + iconOK + `" data-warning="` + iconWarning + `" data-error="` + iconError + "\">\n")
+func showIcon(p *page, level string) {
+	p.raw(`<link rel="icon" id="icon" href="` + icon(level) + `" data-ok="` + iconOK + `" data-warning="` + iconWarning + `" data-error="` + iconError + "\">\n")
 }

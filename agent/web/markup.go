@@ -59,8 +59,9 @@ func (p *page) number(before markup, n int, behind markup) {
 	p.raw(behind)
 }
 
-// fragment writes s as the fragment of an address, in the form in which a browser finds the element with the id s.
-func (p *page) fragment(s string) {
+// encoded writes s into an address: as a fragment, in the form in which a browser finds the element with the id s, or as a value
+// of a query.
+func (p *page) encoded(s string) {
 	for _, c := range []byte(s) {
 		if 'a' <= c && c <= 'z' || 'A' <= c && c <= 'Z' || '0' <= c && c <= '9' || strings.IndexByte("-._~", c) >= 0 {
 			p.b.WriteByte(c)

@@ -71,7 +71,7 @@ func shape(t *testing.T, body []byte) (tags, words []string) {
 // TestHostileWordsStayWords: whatever stands in any string that the pages are made of, a browser finds the same
 // elements and attributes, the text as it is, and no address that is not this server's.
 func TestHostileWordsStayWords(t *testing.T) {
-	for name, screen := range map[string]screenful{"overview": overview(), "scraped": scraped()} {
+	for name, screen := range map[string]screenful{"overview": overview(), "scraped": scraped(), "device": deviceScreen()} {
 		for _, yes := range []bool{false, true} {
 			page := func(text string) []byte {
 				var v view
@@ -116,7 +116,7 @@ func TestHostileWordsStayWords(t *testing.T) {
 func TestFragmentLeadsToItsName(t *testing.T) {
 	for _, name := range []string{"mimir", "a b", `"quoted"`, "50%", "é/ж", "a+b&c", "~._-", "#"} {
 		var p page
-		p.fragment(name)
+		p.encoded(name)
 		if got, err := url.PathUnescape(p.b.String()); err != nil || got != name || strings.ContainsAny(p.b.String(), ` "'<>&#`) {
 			t.Errorf("%q becomes %q, which is read as %q (%v)", name, p.b.String(), got, err)
 		}

@@ -26,17 +26,17 @@ const (
 `
 )
 
-// screenful is a page of the agent: a title, and the main element, which is sent repeatedly.
+// screenful is a page of the agent: a title, a level for its icon, and the main element, which is sent repeatedly.
 type screenful struct {
-	title func(view) string
-	main  func(*page, view)
+	title, level func(view) string
+	main         func(*page, view)
 }
 
 // whole returns the document.
 func (s screenful) whole(v view) []byte {
 	var p page
 	p.put(pageStart, s.title(v), pageBody)
-	showIcon(&p, v.Verdict)
+	showIcon(&p, s.level(v))
 	p.rawIf(!v.All, pageRefresh)
 	p.raw(pageHead)
 	s.main(&p, v)
@@ -51,16 +51,18 @@ func (s screenful) part(v view) string {
 	return p.b.String()
 }
 
-func overview() screenful { return screenful{overviewTitle, overviewMain} }
+func overview() screenful { return screenful{overviewTitle, verdictLevel, overviewMain} }
+
+func verdictLevel(v view) string { return v.Verdict.Level }
 
 func overviewTitle(v view) string {
-	return mark(v.Verdict) + " " + hostOr(v.Host) + ": " + v.Verdict.Text
+	return mark(v.Verdict.Level) + " " + hostOr(v.Host) + ": " + v.Verdict.Text
 }
 
-// mark returns a sign for the verdict, for people who cannot see colours.
-func mark(v status.Verdict) string {
-	switch v.Level {
-	case status.LevelOK:
+// mark returns a sign for a level, for people who cannot see colours.
+func mark(level string) string {
+	switch level {
+	case status.LevelOK, status.SeverityNote:
 		return "✓"
 	case status.SeverityWarning:
 		return "!"
@@ -76,11 +78,10 @@ func hostOr(host string) string {
 }
 
 func overviewMain(p *page, v view) {
-	p.put(`<main id="main" data-title="`, overviewTitle(v), `"`)
-	p.rawIf(v.All, ` data-all`)
-	p.raw(`>
-<p class="who"><b>hwsagent</b>`)
-	showVerdict(p, v)
+	startMain(p, v, overviewTitle(v))
+	p.raw(`<p class="who"><b>hwsagent</b>`)
+	showWho(p, v)
+	showConclusion(p, v.Verdict.Level, v.Verdict.Text)
 	showWay(p, v.Way)
 	showThings(p, v)
 	showHardware(p, v.Hardware)
@@ -99,9 +100,15 @@ func overviewMain(p *page, v view) {
 </main>`)
 }
 
-// showVerdict ends the line with the agent's name, with the time by which all others on the page are to be read, and shows
-// the verdict.
-func showVerdict(p *page, v view) {
+// startMain begins the element that a page refreshes.
+func startMain(p *page, v view, title string) {
+	p.put(`<main id="main" data-title="`, title, `"`)
+	p.rawIf(v.All, ` data-all`)
+	p.raw(">\n")
+}
+
+// showWho ends the line with the agent's name, with the time by which all others on the page are to be read.
+func showWho(p *page, v view) {
 	if v.Host != "" {
 		p.put(` on `, v.Host, ``)
 	}
@@ -109,11 +116,15 @@ func showVerdict(p *page, v view) {
 	p.put(``, v.At, `</time>`)
 	p.rawIf(v.All, ` · this page does not refresh: <a href="/">the live page</a>`)
 	p.raw("</p>\n")
-	p.put(`<header class="verdict `, v.Verdict.Level, `">
+}
+
+// showConclusion writes the sentence at the top of a page.
+func showConclusion(p *page, level, text string) {
+	p.put(`<header class="verdict `, level, `">
 `)
-	p.put(`  <span class="mark" aria-hidden="true">`, mark(v.Verdict), `</span>
+	p.put(`  <span class="mark" aria-hidden="true">`, mark(level), `</span>
 `)
-	p.put(`  <h1>`, v.Verdict.Text, `</h1>
+	p.put(`  <h1>`, text, `</h1>
 </header>
 `)
 }

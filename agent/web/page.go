@@ -3,6 +3,7 @@ package web
 import (
 	"embed"
 	"net/http"
+	"net/url"
 	"time"
 
 	"hwsagent/agent/status"
@@ -21,6 +22,7 @@ type view struct {
 	LoadedAt  string
 	Way       wayView
 	Hardware  hardwareView
+	Device    deviceView // of the page of a device
 	Log       logView
 	Things    []thing   // those with problems, worst first; the lists below have the others
 	Rows      []rowView // targets
@@ -93,20 +95,34 @@ func newProbe(s status.Status, p status.ProbeStatus) probeView {
 	return v
 }
 
-// page serves GET /, and GET /?all with every row.
+// page serves the pages: GET /, /targets and /device?name=…; with ?all one with every row.
 func (h *handlers) page(w http.ResponseWriter, r *http.Request) {
-	h.show(w, overview(), r.URL.Query().Has("all"))
-}
-
-func (h *handlers) targets(w http.ResponseWriter, _ *http.Request) { h.show(w, scraped(), false) }
-
-func (h *handlers) show(w http.ResponseWriter, s screenful, all bool) {
+	s, ok := h.screen(r.URL)
+	if !ok {
+		http.NotFound(w, r)
+		return
+	}
 	w.Header().Set("Content-Type", "text/html; charset=utf-8")
-	write(w, s.whole(h.look(all)))
+	write(w, s.whole(h.look(r.URL)))
 }
 
-// look returns the present status for the page, with all rows or the worst ones.
-func (h *handlers) look(all bool) view {
+// screen returns the page at an address.
+func (h *handlers) screen(at *url.URL) (screenful, bool) {
+	switch at.Path {
+	case "/":
+		return overview(), true
+	case "/targets":
+		return scraped(), true
+	case "/device":
+		return deviceScreen(), h.o.Device != nil
+	}
+	return screenful{}, false
+}
+
+// look returns the present status for the page at an address, with all rows or the worst ones.
+func (h *handlers) look(at *url.URL) view {
+	query := at.Query()
+	all := query.Has("all")
 	var events []status.Event
 	if h.o.Events != nil {
 		events = h.o.Events()
@@ -116,7 +132,10 @@ func (h *handlers) look(all bool) view {
 		v.bound()
 	}
 	if h.o.Hardware != nil && v.Running {
-		v.Hardware = newHardware(v.Status, h.o.Hardware())
+		v.Hardware = newHardware(v.Status, h.o.Hardware(), all)
+	}
+	if h.o.Device != nil && at.Path == "/device" {
+		v.Device = newDevice(v.Now, h.o.Device(query.Get("name")), all)
 	}
 	if h.o.History != nil && v.Running {
 		addPlots(v.Rows, v.Now)

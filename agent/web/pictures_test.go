@@ -21,6 +21,7 @@ import (
 	"testing"
 	"time"
 
+	"hwsagent/agent/hardware/inventory"
 	"hwsagent/agent/status"
 )
 
@@ -45,6 +46,8 @@ var pictures = []pictured{
 	{"plant", 390, 1688, "dark"},
 	{"parts", 1280, 720, "light"},
 	{"parts", 390, 1200, "dark"},
+	{"device", 1280, 640, "light"},
+	{"device", 390, 1200, "dark"},
 }
 
 // framed is a page that has the agent's page in a frame: a browser's window cannot be as narrow as a phone.
@@ -137,6 +140,7 @@ func picturePages(t *testing.T) http.Handler {
 	}
 	well := status.Judge(fleet(3))
 	pages["parts"] = pageOf(Options{Status: func() status.Status { return well }, History: history, Hardware: func() []status.Component { return site(12, well.Now) }})
+	pages["device"] = at("/device?name=node-01", pageOf(Options{Status: func() status.Status { return well }, Device: func(string) inventory.Inventory { return machine(well.Now, 6) }}))
 	six, since := plant()
 	pages["plant"] = pageOf(Options{Status: func() status.Status { return six }, Events: func() []status.Event { return since }, History: func(target string) []Figures {
 		for _, t := range six.Targets {

@@ -209,7 +209,7 @@ func site(machines int, now time.Time) (all []status.Component) {
 // beside their limits, and power; each value says how old it is.
 func TestHardware(t *testing.T) {
 	s := status.Judge(fleet(1))
-	v := newHardware(s, site(12, s.Now))
+	v := newHardware(s, site(12, s.Now), false)
 	if v.Count != "72 components" || v.Machines != 12 || v.Total != "4260 W" || v.More != 0 || len(v.Hot) != mostHot || len(v.Power) != mostPower {
 		t.Errorf("%+v", v)
 	}
@@ -225,10 +225,10 @@ func TestHardware(t *testing.T) {
 	}, v.Kinds); diff != "" {
 		t.Errorf("(-want +got):\n%s", diff)
 	}
-	if diff := cmp.Diff(gaugeView{status.SeverityWarning, "node-01 · CPU 1", "87 °C", "of 90 °C,", "4 s ago", 96}, v.Hot[0]); diff != "" {
+	if diff := cmp.Diff(gaugeView{status.SeverityWarning, "node-01", "CPU 1", "87 °C", "of 90 °C,", "4 s ago", 96}, v.Hot[0]); diff != "" {
 		t.Errorf("(-want +got):\n%s", diff)
 	}
-	if diff := cmp.Diff(gaugeView{status.LevelOK, "node-12", "410 W", "", "4 s ago", 100}, v.Power[0]); diff != "" {
+	if diff := cmp.Diff(gaugeView{status.LevelOK, "node-12", "", "410 W", "", "4 s ago", 100}, v.Power[0]); diff != "" {
 		t.Errorf("(-want +got):\n%s", diff)
 	}
 }
@@ -282,7 +282,7 @@ func TestIcon(t *testing.T) {
 			t.Errorf("%s: the icon is not %s:\n%.1500s", c.name, c.want, body)
 		}
 	}
-	if icon(status.Verdict{Level: status.SeverityWarning}) != iconWarning {
+	if icon(status.SeverityWarning) != iconWarning {
 		t.Error("a warning has another icon")
 	}
 }

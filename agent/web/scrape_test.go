@@ -1,6 +1,7 @@
 package web
 
 import (
+	"net/http"
 	"net/http/httptest"
 	"strings"
 	"testing"
@@ -13,7 +14,7 @@ import (
 func TestTargetsPage(t *testing.T) {
 	s := load(t, "scrape")
 	rec := httptest.NewRecorder()
-	(&handlers{o: Options{Status: func() status.Status { return s }}}).targets(rec, nil)
+	(&handlers{o: Options{Status: func() status.Status { return s }}}).page(rec, httptest.NewRequest(http.MethodGet, "/targets", nil))
 	body := rec.Body.String()
 	for _, want := range []string{
 		"http://10.0.0.1:9100/metrics", "http://10.0.0.2:9100/metrics", "<b>node</b>: 1 of 3 up, 2 dropped by relabelling", ">down<", ">unknown<",

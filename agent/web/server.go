@@ -15,6 +15,7 @@ import (
 	toolkit "github.com/prometheus/exporter-toolkit/web"
 	"golang.org/x/net/netutil"
 
+	"hwsagent/agent/hardware/inventory"
 	"hwsagent/agent/status"
 	"hwsagent/internal/files"
 	"hwsagent/internal/httpbound"
@@ -47,10 +48,12 @@ type Options struct {
 	Events   func() []status.Event         // of the last 24 hours, oldest first, for the page; as Status
 	History  func(target string) []Figures // of the last 24 hours, oldest first, for GET /plot; as Status
 	Hardware func() []status.Component     // in memory, for the page; as Status
-	Metrics  http.Handler                  // GET /metrics
-	Reload   func() error                  // POST /-/reload; the error's text is the answer, see ErrNotBegun, ErrGoesOn
-	Ready    func() error                  // GET /-/ready; nil when the agent is collecting
-	Config   func() ([]byte, error)        // GET /api/v1/config: the configuration in force, without secrets
+	// Device returns the hardware of one device in memory, for GET /device; as Status.
+	Device  func(name string) inventory.Inventory
+	Metrics http.Handler           // GET /metrics
+	Reload  func() error           // POST /-/reload; the error's text is the answer, see ErrNotBegun, ErrGoesOn
+	Ready   func() error           // GET /-/ready; nil when the agent is collecting
+	Config  func() ([]byte, error) // GET /api/v1/config: the configuration in force, without secrets
 
 	// Control answers below /control/, only through [Server.Serve]: clients that can reach the page's address must not
 	// have its rights.
@@ -215,7 +218,8 @@ func newHandlers(o Options) *handlers {
 func (h *handlers) routes() http.Handler {
 	mux, o := http.NewServeMux(), h.o
 	mux.HandleFunc("GET /{$}", h.page)
-	mux.HandleFunc("GET /targets", h.targets)
+	mux.HandleFunc("GET /targets", h.page)
+	mux.HandleFunc("GET /device", h.page)
 	mux.HandleFunc("GET /assets/{name}", h.asset)
 	mux.HandleFunc("GET /api/v1/status", h.status)
 	mux.HandleFunc("GET /api/v1/stream", h.stream)

@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"net/http"
 	"net/http/httptest"
+	"net/url"
 	"strings"
 	"testing"
 	"time"
@@ -73,7 +74,7 @@ func TestPageOfManyProbes(t *testing.T) {
 		Status: func() status.Status { return status.Judge(s) }, Events: func() []status.Event { return events }, Hardware: func() []status.Component { return parts },
 		History: func(string) []Figures { return nil },
 	})
-	body := overview().part(h.look(false))
+	body := overview().part(h.look(&url.URL{Path: "/"}))
 	t.Logf("%d bytes", len(body))
 	if len(body) > 120_000 {
 		t.Errorf("%d bytes", len(body))
@@ -82,7 +83,7 @@ func TestPageOfManyProbes(t *testing.T) {
 	if n := strings.Count(body, `id="p-`); n != mostRows || len(rows) < mostRows {
 		t.Errorf("%d probes, and %d rows with problems", n, len(rows))
 	}
-	for _, want := range []string{">40 more with problems: <code>hwsagent status</code>", ">900 more are well: <code>hwsagent status</code>", `<a href="/?all">`} {
+	for _, want := range []string{">50 more with problems: <code>hwsagent status</code>", ">900 more are well: <code>hwsagent status</code>", `<a href="/?all">`} {
 		if !strings.Contains(body, want) {
 			t.Errorf("the page does not say %q", want)
 		}

@@ -2,6 +2,7 @@ package web
 
 import (
 	"net/http"
+	"net/url"
 	"strings"
 	"sync"
 	"sync/atomic"
@@ -28,7 +29,12 @@ func (s *streams) end() { s.once.Do(func() { close(s.ending) }) }
 // stream serves GET /api/v1/stream: the content of the page's main element, again and again. Beyond maxStreams the
 // answer is 503, and the page polls instead.
 func (h *handlers) stream(w http.ResponseWriter, r *http.Request) {
-	screen, ok := map[string]screenful{"/": overview(), "/targets": scraped()}[r.URL.Query().Get("page")]
+	at, err := url.Parse(r.URL.Query().Get("page"))
+	if err != nil {
+		http.NotFound(w, r)
+		return
+	}
+	screen, ok := h.screen(at)
 	if !ok {
 		http.NotFound(w, r)
 		return
@@ -51,7 +57,7 @@ func (h *handlers) stream(w http.ResponseWriter, r *http.Request) {
 		if err := out.SetWriteDeadline(time.Now().Add(slowReader)); err != nil {
 			return
 		}
-		if _, err := w.Write(event("main", screen.part(h.look(false)))); err != nil {
+		if _, err := w.Write(event("main", screen.part(h.look(at)))); err != nil {
 			return
 		}
 		if err := out.Flush(); err != nil {

@@ -140,19 +140,20 @@ func showJobMore(p *page, j scrapeView) {
 		p.number(` · `, j.Dropped, ` dropped by relabelling`)
 	}
 	p.raw(` · <a href="/targets#job-`)
-	p.fragment(j.Job)
+	p.encoded(j.Job)
 	p.raw("\">all its targets</a></p>\n")
 }
 
 // scraped returns the page with every scraped target.
-func scraped() screenful { return screenful{scrapedTitle, scrapedMain} }
+func scraped() screenful { return screenful{scrapedTitle, verdictLevel, scrapedMain} }
 
 func scrapedTitle(v view) string { return "Scraped targets of " + hostOr(v.Host) }
 
 func scrapedMain(p *page, v view) {
-	p.put(`<main id="main" data-title="`, scrapedTitle(v), `">
-<p class="who"><a href="/"><b>hwsagent</b></a>`)
-	showVerdict(p, v)
+	startMain(p, v, scrapedTitle(v))
+	p.raw(`<p class="who"><a href="/"><b>hwsagent</b></a>`)
+	showWho(p, v)
+	showConclusion(p, v.Verdict.Level, v.Verdict.Text)
 	for _, j := range v.Jobs {
 		showJob(p, j)
 	}

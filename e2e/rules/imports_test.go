@@ -89,7 +89,7 @@ func importRules() []importRule {
 		{dir: "receivers/scrape", ours: []string{"internal/files", "internal/refs", "internal/meter", "internal/redact", "internal/httpbound", "internal/watchdog", "internal/panics", "internal/exposition", "internal/pages"}, except: []string{promModule + "discovery/targetgroup", promModule + "model/textparse"}},
 		{dir: "agent/status", ours: []string{"internal/text"}},
 		{dir: "agent/top", ours: []string{"agent/status", "internal/text"}},
-		{dir: "agent/web", ours: []string{"agent/status", "internal/files", "internal/text", "internal/httpbound", "internal/loopback"}},
+		{dir: "agent/web", ours: []string{"agent/hardware/inventory", "agent/status", "internal/files", "internal/text", "internal/httpbound", "internal/loopback"}},
 		{dir: "agent", ours: []string{"internal/loopback", "internal/meter", "internal/redact", "internal/httpbound", "internal/watchdog", "internal/panics", "internal/exposition", "internal/files", "internal/pages", "internal/text", "internal/version", "wal", "remotewrite", "probes", "receivers"}, tests: []string{"internal/lastlines"}},
 		{dir: "agent/config", ours: []string{"internal/text", "internal/loopback", "internal/files", "probes", "receivers", "internal/redact", "remotewrite/config", "wal/queue"}, tests: []string{"remotewrite/client"}},
 		{dir: "agent/check", ours: []string{"agent/config", "agent/control", "agent/status", "internal/files", "internal/text", "internal/version", "probes", "receivers", "remotewrite/client", "remotewrite/config", "remotewrite/wire", "wal"}},

@@ -1,7 +1,9 @@
 package hw
 
 import (
+	"maps"
 	"slices"
+	"strings"
 
 	"hwsagent/probes"
 )
@@ -15,6 +17,30 @@ type Dialect struct {
 
 // Dialects returns the possible values of hw_labels.
 func Dialects() []string { return []string{SemanticConventions, MetricsHub} }
+
+// OwnLabels returns the labels of a stored sample that are the vocabulary's, under its names. A sample with the label id has MetricsHub's
+// names; those for which the vocabulary has several get one of them.
+func OwnLabels(pairs []string) (own []string) {
+	back := map[string]string{"error_type": "error_type", "network_io_direction": "network_io_direction"}
+	for i := 0; i+1 < len(pairs); i += 2 {
+		if pairs[i] != hubLabels[LabelID] {
+			continue
+		}
+		for _, ours := range slices.Sorted(maps.Keys(hubLabels)) {
+			back[hubLabels[ours]] = ours
+		}
+	}
+	for i := 0; i+1 < len(pairs); i += 2 {
+		name := back[pairs[i]]
+		if name == "" && strings.HasPrefix(pairs[i], Prefix) {
+			name = pairs[i]
+		}
+		if name != "" {
+			own = append(own, name, pairs[i+1])
+		}
+	}
+	return own
+}
 
 // NewDialect returns the dialect for a value of hw_labels; nil for the semantic conventions, which need no translation.
 func NewDialect(word string) *Dialect {

@@ -63,7 +63,7 @@
   var source, silent, asking;
   function refresh() {
     if (document.hidden || selecting()) { return; }
-    fetch(location.pathname, { cache: "no-store", signal: AbortSignal.timeout(5000) })
+    fetch(location.pathname + location.search, { cache: "no-store", signal: AbortSignal.timeout(5000) })
       .then(function (r) { if (!r.ok) { throw new Error(String(r.status)); } return r.text(); })
       .then(show).catch(lost);
   }
@@ -81,7 +81,7 @@
     if (main.hasAttribute("data-all")) { return; }
     if (document.hidden || asking) { refresh(); return; }
     if (!window.EventSource) { ask(); return; }
-    source = new EventSource("/api/v1/stream?page=" + encodeURIComponent(location.pathname));
+    source = new EventSource("/api/v1/stream?page=" + encodeURIComponent(location.pathname + location.search));
     source.addEventListener("main", function (e) { waits(); show(e.data); });
     source.onerror = function () {
       var over = source.readyState === EventSource.CLOSED;
