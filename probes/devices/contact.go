@@ -1,6 +1,8 @@
 package devices
 
 import (
+	"context"
+	"errors"
 	"fmt"
 	"time"
 
@@ -64,6 +66,20 @@ func (c *Contact) Wait(now time.Time) error {
 
 // Impatient reports whether to send a request without retries.
 func (c *Contact) Impatient() bool { return c.rounds >= patientRounds }
+
+// Greeted records the outcome of the first request of a round, which began at now. The error, nil for an answer, must not hold
+// a secret, see [Contact.Failed].
+func (c *Contact) Greeted(now time.Time, why Reason, err error) {
+	switch {
+	case err == nil:
+		c.Answered(now)
+	case errors.Is(err, context.Canceled): // a stop of the agent says nothing about the device
+	case why == Secret || why == Name || why == Limit: // the device was not asked
+		c.Unasked(now, why)
+	default:
+		c.Failed(now, why, err)
+	}
+}
 
 // Answered records that the device answered at now.
 func (c *Contact) Answered(now time.Time) {

@@ -63,7 +63,7 @@ func (p *Probe) collect(ctx context.Context, r *probes.Round) error {
 	}
 	c, names, done, err := p.greet(ctx)
 	defer done()
-	p.note(start, err)
+	p.contact.Greeted(start, reasonOf(err), p.hide.Secrets().Error(err))
 	if err != nil {
 		return p.why(ctx, err)
 	}
@@ -107,19 +107,6 @@ func (p *Probe) connect(ctx context.Context) (s session, names []string, done fu
 		names, err = p.names(c)
 	}
 	return c, names, done, err
-}
-
-// note records the outcome of a greeting at now.
-func (p *Probe) note(now time.Time, err error) {
-	switch why := reasonOf(err); {
-	case err == nil:
-		p.contact.Answered(now)
-	case errors.Is(err, context.Canceled): // a stop of the agent says nothing about upsd
-	case why == devices.Secret || why == devices.Name || why == devices.Limit: // upsd was not asked
-		p.contact.Unasked(now, why)
-	default:
-		p.contact.Failed(now, why, p.hide.Secrets().Error(err))
-	}
 }
 
 // begin encrypts the connection and logs in, if configured.

@@ -168,7 +168,7 @@ func (p *Probe) collect(ctx context.Context, r *probes.Round) error {
 		return err
 	}
 	up, err := p.greet(ctx)
-	p.note(start, err)
+	p.contact.Greeted(start, reasonOf(err), p.hide.Secrets().Error(err))
 	if err != nil {
 		return err
 	}
@@ -210,19 +210,6 @@ func (p *Probe) greet(ctx context.Context) (*time.Duration, error) {
 		}
 	}
 	return nil, nil
-}
-
-// note records the outcome of a greeting at now.
-func (p *Probe) note(now time.Time, err error) {
-	switch why := reasonOf(err); {
-	case err == nil:
-		p.contact.Answered(now)
-	case errors.Is(err, context.Canceled): // the agent's shutdown says nothing about the device
-	case why == devices.Secret || why == devices.Name || why == devices.Limit: // the device was not contacted
-		p.contact.Unasked(now, why)
-	default:
-		p.contact.Failed(now, why, p.hide.Secrets().Error(err))
-	}
 }
 
 // read reads one module. A module that was read only in part adds no samples: missing rows
