@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"hwsagent/internal/exposition"
+	"hwsagent/internal/text"
 )
 
 // Reason says in one word why something was refused. It is a label of the metrics.
@@ -69,15 +70,15 @@ func AsRefusal(err error) *Refusal {
 	if errors.As(err, &r) {
 		return r
 	}
-	switch text := cut(err.Error()); {
+	switch shown := cut(err.Error()); {
 	case errors.Is(err, exposition.ErrLabels):
-		return Refuse(TooManyLabels, http.StatusBadRequest, "%s", text)
+		return Refuse(TooManyLabels, http.StatusBadRequest, "%s", shown)
 	case errors.Is(err, exposition.ErrBound):
-		return Refuse(TooComplex, http.StatusRequestEntityTooLarge, "%s", text)
+		return Refuse(TooComplex, http.StatusRequestEntityTooLarge, "%s", shown)
 	case errors.Is(err, context.Canceled):
 		return later(Busy, time.Second, "the connection was closed before the request was read")
 	default:
-		return Refuse(Malformed, http.StatusBadRequest, "%s", text)
+		return Refuse(Malformed, http.StatusBadRequest, "%s", shown)
 	}
 }
 
@@ -107,9 +108,4 @@ func (r *Refusal) Head(w http.ResponseWriter) {
 // longest bounds how many bytes of a request an answer repeats.
 const longest = 300
 
-func cut(s string) string {
-	if len(s) <= longest {
-		return s
-	}
-	return s[:longest] + "…"
-}
+func cut(s string) string { return text.Bound(s, longest) }

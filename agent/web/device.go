@@ -9,6 +9,7 @@ import (
 
 	"hwsagent/agent/hardware/inventory"
 	"hwsagent/agent/status"
+	"hwsagent/internal/text"
 )
 
 // Bounds of a device's page, which goes to each reader every two seconds.
@@ -54,7 +55,7 @@ func newDevice(now time.Time, inv inventory.Inventory, all bool) deviceView {
 		v.Level = status.SeverityNote
 	}
 	if len(parts) > 0 {
-		v.Summary = counted(len(parts), "component")
+		v.Summary = text.Counted(len(parts), "component")
 	}
 	for _, state := range [...]string{"failed", "degraded", "predicted failure", "needs cleaning"} {
 		if states[state] > 0 {

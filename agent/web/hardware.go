@@ -8,6 +8,7 @@ import (
 
 	"hwsagent/agent/hardware/inventory"
 	"hwsagent/agent/status"
+	"hwsagent/internal/text"
 )
 
 // Bounds of what the page shows of the hardware.
@@ -72,7 +73,7 @@ func newHardware(s status.Status, all []status.Component, whole bool) hardwareVi
 			v.Worst = append(v.Worst, newComponent(s, c, level, names[[2]string{c.Device, c.Parent}]))
 		}
 	}
-	v.Described, v.Count = n > 0, counted(n, "component")
+	v.Described, v.Count = n > 0, text.Counted(n, "component")
 	v.Kinds = counts(all, func(c status.Component) string { return inWords(c.Type) })
 	v.Devices = counts(all, func(c status.Component) string { return c.Device })
 	if !whole {

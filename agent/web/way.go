@@ -5,6 +5,7 @@ import (
 	"strings"
 
 	"hwsagent/agent/status"
+	"hwsagent/internal/text"
 )
 
 // wayView is the way of the data: from the inputs through the log to the targets, with the rates between them.
@@ -29,7 +30,7 @@ func newWay(v *view, s status.Status) wayView {
 		Log:    stop{Level: status.LevelOK, Well: v.Log.Fill, Figure: v.Log.Bytes + " of " + v.Log.Max},
 		In:     flow{status.LevelOK, v.Log.In}, Out: flow{Level: status.LevelOK},
 	}
-	w.Targets = stop{Level: status.LevelOK, Well: len(v.Rows), Figure: counted(len(s.Targets), "target")}
+	w.Targets = stop{Level: status.LevelOK, Well: len(v.Rows), Figure: text.Counted(len(s.Targets), "target")}
 	for _, t := range v.Things {
 		switch t.Kind {
 		case "probe", "scrape", "receiver":
@@ -103,21 +104,13 @@ func inputsText(s status.Status) string {
 		what string
 	}{{len(s.Probes), "probe"}, {len(s.Scrape), "job"}, {len(s.Receivers), "receiver"}} {
 		if p.n > 0 {
-			parts = append(parts, counted(p.n, p.what))
+			parts = append(parts, text.Counted(p.n, p.what))
 		}
 	}
 	if len(parts) == 0 {
 		return "none"
 	}
 	return strings.Join(parts, ", ")
-}
-
-// counted formats a number of things.
-func counted(n int, what string) string {
-	if n == 1 {
-		return "1 " + what
-	}
-	return fmt.Sprintf("%d %ss", n, what)
 }
 
 func showWay(p *page, w wayView) {

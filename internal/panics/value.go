@@ -4,35 +4,21 @@ import (
 	"errors"
 	"fmt"
 	"runtime"
-	"strings"
 
 	"hwsagent/internal/text"
 )
 
-const (
-	// maxValue bounds a described value, in bytes.
-	maxValue = 160
-	// hidden replaces the rest of a text that is cut.
-	hidden = "…"
-)
+// maxValue bounds a described value, in bytes.
+const maxValue = 160
 
 // describe returns a readable form of a panic's value. Errors of the runtime ("index out of range
 // [5] with length 3") are shown, as they hold no data. Of other values, which may hold data or a
 // secret, only the type is shown.
 func describe(v any) string {
 	if err, ok := v.(runtime.Error); ok {
-		return cut(text.OneLine(err.Error()))
+		return text.Bound(text.OneLine(err.Error()), maxValue)
 	}
-	return cut(fmt.Sprintf("a value of type %T", v))
-}
-
-// cut bounds s to maxValue bytes, at a rune boundary.
-func cut(s string) string {
-	if len(s) <= maxValue {
-		return s
-	}
-	s = s[:maxValue-len(hidden)]
-	return strings.ToValidUTF8(s, "") + hidden
+	return text.Bound(fmt.Sprintf("a value of type %T", v), maxValue)
 }
 
 // As returns the panic that an error wraps, or nil.

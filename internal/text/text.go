@@ -4,6 +4,7 @@ package text
 import (
 	"fmt"
 	"strings"
+	"unicode/utf8"
 )
 
 // Counted returns the number with the noun, in the plural unless the number is 1.
@@ -36,4 +37,15 @@ func Printable(s string) string {
 		}
 		return r
 	}, s)
+}
+
+// Bound cuts a text that is longer than n bytes behind a whole character, and marks that.
+func Bound(s string, n int) string {
+	if len(s) <= n {
+		return s
+	}
+	for n > 0 && !utf8.RuneStart(s[n]) {
+		n--
+	}
+	return s[:n] + "…"
 }
