@@ -16,57 +16,87 @@ const heavy = 2 << 10
 // with long labels counts more than once, so that labels bound memory, too. Series are identified by the hash of their
 // labels: two with the same hash count as one, which does no harm.
 type activeSeries struct {
-	mu          sync.Mutex
-	limit       int
-	young, old  map[uint64]active // series seen in this generation; and those seen only in the one before
-	weight      int               // of both together
-	youngestEnd time.Time
+	mu     sync.Mutex
+	limit  int
+	series map[uint64]active // seen in this generation or in the one before
+	weight int               // of all together
+	now    uint32            // the generation, from 1 on
+	end    time.Time         // of the generation
 }
 
-// active is a series that counts.
+// active is a series that counts. There may be very many, so it takes only 8 bytes.
 type active struct {
-	weight int32
+	weight uint16
+	seen   uint16 // the last generation with a sample; the lowest bits tell the present one from the one before
 	by     uint32 // the request that has made it active, if no other has had it since; otherwise 0
 }
 
 func newActiveSeries(limit int) *activeSeries {
-	return &activeSeries{limit: limit, young: map[uint64]active{}, old: map[uint64]active{}}
+	return &activeSeries{limit: limit, series: map[uint64]active{}}
 }
 
-// admit reports whether a series, with that many bytes of labels, may have a sample at now, and whether it is new. by is
-// the number of the request, not 0.
-func (a *activeSeries) admit(hash uint64, bytes uint64, now time.Time, by uint32) (ok, fresh bool) {
+// generation returns the number of the generation at now.
+func (a *activeSeries) generation(now time.Time) uint32 {
 	a.mu.Lock()
 	defer a.mu.Unlock()
-	if !now.Before(a.youngestEnd) {
-		for _, s := range a.old {
-			a.weight -= int(s.weight)
-		}
-		// After a pause of more than a generation both are outdated.
-		if a.old = a.young; now.Sub(a.youngestEnd) >= generation {
-			a.old, a.weight = map[uint64]active{}, 0
-		}
-		a.young, a.youngestEnd = map[uint64]active{}, now.Add(generation)
+	a.turn(now)
+	return a.now
+}
+
+// turn begins a generation if it is time. a.mu must be held.
+func (a *activeSeries) turn(now time.Time) {
+	if now.Before(a.end) {
+		return
 	}
-	s, known := a.young[hash]
+	before := uint16(a.now)               // #nosec G115 -- see active.seen
+	pause := now.Sub(a.end) >= generation // then the generation before has no samples
+	left := make(map[uint64]active, len(a.series))
+	a.weight = 0
+	for hash, s := range a.series {
+		if s.seen == before && !pause {
+			left[hash] = s
+			a.weight += int(s.weight)
+		}
+	}
+	a.series, a.now, a.end = left, a.now+1, now.Add(generation)
+}
+
+// verdict is the answer of [activeSeries.admit].
+type verdict int
+
+const (
+	beyond verdict = iota // the limit is reached
+	fresh                 // it is new, and counts unless its request is not stored
+	unsure                // it counts already, but may be forgotten with the request that made it active
+	firm                  // it counts in this generation whatever becomes of any request
+)
+
+// admit returns whether a series, with that many bytes of labels, may have a sample at now. by is the number of the
+// request, not 0.
+func (a *activeSeries) admit(hash uint64, bytes uint64, now time.Time, by uint32) verdict {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	a.turn(now)
+	s, known := a.series[hash]
 	if !known {
-		s, known = a.old[hash]
-		delete(a.old, hash)
-	}
-	if known {
-		if s.by != by {
-			s.by = 0
+		s = active{weight: uint16(min(1+bytes/heavy, 1<<16-1)), by: by} // #nosec G115 -- just bounded
+		if a.weight+int(s.weight) > a.limit {
+			return beyond
 		}
-		a.young[hash] = s
-		return true, false
+		a.weight += int(s.weight)
 	}
-	weight := 1 + int(bytes/heavy) // #nosec G115 -- labels are bounded
-	if a.weight+weight > a.limit {
-		return false, false
+	if s.by != by {
+		s.by = 0
 	}
-	a.young[hash] = active{int32(weight), by} // #nosec G115 -- as above
-	a.weight += weight
-	return true, true
+	s.seen = uint16(a.now) // #nosec G115 -- see active.seen
+	a.series[hash] = s
+	switch {
+	case !known:
+		return fresh
+	case s.by != 0:
+		return unsure
+	}
+	return firm
 }
 
 // forget undoes admit for new series of a request that is not stored. A series that another request has had meanwhile
@@ -75,21 +105,15 @@ func (a *activeSeries) forget(fresh []uint64, by uint32) {
 	a.mu.Lock()
 	defer a.mu.Unlock()
 	for _, hash := range fresh {
-		s := a.young[hash]
-		if old, ok := a.old[hash]; ok {
-			s = old
+		if s := a.series[hash]; s.by == by {
+			a.weight -= int(s.weight)
+			delete(a.series, hash)
 		}
-		if s.by != by {
-			continue
-		}
-		a.weight -= int(s.weight)
-		delete(a.young, hash)
-		delete(a.old, hash)
 	}
 }
 
 func (a *activeSeries) size() int {
 	a.mu.Lock()
 	defer a.mu.Unlock()
-	return len(a.young) + len(a.old)
+	return len(a.series)
 }

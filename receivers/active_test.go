@@ -11,8 +11,8 @@ func TestActiveSeries(t *testing.T) {
 	now := time.Unix(0, 0)
 	admit := func(hash, bytes uint64, want bool) {
 		t.Helper()
-		if ok, _ := a.admit(hash, bytes, now, 1); ok != want {
-			t.Errorf("%d of %d bytes at %s: %t", hash, bytes, now.Sub(time.Unix(0, 0)), ok)
+		if got := a.admit(hash, bytes, now, 1); (got != beyond) != want {
+			t.Errorf("%d of %d bytes at %s: %d", hash, bytes, now.Sub(time.Unix(0, 0)), got)
 		}
 	}
 	for i := range uint64(4) {
@@ -50,14 +50,19 @@ func TestActiveSeries(t *testing.T) {
 func TestActiveSeriesOfTwoRequests(t *testing.T) {
 	a := newActiveSeries(1)
 	now := time.Unix(0, 0)
-	a.admit(7, 0, now, 1)
-	a.admit(7, 0, now, 1) // again in the same request
-	a.admit(7, 0, now, 3)
+	for i, step := range []struct {
+		by   uint32
+		want verdict
+	}{{1, fresh}, {1, unsure}, {3, firm}, {1, firm}} {
+		if got := a.admit(7, 0, now, step.by); got != step.want {
+			t.Errorf("step %d: %d, want %d", i, got, step.want)
+		}
+	}
 	a.forget([]uint64{7}, 1)
-	if ok, _ := a.admit(8, 0, now, 5); ok {
+	if got := a.admit(8, 0, now, 5); got != beyond {
 		t.Error("a further series gets the room of one that is in the log")
 	}
-	if ok, fresh := a.admit(7, 0, now, 5); !ok || fresh {
-		t.Errorf("the series in the log: accepted %t, new %t", ok, fresh)
+	if got := a.admit(7, 0, now, 5); got != firm {
+		t.Errorf("the series in the log: %d", got)
 	}
 }

@@ -57,10 +57,10 @@ type Batch struct {
 	family string
 	meta   metadata.Metadata
 	fault  Reason // why its samples are refused; "" if they are not
-	name   string // as sent
-	size   int64  // of its labels as sent, in bytes
-	hash   uint64 // of labels
 	known  *Known // the series that is repeated; nil if it was decoded
+
+	found      *entry[Known] // by Find, last
+	generation uint32        // of the active series
 
 	lb *labels.Builder
 
@@ -79,9 +79,10 @@ const maxTold = 5
 
 // Batch begins the batch of a request.
 func (r *Request) Batch() *Batch {
+	now := time.Now()
 	return &Batch{
-		r: r, g: r.gate, app: r.gate.o.Out.AppenderV2(r.Context()), now: time.Now(), taken: r.taken,
-		lb: labels.NewBuilder(labels.EmptyLabels()), refused: map[Reason]uint64{},
+		r: r, g: r.gate, app: r.gate.o.Out.AppenderV2(r.Context()), now: now, taken: r.taken,
+		lb: labels.NewBuilder(labels.EmptyLabels()), refused: map[Reason]uint64{}, generation: r.gate.active.generation(now),
 	}
 }
 
@@ -116,7 +117,6 @@ func (b *Batch) Series(ls labels.Labels, family string, meta metadata.Metadata) 
 	if err := b.begin(int64(ls.ByteSize()), family, meta); err != nil { // #nosec G115 -- labels are bounded
 		return err
 	}
-	b.name = ls.Get(model.MetricNameLabel)
 	if why := invalid(ls); why != "" {
 		b.fault = InvalidLabels
 		b.tell(InvalidLabels, ls, why)
@@ -136,7 +136,8 @@ func (b *Batch) Series(ls labels.Labels, family string, meta metadata.Metadata) 
 			return nil
 		}
 	}
-	b.admit(ls, ls.Hash())
+	b.labels = ls
+	b.admit(ls.Hash())
 	return nil
 }
 
@@ -150,21 +151,23 @@ func (b *Batch) begin(size int64, family string, meta metadata.Metadata) error {
 	if err := b.r.take(seriesBytes + size + int64(texts)); err != nil {
 		return err
 	}
-	b.ref, b.family, b.meta, b.fault, b.size, b.known = 0, family, meta, "", size, nil
+	b.ref, b.family, b.meta, b.fault, b.known = 0, family, meta, "", nil
 	return nil
 }
 
-// admit sets the labels of the current series, and refuses it if too many are active.
-func (b *Batch) admit(ls labels.Labels, hash uint64) {
-	b.labels, b.hash = ls, hash
-	ok, fresh := b.g.active.admit(hash, ls.ByteSize(), b.now, b.r.number)
-	if fresh {
+// admit refuses the current series, whose labels have that hash, if too many are active. It reports whether the series
+// counts whatever becomes of any request.
+func (b *Batch) admit(hash uint64) bool {
+	switch b.g.active.admit(hash, b.labels.ByteSize(), b.now, b.r.number) {
+	case firm:
+		return true
+	case fresh:
 		b.r.fresh = append(b.r.fresh, hash)
-	}
-	if !ok {
+	case beyond:
 		b.fault = NewSeries
-		b.tell(NewSeries, ls, fmt.Sprintf("limits.active_series (%d) series are active already; one with long labels counts more than once", b.g.o.Limits.ActiveSeries))
+		b.tell(NewSeries, b.labels, fmt.Sprintf("limits.active_series (%d) series are active already; one with long labels counts more than once", b.g.o.Limits.ActiveSeries))
 	}
+	return false
 }
 
 // Refuses reports whether the samples of the series set by Series are not stored.

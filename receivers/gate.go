@@ -43,7 +43,7 @@ type Gate struct {
 	memory  *semaphore.Weighted // of Limits.MemoryBytes
 	slots   *semaphore.Weighted // of Limits.Requests
 	active  *activeSeries
-	known   *Table[*Known]
+	known   *Table[Known]
 	texts   *Table[string]
 	repeats *repeats
 
@@ -78,7 +78,7 @@ func NewGate(o GateOptions) *Gate {
 	}
 	return &Gate{
 		o: o, memory: semaphore.NewWeighted(o.Limits.MemoryBytes), slots: semaphore.NewWeighted(int64(o.Limits.Requests)),
-		active: newActiveSeries(o.Limits.ActiveSeries), known: NewTable[*Known](knownBytes), texts: NewTable[string](textBytes), repeats: newRepeats(), told: map[Reason]time.Time{},
+		active: newActiveSeries(o.Limits.ActiveSeries), known: NewTable(knownBytes, knownSize), texts: NewTable(textBytes, textSize), repeats: newRepeats(), told: map[Reason]time.Time{},
 		counts: Counts{RefusedRequests: map[Reason]uint64{}, RefusedSamples: map[Reason]uint64{}},
 	}
 }

@@ -1,93 +1,137 @@
 package receivers
 
 import (
-	"strings"
+	"hash/maphash"
 	"sync"
 	"sync/atomic"
 	"time"
 
-	"github.com/prometheus/common/model"
 	"github.com/prometheus/prometheus/model/labels"
 	"github.com/prometheus/prometheus/model/metadata"
 	"github.com/prometheus/prometheus/storage"
+
+	"hwsagent/internal/refs"
 )
 
 const (
-	// knownBytes bounds the memory of one generation of known series.
-	knownBytes = 32 << 20
-	// knownFor is how long a generation of a [Table] grows. An entry that no request uses for two generations is forgotten.
+	// knownBytes bounds the memory of known series.
+	knownBytes = 64 << 20
+	// knownFor is how long a generation of a [Table] lasts. An entry that no request uses for two generations is forgotten.
 	knownFor = 10 * time.Minute
-	// knownOverhead is the memory of an entry of a [Table], with a series, beside its key and its texts, in bytes.
-	knownOverhead = 176
+	// knownOverhead is the memory of an entry of a [Table] beside the texts of its value, in bytes.
+	knownOverhead = 80
 )
 
 // Known is a series that a receiver has passed to the log, with the outcome of the checks and of relabelling.
 type Known struct {
-	name   string // as sent
-	size   int64  // of the labels as sent, in bytes
-	labels labels.Labels
-	hash   uint64        // of labels
+	labels labels.Labels // empty if the rules drop the series
 	ref    atomic.Uint64 // the log's reference
-	fault  Reason        // Relabelled if the rules drop the series, otherwise ""
+	active atomic.Uint32 // the generation of the active series in which this one is known to count; 0: none
 }
 
-// Name returns the name of the series as it was sent.
-func (s *Known) Name() string { return s.name }
-
-// Table finds what a receiver knows by bytes that senders repeat. Its keys are compared byte by byte; a hash of Go's maps,
-// with a seed of its own, only leads to them, so no sender can make them collide. When a generation is full, it takes no
-// new entry, and the receiver decodes such series in each request. It is safe for concurrent use.
+// Table finds what a receiver knows by bytes that senders repeat. It keeps digests of these keys, with seeds of its own: a
+// sender can make no other key with the same digest, and by chance there is none. When the table is full, it takes no new
+// entry, and the receiver decodes such series in each request. It is safe for concurrent use.
 type Table[V any] struct {
-	most int // bytes of a generation
+	most   int
+	size   func(*V) int // the memory of what a value refers to
+	low    maphash.Seed // of entry.low
+	higher maphash.Seed // of entry.high
 
 	mu         sync.Mutex
-	young, old map[string]entry[V]
-	bytes      int       // of young
-	until      time.Time // when young becomes old
+	entries    *refs.Chains[entry[V]]
+	bytes      int       // of entries
+	generation uint32    // the present one
+	until      time.Time // when it ends
 }
 
+// entry is a value with the digest of its key.
 type entry[V any] struct {
-	key   string // of the map, so that a move to young allocates nothing
+	low   uint64
+	high  uint32
+	used  uint32    // the last generation in which it was found
+	link  *entry[V] // of Table.entries
+	next  *entry[V] // found after this one the last time: senders repeat the order of series, too
 	value V
-	bytes int
 }
 
-// NewTable returns an empty table of at most 2 × most bytes.
-func NewTable[V any](most int) *Table[V] {
-	return &Table[V]{most: most, young: map[string]entry[V]{}}
+// NewTable returns an empty table of at most that many bytes. size returns the memory that a value refers to.
+func NewTable[V any](most int, size func(*V) int) *Table[V] {
+	return &Table[V]{
+		most: most, size: size, low: maphash.MakeSeed(), higher: maphash.MakeSeed(),
+		entries: refs.NewChains(func(e *entry[V]) uint64 { return e.low }, func(e *entry[V]) **entry[V] { return &e.link }),
+	}
 }
 
-// Find returns what was stored under the key.
-func (t *Table[V]) Find(key []byte, now time.Time) (v V, ok bool) {
+// Find returns what was stored under the key, nil if there is nothing.
+func (t *Table[V]) Find(key []byte, now time.Time) *V {
+	if e := t.find(nil, key, now); e != nil {
+		return &e.value
+	}
+	return nil
+}
+
+// find is Find. after is the entry that the caller found before, nil if there is none.
+func (t *Table[V]) find(after *entry[V], key []byte, now time.Time) *entry[V] {
+	low, high := t.digest(key)
 	t.mu.Lock()
 	defer t.mu.Unlock()
-	if !now.Before(t.until) {
-		t.old, t.young, t.bytes, t.until = t.young, make(map[string]entry[V], len(t.young)), 0, now.Add(knownFor)
+	t.turn(now)
+	var e *entry[V]
+	if after != nil {
+		e = after.next
 	}
-	e, ok := t.young[string(key)]
-	if ok {
-		return e.value, true
+	if e == nil || e.low != low || e.high != high || e.used+1 < t.generation { // the last one is not in the table any more
+		if e = t.get(low, high); e == nil {
+			return nil
+		}
+		if after != nil {
+			after.next = e
+		}
 	}
-	if e, ok = t.old[string(key)]; ok {
-		t.put(e)
-	}
-	return e.value, ok
+	e.used = t.generation
+	return e
 }
 
-// Put stores a value that takes that many bytes with its key, if there is room.
-func (t *Table[V]) Put(key string, v V, bytes int) {
+// Put stores a value with its key, if there is room and none with that key.
+func (t *Table[V]) Put(key []byte, v V) { t.put(&entry[V]{value: v}, key) }
+
+// put is Put.
+func (t *Table[V]) put(e *entry[V], key []byte) {
+	e.low, e.high = t.digest(key)
 	t.mu.Lock()
 	defer t.mu.Unlock()
-	t.put(entry[V]{key, v, bytes})
-}
-
-// put is Put. t.mu must be held.
-func (t *Table[V]) put(e entry[V]) {
-	bytes := t.bytes + e.bytes - t.young[e.key].bytes
-	if bytes > t.most {
+	bytes := t.bytes + knownOverhead + t.size(&e.value)
+	if bytes > t.most || t.get(e.low, e.high) != nil {
 		return
 	}
-	t.young[e.key], t.bytes = e, bytes
+	e.used, t.bytes = t.generation, bytes
+	t.entries.Add(e)
+}
+
+func (t *Table[V]) digest(key []byte) (low uint64, high uint32) {
+	return maphash.Bytes(t.low, key), uint32(maphash.Bytes(t.higher, key)) // #nosec G115 -- half of it
+}
+
+// get returns the entry with that digest, nil if there is none. t.mu must be held.
+func (t *Table[V]) get(low uint64, high uint32) *entry[V] {
+	return t.entries.Find(low, func(e *entry[V]) bool { return e.low == low && e.high == high })
+}
+
+// turn begins the next generation if it is time. t.mu must be held.
+func (t *Table[V]) turn(now time.Time) {
+	if now.Before(t.until) {
+		return
+	}
+	t.generation, t.until = t.generation+1, now.Add(knownFor)
+	t.entries.RemoveIf(func(e *entry[V]) bool {
+		if e.used+1 >= t.generation {
+			return false
+		}
+		e.next = nil // an entry that leads here must not keep all that followed
+		t.bytes -= knownOverhead + t.size(&e.value)
+		return true
+	})
 }
 
 // sharer is implemented by appendables that keep labels of their own.
@@ -98,8 +142,12 @@ type sharer interface {
 // Find returns the series that [Batch.Learn] stored under that key, nil if there is none. The caller sets it by
 // [Batch.Repeat].
 func (b *Batch) Find(key []byte) *Known {
-	s, _ := b.g.known.Find(key, b.now)
-	return s
+	e := b.g.known.find(b.found, key, b.now)
+	if e == nil {
+		return nil
+	}
+	b.found = e
+	return &e.value
 }
 
 // Learn stores the series set by Series, so that Find returns it for equal keys. A key must determine the labels. A
@@ -108,50 +156,56 @@ func (b *Batch) Learn(key []byte) {
 	if b.fault != "" && b.fault != Relabelled {
 		return
 	}
-	s := &Known{name: strings.Clone(b.name), size: b.size, fault: b.fault}
-	if b.fault == "" {
-		s.labels, s.hash = b.labels, b.hash
+	e := &entry[Known]{}
+	if s := &e.value; b.fault == "" {
+		s.labels = b.labels
 		if out, ok := b.g.o.Out.(sharer); ok {
 			s.labels = out.Share(b.labels)
 		}
-		if name := s.labels.Get(model.MetricNameLabel); name == s.name {
-			s.name = name // no memory of its own
-		}
 		s.ref.Store(uint64(b.ref))
 	}
-	// The labels count as well: if the log forgets the series, only the table holds them.
-	b.g.known.Put(string(key), s, knownOverhead+len(key)+int(s.labels.ByteSize())) // #nosec G115 -- labels are bounded
+	b.g.known.put(e, key)
 }
+
+// knownSize is the memory of a series' labels: if the log forgets the series, only the table holds them.
+func knownSize(s *Known) int { return int(s.labels.ByteSize()) } // #nosec G115 -- labels are bounded
 
 // Described returns the family and the metadata of the series set by Series.
 func (b *Batch) Described() (family string, meta metadata.Metadata) { return b.family, b.meta }
 
 // Repeat is [Batch.Series] for a series that Find returned.
 func (b *Batch) Repeat(s *Known, family string, meta metadata.Metadata) error {
-	if err := b.begin(s.size, family, meta); err != nil {
+	if err := b.begin(int64(s.labels.ByteSize()), family, meta); err != nil { // #nosec G115 -- labels are bounded
 		return err
 	}
-	if s.fault != "" {
-		b.fault = s.fault
+	if s.labels.IsEmpty() {
+		b.fault = Relabelled
 		return nil
 	}
-	b.known, b.ref = s, storage.SeriesRef(s.ref.Load())
-	b.admit(s.labels, s.hash)
+	b.known, b.labels, b.ref = s, s.labels, storage.SeriesRef(s.ref.Load())
+	if s.active.Load() == b.generation {
+		return nil
+	}
+	if b.admit(s.labels.Hash()) {
+		s.active.Store(b.generation)
+	}
 	return nil
 }
 
-// textBytes bounds the memory of one generation of texts.
-const textBytes = 2 << 20
+// textBytes bounds the memory of texts.
+const textBytes = 4 << 20
 
 // Text returns the bytes as a string, which is the same one for equal bytes as long as they are repeated.
 func (b *Batch) Text(bytes []byte) string {
 	if len(bytes) == 0 {
 		return ""
 	}
-	s, ok := b.g.texts.Find(bytes, b.now)
-	if !ok {
-		s = string(bytes)
-		b.g.texts.Put(s, s, knownOverhead+len(s))
+	if s := b.g.texts.Find(bytes, b.now); s != nil {
+		return *s
 	}
+	s := string(bytes)
+	b.g.texts.Put(bytes, s)
 	return s
 }
+
+func textSize(s *string) int { return len(*s) }

@@ -3,6 +3,7 @@ package otlp
 import (
 	"encoding/binary"
 	"errors"
+	"slices"
 	"time"
 
 	"github.com/prometheus/prometheus/model/labels"
@@ -15,18 +16,18 @@ import (
 	"hwsagent/receivers/otlp/translation"
 )
 
-// headBytes bounds the memory of one generation of resources, and of heads.
-const headBytes = 8 << 20
+// headBytes bounds the memory of resources, and of heads.
+const headBytes = 16 << 20
 
 // known finds the series of points by the bytes that senders repeat: a resource by its message, the head of a metric by
 // its resource, its scope and what it has beside points, a series by its head and its attributes.
 type known struct {
-	resources *receivers.Table[*resource]
-	heads     *receivers.Table[*head]
+	resources *receivers.Table[resource]
+	heads     *receivers.Table[head]
 }
 
 func newKnown() *known {
-	return &known{resources: receivers.NewTable[*resource](headBytes), heads: receivers.NewTable[*head](headBytes)}
+	return &known{resources: receivers.NewTable(headBytes, (*resource).size), heads: receivers.NewTable(headBytes, (*head).size)}
 }
 
 // resource is a resource that was translated.
@@ -42,8 +43,9 @@ type head struct {
 	meta   metadata.Metadata
 }
 
-// entryBytes is the memory of an entry of these tables beside its key and its texts.
-const entryBytes = 200
+func (r *resource) size() int { return int(r.info.ByteSize()) } // #nosec G115 -- a request is bounded
+
+func (h *head) size() int { return len(h.family) + len(h.meta.Help) + len(h.meta.Unit) }
 
 // keys makes the keys of the tables. A key is valid until the next one of its kind is made.
 type keys struct{ head, point []byte }
@@ -88,8 +90,8 @@ type repeating struct {
 }
 
 func (v *repeating) resource(bytes []byte) error {
-	of, ok := v.known.resources.Find(bytes, v.now)
-	if !ok {
+	of := v.known.resources.Find(bytes, v.now)
+	if of == nil {
 		return errUnknown
 	}
 	v.of, v.first, v.until = of, 0, 0
@@ -97,8 +99,8 @@ func (v *repeating) resource(bytes []byte) error {
 }
 
 func (v *repeating) metric(m *rawMetric) error {
-	h, ok := v.known.heads.Find(v.keys.ofHead(v.of, m), v.now)
-	if !ok {
+	h := v.known.heads.Find(v.keys.ofHead(v.of, m), v.now)
+	if h == nil {
 		return errUnknown
 	}
 	return m.each(func(p rawPoint) error { return v.point(h, p) })
@@ -186,7 +188,7 @@ type learntResource struct {
 type learntHead struct {
 	*head
 
-	key   string
+	key   []byte
 	known bool
 }
 
@@ -196,20 +198,20 @@ type learntPoint struct {
 }
 
 func (l *learning) resource(bytes []byte) error {
-	r, ok := l.receiver.known.resources.Find(bytes, l.now)
-	if !ok {
+	r := l.receiver.known.resources.Find(bytes, l.now)
+	known := r != nil
+	if !known {
 		r = &resource{id: l.receiver.ids.Add(1)}
 	}
-	l.resources = append(l.resources, learntResource{r, bytes, ok})
+	l.resources = append(l.resources, learntResource{r, bytes, known})
 	return nil
 }
 
 func (l *learning) metric(m *rawMetric) error {
 	key := l.keys.ofHead(l.resources[len(l.resources)-1].resource, m)
-	h, ok := l.receiver.known.heads.Find(key, l.now)
-	one := learntHead{head: h, known: ok}
-	if !ok {
-		one.head, one.key = &head{id: l.receiver.ids.Add(1)}, string(key)
+	one := learntHead{head: l.receiver.known.heads.Find(key, l.now)}
+	if one.known = one.head != nil; !one.known {
+		one.head, one.key = &head{id: l.receiver.ids.Add(1)}, slices.Clone(key)
 	}
 	l.heads = append(l.heads, one)
 	return m.each(func(p rawPoint) error {
@@ -228,7 +230,7 @@ func (l *learning) begin(md pmetric.Metrics) {
 			continue
 		}
 		r.info = translation.InfoLabels(l.receiver.settings, from.Resource().Attributes())
-		l.receiver.known.resources.Put(string(r.bytes), r.resource, entryBytes+len(r.bytes)+int(r.info.ByteSize())) // #nosec G115 -- a request is bounded
+		l.receiver.known.resources.Put(r.bytes, *r.resource)
 	}
 }
 
@@ -244,7 +246,7 @@ func (l *learning) point(b *receivers.Batch, other bool) {
 	if !h.known {
 		h.known = true
 		h.family, h.meta = b.Described()
-		l.receiver.known.heads.Put(h.key, h.head, entryBytes+len(h.key)+len(h.family)+len(h.meta.Help)+len(h.meta.Unit))
+		l.receiver.known.heads.Put(h.key, *h.head)
 	}
 	b.Learn(l.keys.ofPoint(h.head, p.attributes))
 }

@@ -1,6 +1,7 @@
 package remotewrite
 
 import (
+	"bytes"
 	"fmt"
 
 	"github.com/prometheus/common/model"
@@ -21,7 +22,7 @@ const (
 // decode1 adds the samples of a prometheus.WriteRequest to the batch, with one series at a time as an object. It
 // returns the metadata of families, to be recorded when the request is stored.
 func (h *handler) decode1(r *receivers.Request, body []byte, b *receivers.Batch) (said []prompb.MetricMetadata, err error) {
-	d := &decoder1{h: h, r: r, b: b, lb: labels.NewScratchBuilder(16), memory: room{r: r}}
+	d := &decoder1{h: h, r: r, b: b, lb: labels.NewScratchBuilder(16), memory: room{r: r}, described: !h.families.empty()}
 	err = fields(body, func(number protowire.Number, value []byte) error {
 		switch {
 		case number == symbols2 || number == series2:
@@ -50,6 +51,22 @@ type decoder1 struct {
 	floats []prompb.Sample
 	lb     labels.ScratchBuilder
 	memory room
+
+	described bool   // there is metadata
+	name      []byte // of the series that was repeated last
+	family    string // of the series with that name
+	meta      metadata.Metadata
+}
+
+// describe sets the family and the metadata of the series with these labels. Series with one name follow each other.
+func (d *decoder1) describe(key []byte) {
+	if !d.described {
+		return
+	}
+	if name := nameOf(key); d.name == nil || !bytes.Equal(name, d.name) {
+		d.name = name
+		d.family, d.meta = d.h.families.of(string(name))
+	}
 }
 
 // add adds the series of one message. It decodes the labels only if the receiver does not know them.
@@ -67,8 +84,8 @@ func (d *decoder1) add(message []byte) error {
 	key, d.floats, plain = floats1(message, d.floats[:0])
 	if plain {
 		if s := d.b.Find(key); s != nil {
-			family, meta := d.h.families.of(s.Name())
-			if err := d.b.Repeat(s, family, meta); err != nil {
+			d.describe(key)
+			if err := d.b.Repeat(s, d.family, d.meta); err != nil {
 				return err
 			}
 			return d.append(d.floats)

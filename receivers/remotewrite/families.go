@@ -35,14 +35,18 @@ func (f *families) note(name string, m metadata.Metadata) bool {
 	return true
 }
 
+// empty reports whether no metadata has come yet.
+func (f *families) empty() bool {
+	f.mu.RLock()
+	defer f.mu.RUnlock()
+	return len(f.known) == 0
+}
+
 // of returns the family of a series by its name: the name itself, or without the suffix of a histogram's, summary's or
 // counter's series.
 func (f *families) of(series string) (family string, m metadata.Metadata) {
 	f.mu.RLock()
 	defer f.mu.RUnlock()
-	if len(f.known) == 0 {
-		return "", m
-	}
 	if m, ok := f.known[series]; ok {
 		return series, m
 	}

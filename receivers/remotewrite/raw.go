@@ -4,6 +4,7 @@ import (
 	"encoding/binary"
 	"math"
 
+	"github.com/prometheus/common/model"
 	"github.com/prometheus/prometheus/prompb"
 )
 
@@ -49,6 +50,25 @@ func floats1(message []byte, into []prompb.Sample) (key []byte, floats []prompb.
 		into, rest = append(into, s), after
 	}
 	return key, into, true
+}
+
+// nameOf returns the name in the labels that floats1 has read, as [prompb] reads it.
+func nameOf(key []byte) (name []byte) {
+	for len(key) > 0 {
+		label, after, _ := bytesOf(key[1:])
+		key = after
+		var n, v []byte
+		if len(label) > 0 && label[0] == tagMessage1 {
+			n, label, _ = bytesOf(label[1:])
+		}
+		if len(label) > 0 {
+			v, _, _ = bytesOf(label[1:])
+		}
+		if string(n) == model.MetricNameLabel {
+			return v
+		}
+	}
+	return nil
 }
 
 // pairOfTexts reports whether a prometheus.Label has at most a name and then a value.

@@ -10,6 +10,8 @@ import (
 	"runtime"
 	"slices"
 	"testing"
+	"testing/synctest"
+	"time"
 
 	"github.com/golang/snappy"
 	"github.com/google/go-cmp/cmp"
@@ -59,6 +61,13 @@ func FuzzFloats1(f *testing.F) {
 		}
 		if diff := cmp.Diff(whole.Labels, head.Labels); diff != "" || len(whole.Exemplars)+len(whole.Histograms) > 0 {
 			t.Errorf("%s; %v, %v", diff, whole.Exemplars, whole.Histograms)
+		}
+		name := ""
+		if i := slices.IndexFunc(whole.Labels, func(l prompb.Label) bool { return l.Name == "__name__" }); i >= 0 {
+			name = whole.Labels[i].Value
+		}
+		if got := nameOf(key); string(got) != name {
+			t.Errorf("the name is %q instead of %q", got, name)
 		}
 	})
 }
@@ -143,6 +152,65 @@ func FuzzKnown(f *testing.F) {
 			}
 		}
 	})
+}
+
+// TestKnownSeriesKeepTheirPlace: a series that repeats counts as active for as long as it is sent, and no longer.
+func TestKnownSeriesKeepTheirPlace(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		limits := receivers.DefaultLimits()
+		limits.ActiveSeries = 1
+		h := New((&receivertest.Log{}).Gate("remote_write", limits))
+		at := int64(0)
+		post := func(name string, want int) {
+			t.Helper()
+			at++
+			q := &prompb.WriteRequest{Timeseries: []prompb.TimeSeries{{Labels: pairs("__name__", name), Samples: []prompb.Sample{{Timestamp: at}}}}}
+			if w := send(h, "", marshal(t, q)); w.Code != want {
+				t.Fatalf("%s after %d requests: %d %s", name, at, w.Code, w.Body)
+			}
+		}
+		for range 30 {
+			post("a", 204)
+			post("b", 400)
+			time.Sleep(9 * time.Minute)
+		}
+		time.Sleep(2 * time.Hour)
+		post("b", 204)
+		post("a", 400)
+	})
+}
+
+// TestKnownSeriesKeepTheirMetadata: a series that repeats has the metadata of its own family, which may change.
+func TestKnownSeriesKeepTheirMetadata(t *testing.T) {
+	log := &receivertest.Log{}
+	h := New(log.Gate("remote_write", receivers.DefaultLimits()))
+	for i, help := range []string{"", "old", "old", "new", "new"} {
+		q := &prompb.WriteRequest{}
+		if help != "" {
+			q.Metadata = []prompb.MetricMetadata{{MetricFamilyName: "a", Help: help}, {MetricFamilyName: "b", Help: "b's"}}
+		}
+		for _, name := range []string{"a_total", "a_total", "b", "none", "a_total"} {
+			n := len(q.Timeseries)
+			q.Timeseries = append(q.Timeseries, prompb.TimeSeries{Labels: pairs("__name__", name, "n", fmt.Sprint(n)), Samples: []prompb.Sample{{Timestamp: int64(i)}}})
+		}
+		if w := send(h, "", marshal(t, q)); w.Code != 204 {
+			t.Fatalf("%d %s", w.Code, w.Body)
+		}
+	}
+	all := log.Samples()
+	if len(all) != 25 {
+		t.Fatalf("%d samples", len(all))
+	}
+	for i, s := range all {
+		family := [...]string{"a", "a", "b", "", "a"}[i%5]
+		help := map[string]string{"a": [...]string{"", "", "old", "old", "new"}[s.T], "b": "b's"}[family]
+		if s.T < 2 { // metadata concerns the requests that follow
+			family, help = "", ""
+		}
+		if s.Family != family || s.Help != help {
+			t.Errorf("%s at %d: family %q, %q; want %q, %q", s.Labels, s.T, s.Family, s.Help, family, help)
+		}
+	}
 }
 
 // known2 is a request of 2.0 whose series are good and bad in many ways.
