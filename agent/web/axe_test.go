@@ -138,6 +138,7 @@ func TestAxe(t *testing.T) {
 	well := status.Judge(fleet(3))
 	h["parts"] = pageOf(Options{Status: func() status.Status { return well }, Hardware: func() []status.Component { return site(12, well.Now) }})
 	h["device"] = at("/device?name=node-01", pageOf(Options{Status: func() status.Status { return well }, Device: func(string) inventory.Inventory { return machine(well.Now, 12) }}))
+	h["search"] = at("/search?q=node-01", pageOf(Options{Status: func() status.Status { return well }, Hardware: func() []status.Component { return site(12, well.Now) }}))
 	h["gone"] = h["ok"] // and after that nothing is answered
 	quoted := ""
 	for name := range h {

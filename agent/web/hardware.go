@@ -187,7 +187,7 @@ func showHardware(p *page, v hardwareView) {
 <h2>Hardware <small>`, v.Count, `</small></h2>
 `)
 	showCounts(p, v.Kinds, false)
-	showComponents(p, v)
+	showComponents(p, v.Worst, v.More)
 	p.raw(`<div class="gauges">
 `)
 	showGauges(p, `Closest to their limits`, "", v.Hot)
@@ -227,14 +227,14 @@ func showDeviceLink(p *page, name string) {
 	p.put(`"><bdi>`, name, `</bdi></a>`)
 }
 
-// showComponents writes a row for each component that fails or will.
-func showComponents(p *page, v hardwareView) {
-	if len(v.Worst) == 0 {
+// showComponents writes a row for each of some components, of which more are left out.
+func showComponents(p *page, some []componentView, more int) {
+	if len(some) == 0 {
 		return
 	}
 	p.raw(`<ul class="rows parts">
 `)
-	for _, c := range v.Worst {
+	for _, c := range some {
 		p.put(`<li class="`, c.Level, `"><span class="state"><i></i>`)
 		p.put(``, c.State, `</span> <span><b>`)
 		p.put(``, c.Name, `</b> <small>`)
@@ -252,8 +252,8 @@ func showComponents(p *page, v hardwareView) {
 		p.put(`<small>`, c.Since, `</small></span> `)
 		p.put(`<span class="cost"><small>read `, c.Age, "</small></span></li>\n")
 	}
-	if v.More > 0 {
-		p.number(`<li class="more">and `, v.More, " more, on the pages of their devices</li>\n")
+	if more > 0 {
+		p.number(`<li class="more">and `, more, " more, on the pages of their devices</li>\n")
 	}
 	p.raw("</ul>\n")
 }

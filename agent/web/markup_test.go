@@ -71,7 +71,7 @@ func shape(t *testing.T, body []byte) (tags, words []string) {
 // TestHostileWordsStayWords: whatever stands in any string that the pages are made of, a browser finds the same
 // elements and attributes, the text as it is, and no address that is not this server's.
 func TestHostileWordsStayWords(t *testing.T) {
-	for name, screen := range map[string]screenful{"overview": overview(), "scraped": scraped(), "device": deviceScreen()} {
+	for name, screen := range map[string]screenful{"overview": overview(), "scraped": scraped(), "device": deviceScreen(), "search": searchScreen()} {
 		for _, yes := range []bool{false, true} {
 			page := func(text string) []byte {
 				var v view

@@ -39,6 +39,7 @@ func (s screenful) whole(v view) []byte {
 	showIcon(&p, s.level(v))
 	p.rawIf(!v.All, pageRefresh)
 	p.raw(pageHead)
+	showField(&p, v.Search.Query)
 	s.main(&p, v)
 	p.raw(pageEnd)
 	return p.b.Bytes()

@@ -23,6 +23,7 @@ type view struct {
 	Way       wayView
 	Hardware  hardwareView
 	Device    deviceView // of the page of a device
+	Search    searchView // of the page of a search
 	Log       logView
 	Things    []thing   // those with problems, worst first; the lists below have the others
 	Rows      []rowView // targets
@@ -95,7 +96,7 @@ func newProbe(s status.Status, p status.ProbeStatus) probeView {
 	return v
 }
 
-// page serves the pages: GET /, /targets and /device?name=…; with ?all one with every row.
+// page serves the pages: GET /, /targets, /search?q=… and /device?name=…; with ?all one with every row.
 func (h *handlers) page(w http.ResponseWriter, r *http.Request) {
 	s, ok := h.screen(r.URL)
 	if !ok {
@@ -113,6 +114,8 @@ func (h *handlers) screen(at *url.URL) (screenful, bool) {
 		return overview(), true
 	case "/targets":
 		return scraped(), true
+	case "/search":
+		return searchScreen(), true
 	case "/device":
 		return deviceScreen(), h.o.Device != nil
 	}
@@ -128,12 +131,17 @@ func (h *handlers) look(at *url.URL) view {
 		events = h.o.Events()
 	}
 	v := newView(h.o.Status(), events)
+	var parts []status.Component
+	if h.o.Hardware != nil && v.Running {
+		parts = h.o.Hardware()
+	}
+	if at.Path == "/search" {
+		v.filter(query.Get("q"), parts)
+	}
 	if v.All = all; !all {
 		v.bound()
 	}
-	if h.o.Hardware != nil && v.Running {
-		v.Hardware = newHardware(v.Status, h.o.Hardware(), all)
-	}
+	v.Hardware = newHardware(v.Status, parts, all)
 	if h.o.Device != nil && at.Path == "/device" {
 		v.Device = newDevice(v.Now, h.o.Device(query.Get("name")), all)
 	}

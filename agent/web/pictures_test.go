@@ -48,6 +48,8 @@ var pictures = []pictured{
 	{"parts", 390, 1200, "dark"},
 	{"device", 1280, 640, "light"},
 	{"device", 390, 1200, "dark"},
+	{"search", 1280, 640, "light"},
+	{"search", 390, 1200, "dark"},
 }
 
 // framed is a page that has the agent's page in a frame: a browser's window cannot be as narrow as a phone.
@@ -142,6 +144,7 @@ func picturePages(t *testing.T) http.Handler {
 	pages["parts"] = pageOf(Options{Status: func() status.Status { return well }, History: history, Hardware: func() []status.Component { return site(12, well.Now) }})
 	pages["device"] = at("/device?name=node-01", pageOf(Options{Status: func() status.Status { return well }, Device: func(string) inventory.Inventory { return machine(well.Now, 6) }}))
 	six, since := plant()
+	pages["search"] = at("/search?q=0", pageOf(Options{Status: func() status.Status { return six }, Hardware: func() []status.Component { return site(2, well.Now) }}))
 	pages["plant"] = pageOf(Options{Status: func() status.Status { return six }, Events: func() []status.Event { return since }, History: func(target string) []Figures {
 		for _, t := range six.Targets {
 			if t.Name == target && t.State != status.StateOK {

@@ -220,6 +220,7 @@ func (h *handlers) routes() http.Handler {
 	mux.HandleFunc("GET /{$}", h.page)
 	mux.HandleFunc("GET /targets", h.page)
 	mux.HandleFunc("GET /device", h.page)
+	mux.HandleFunc("GET /search", h.page)
 	mux.HandleFunc("GET /assets/{name}", h.asset)
 	mux.HandleFunc("GET /api/v1/status", h.status)
 	mux.HandleFunc("GET /api/v1/stream", h.stream)
