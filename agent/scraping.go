@@ -93,7 +93,7 @@ func (r *scraper) Status(now time.Time) []status.ScrapeStatus {
 		s := status.ScrapeStatus{Job: j.Name, Error: r.cut(redact.Text(j.Error)), Dropped: j.Dropped}
 		for _, t := range j.Targets {
 			s.Targets = append(s.Targets, status.ScrapeTargetStatus{
-				URL: r.cut(redact.Text(t.URL)), Health: t.Health, LastScrape: clock.OnWall(now, t.Last), Took: t.Took,
+				URL: r.cut(redact.Text(t.URL)), Health: t.Health, LastScrape: clock.OnWall(now, t.Last), DownSince: clock.OnWall(now, t.DownSince), Took: t.Took,
 				LastError: r.cut(redact.Text(t.LastError)), Interval: t.Interval, Labels: t.Labels.Map(),
 			})
 		}

@@ -243,6 +243,12 @@ func sinceOf(s Status, kind, name string) time.Time {
 				return r.LastErrorAt
 			}
 		}
+	case "scrape":
+		for _, j := range s.Scrape {
+			if j.Job == name {
+				return j.downSince()
+			}
+		}
 	case "probe":
 		for _, p := range s.Probes {
 			if p.Name == name && p.State == "hung" {

@@ -24,6 +24,7 @@ type ScrapeTargetStatus struct {
 	LastScrape time.Time         `json:"last_scrape,omitzero"`
 	Took       time.Duration     `json:"took_ns"`
 	LastError  string            `json:"last_error,omitempty"`
+	DownSince  time.Time         `json:"down_since,omitzero"` // start of the first of the failed scrapes in a row
 	Interval   string            `json:"interval"`
 	Labels     map[string]string `json:"labels"`
 }
@@ -43,6 +44,16 @@ func (s *ScrapeStatus) down() (all []ScrapeTargetStatus) {
 		}
 	}
 	return all
+}
+
+// downSince returns since when the first of the targets that are down is; zero: none is, or it is not known.
+func (s *ScrapeStatus) downSince() (first time.Time) {
+	for _, t := range s.down() {
+		if first.IsZero() || !t.DownSince.IsZero() && t.DownSince.Before(first) {
+			first = t.DownSince
+		}
+	}
+	return first
 }
 
 // Why returns the error of the last scrape, without the URL, which is shown beside it.

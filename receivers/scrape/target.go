@@ -38,7 +38,8 @@ type state struct {
 	health string
 	start  time.Time
 	took   time.Duration
-	err    string // without secrets
+	err    string    // without secrets
+	failed time.Time // start of the first of the failed scrapes in a row; zero: the last one did not fail
 }
 
 // newTarget makes a target of discovered labels. It returns nil if relabelling drops the target.
@@ -122,10 +123,21 @@ func (t *target) offset(now time.Time, interval time.Duration, seed uint64) time
 func (s *state) report(start time.Time, took time.Duration, err error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	s.health, s.start, s.took, s.err = healthUp, start, took, ""
-	if err != nil {
-		s.health, s.err = healthDown, err.Error()
+	if err == nil {
+		s.health, s.start, s.took, s.err, s.failed = healthUp, start, took, "", time.Time{}
+		return
 	}
+	if s.failed.IsZero() {
+		s.failed = start
+	}
+	s.health, s.start, s.took, s.err = healthDown, start, took, err.Error()
+}
+
+// downSince returns when the first of the failed scrapes in a row began; zero: the last one did not fail.
+func (s *state) downSince() time.Time {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.failed
 }
 
 // last returns the outcome recorded by report.

@@ -30,7 +30,8 @@ type Target struct {
 	Health    string // up, down, unknown
 	Last      time.Time
 	Took      time.Duration
-	LastError string // without secrets
+	LastError string    // without secrets
+	DownSince time.Time // start of the first of the failed scrapes in a row; zero: it is not down
 	Interval  string
 }
 
@@ -57,6 +58,7 @@ func (s *Scraper) Status() []Job {
 				t := m.target
 				v := Target{URL: t.shown(), Labels: t.public, Interval: t.labels.Get(model.ScrapeIntervalLabel)}
 				v.Health, v.Last, v.Took, v.LastError = t.state.last()
+				v.DownSince = t.state.downSince()
 				j.Targets = append(j.Targets, v)
 			}
 		}
