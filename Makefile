@@ -3,7 +3,7 @@
 GO       ?= go
 BIN      := bin
 VERSION  ?= $(shell git describe --tags --always --dirty 2>/dev/null || echo unknown)
-LDFLAGS  := -s -w -X hwsagent/internal/version.Version=$(VERSION)
+LDFLAGS  := -s -w -X hwsagent/internal/version.Version=$(VERSION) -X hwsagent/internal/version.Homepage=$(HOMEPAGE)
 export CGO_ENABLED ?= 0
 
 # Programs outside the module, pinned. nfpm v2.46 and later need a module that is not published everywhere.
@@ -112,7 +112,7 @@ ARCH    ?= $(shell $(GO) env GOARCH)
 export SOURCE_DATE_EPOCH ?= $(shell git show -s --format=%ct HEAD 2>/dev/null || echo 0)
 PACKAGE_VERSION ?= $(shell TZ=UTC sh deploy/package/version.sh '$(VERSION)')
 
-# Whoever publishes packages names themselves: make packages MAINTAINER='Jo Doe <jo@doe.example>' HOMEPAGE=https://…
+# Whoever publishes packages names themselves, and the page links there: make packages MAINTAINER='Jo Doe <jo@doe.example>' HOMEPAGE=https://…
 export MAINTAINER ?= The hwsagent authors
 export HOMEPAGE   ?=
 

@@ -32,6 +32,7 @@ import (
 	"hwsagent/agent/web"
 	"hwsagent/internal/meter"
 	"hwsagent/internal/panics"
+	"hwsagent/internal/version"
 	"hwsagent/probes"
 	"hwsagent/receivers"
 	"hwsagent/remotewrite/client"
@@ -172,6 +173,7 @@ func (a *Agent) build(cfg *config.Config) error {
 		Status:         a.Status,
 		Events:         a.shownEvents,
 		History:        a.figures,
+		Homepage:       version.Homepage,
 		Hardware:       a.hardware,
 		Device:         a.device,
 		Metrics:        promhttp.HandlerFor(a.registry, promhttp.HandlerOpts{Registry: a.registry}),

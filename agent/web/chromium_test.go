@@ -182,6 +182,38 @@ func TestSelectedTextChromium(t *testing.T) {
 	}
 }
 
+// TestTimesAreLocalChromium: a reader in another zone reads the times of the rows in that zone, with the host's as titles; the page says so, and
+// which times are the host's. In the host's zone the page stays as it is.
+func TestTimesAreLocalChromium(t *testing.T) {
+	browser := chromium(t)
+	s, events := plant()
+	h := pageOf(Options{Status: func() status.Status { return s }, Events: func() []status.Event { return events }})
+	srv := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		if strings.HasPrefix(r.URL.Path, "/api/") { // the page asks by itself, as often as it likes
+			http.NotFound(w, r)
+			return
+		}
+		h.ServeHTTP(w, r)
+	}))
+	defer srv.Close()
+	for zone, want := range map[string][]string{
+		"Asia/Tokyo": {`title="2026-11-20 12:00:00 UTC">21:00:00 GMT+9</time>, your time; sentences have the host's, UTC`, `title="11:53:00 UTC">20:53:00</time> <small>7 min</small>`, "(times in UTC)"},
+		"UTC":        {`<time datetime="2026-11-20T12:00:00Z">2026-11-20 12:00:00 UTC</time></p>`, `<time datetime="2026-11-20T11:53:00Z">11:53:00</time>`},
+	} {
+		cmd := exec.CommandContext(t.Context(), browser, "--headless", "--no-sandbox", "--disable-gpu", "--disable-dev-shm-usage", "--user-data-dir="+t.TempDir(), "--virtual-time-budget=1000", "--lang=en-US", "--dump-dom", srv.URL)
+		cmd.Env = append(os.Environ(), "TZ="+zone, "LANGUAGE=en_US")
+		out, err := cmd.Output()
+		if err != nil {
+			t.Fatalf("run %s: %v", browser, err)
+		}
+		for _, one := range want {
+			if !strings.Contains(string(out), one) {
+				t.Errorf("in %s the page does not say %q:\n%.4000s", zone, one, out)
+			}
+		}
+	}
+}
+
 // unframed leaves out the headers that forbid frames.
 type unframed struct{ http.ResponseWriter }
 

@@ -31,7 +31,8 @@ type deviceView struct {
 type partView struct {
 	Depth                          int
 	Level, State, Name, Kind, Made string
-	Clock, Since, Age, Try         string
+	Word, Since, Age, Try          string // Word is since or before
+	Clock                          moment
 	Values                         []valueView
 	More                           int // values left out
 }
@@ -117,7 +118,7 @@ func newPart(now time.Time, c *inventory.Component, depth int) partView {
 	p.Try = remedyOf(of)
 	p.Made = madeOf(c.Facts)
 	if status.Rank(p.Level) < status.Rank(status.SeverityNote) {
-		p.Clock, p.Since = sinceWords(now, c.Since, c.First)
+		p.Word, p.Clock, p.Since = sinceWords(now, c.Since, c.First)
 	}
 	p.Values, p.More = newValues(now, c.Seen, inventory.Lines(c.Type, c.Readings), mostValues)
 	for _, l := range p.Values {
@@ -144,15 +145,15 @@ func madeOf(facts map[string]string) string {
 }
 
 // sinceWords returns since when something is in its state.
-func sinceWords(now, since time.Time, first bool) (clock, span string) {
+func sinceWords(now, since time.Time, first bool) (word string, clock moment, span string) {
 	if since.IsZero() {
-		return "", ""
+		return "", moment{}, ""
 	}
-	clock, span = status.Clock(now, since), status.Span(max(0, now.Sub(since)))
+	clock, span = newMoment(now, since), status.Span(max(0, now.Sub(since)))
 	if first { // the agent has seen no other state
-		return "before " + clock, "over " + span
+		return "before", clock, "over " + span
 	}
-	return "since " + clock, span
+	return "since", clock, span
 }
 
 // newValues returns at most so many values. A value says its own age if it differs from that of the component.
@@ -239,9 +240,10 @@ func showPart(p *page, one partView) {
 		p.put(` · `, one.Made, ``)
 	}
 	p.raw(`</small>`)
-	if one.Clock != "" {
-		p.put(` <span class="since">`, one.Clock, `, `)
-		p.put(``, one.Since, `</span>`)
+	if one.Word != "" {
+		p.put(` <span class="since">`, one.Word, ` `)
+		p.moment(one.Clock)
+		p.put(`, `, one.Since, `</span>`)
 	}
 	if one.Try != "" {
 		p.put(` <span class="try">Try: `, one.Try, `</span>`)

@@ -88,14 +88,14 @@ func TestDevicePage(t *testing.T) {
 	}
 	ok := status.LevelOK
 	want := []partView{
-		{0, ok, "ok", "Chassis", "enclosure", "Dell Inc. PowerEdge R760 · serial 7XK2 · BIOS 2.1.5", "", "", "4 s ago", "", nil, 0},
-		{1, ok, "ok", "CPU 1", "cpu", "Intel Xeon Gold 6430", "", "", "4 s ago", "", []valueView{{ok, "speed", "2.1 GHz", "", ""}}, 0},
-		{2, status.SeverityWarning, "degraded", "CPU 1 Temp", "temperature", "", "before Nov 19 06:00", "over 30 h", "4 s ago", "", []valueView{{status.SeverityWarning, "", "91.5 °C", "at most 90 °C (degraded), 100 °C (critical)", ""}}, 0},
-		{1, ok, "ok", "Fan 1", "fan", "", "", "", "4 s ago", "", []valueView{{ok, "speed", "8400 rpm", "", ""}}, 0},
-		{1, ok, "ok", "Fan 2", "fan", "", "", "", "4 s ago", "", []valueView{{ok, "speed", "8401 rpm", "", ""}}, 0},
-		{1, ok, "ok", "DIMM A1", "memory", "Samsung M321R8GA0BB0 · serial 80CE01", "", "", "4 s ago", "", []valueView{{ok, "size", "64 GiB", "", ""}}, 0},
-		{1, status.SeverityWarning, "predicted failure", "Disk 1", "physical disk", "SEAGATE ST16000NM · serial ZL2A77", "since 11:20:00", "40 min", "4 s ago", "copy its data and replace it before it fails; serial ZL2A77", []valueView{{ok, "size", "16 TB", "", "64 s ago"}, {ok, "temperature", "34 °C", "", "64 s ago"}}, 0},
-		{1, ok, "ok", "PSU 1", "power supply", "Delta DPS-1400", "", "", "4 s ago", "", []valueView{{ok, "usage", "212 W", "", ""}, {ok, "limit max", "1400 W", "", ""}}, 0},
+		{0, ok, "ok", "Chassis", "enclosure", "Dell Inc. PowerEdge R760 · serial 7XK2 · BIOS 2.1.5", "", "", "4 s ago", "", moment{}, nil, 0},
+		{1, ok, "ok", "CPU 1", "cpu", "Intel Xeon Gold 6430", "", "", "4 s ago", "", moment{}, []valueView{{ok, "speed", "2.1 GHz", "", ""}}, 0},
+		{2, status.SeverityWarning, "degraded", "CPU 1 Temp", "temperature", "", "before", "over 30 h", "4 s ago", "", moment{"Nov 19 06:00", "2026-11-19T06:00:00Z"}, []valueView{{status.SeverityWarning, "", "91.5 °C", "at most 90 °C (degraded), 100 °C (critical)", ""}}, 0},
+		{1, ok, "ok", "Fan 1", "fan", "", "", "", "4 s ago", "", moment{}, []valueView{{ok, "speed", "8400 rpm", "", ""}}, 0},
+		{1, ok, "ok", "Fan 2", "fan", "", "", "", "4 s ago", "", moment{}, []valueView{{ok, "speed", "8401 rpm", "", ""}}, 0},
+		{1, ok, "ok", "DIMM A1", "memory", "Samsung M321R8GA0BB0 · serial 80CE01", "", "", "4 s ago", "", moment{}, []valueView{{ok, "size", "64 GiB", "", ""}}, 0},
+		{1, status.SeverityWarning, "predicted failure", "Disk 1", "physical disk", "SEAGATE ST16000NM · serial ZL2A77", "since", "40 min", "4 s ago", "copy its data and replace it before it fails; serial ZL2A77", moment{"11:20:00", "2026-11-20T11:20:00Z"}, []valueView{{ok, "size", "16 TB", "", "64 s ago"}, {ok, "temperature", "34 °C", "", "64 s ago"}}, 0},
+		{1, ok, "ok", "PSU 1", "power supply", "Delta DPS-1400", "", "", "4 s ago", "", moment{}, []valueView{{ok, "usage", "212 W", "", ""}, {ok, "limit max", "1400 W", "", ""}}, 0},
 	}
 	if diff := cmp.Diff(want, v.Parts); diff != "" {
 		t.Errorf("(-want +got):\n%s", diff)

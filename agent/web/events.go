@@ -18,8 +18,9 @@ type eventsView struct {
 }
 
 type eventLine struct {
-	At, Kind, Level, Text string
-	Subjects              []string
+	At                moment
+	Kind, Level, Text string
+	Subjects          []string
 }
 
 // newEvents returns the events of the last 24 hours, newest first. It merges equal events in a row, and drops texts
@@ -31,7 +32,7 @@ func newEvents(s status.Status, events []status.Event) eventsView {
 		if s.Now.Sub(e.Time) > status.LossesFor {
 			break
 		}
-		l := eventLine{At: status.Clock(s.Now, e.Time), Kind: strings.ReplaceAll(e.Kind, "_", " "), Level: eventLevel(e.Kind), Subjects: []string{e.Subject}, Text: e.Text}
+		l := eventLine{At: newMoment(s.Now, e.Time), Kind: strings.ReplaceAll(e.Kind, "_", " "), Level: eventLevel(e.Kind), Subjects: []string{e.Subject}, Text: e.Text}
 		if slices.ContainsFunc(s.Problems, func(p status.Problem) bool { return strings.Contains(p.Text, e.Text) }) {
 			l.Text = ""
 		}

@@ -38,8 +38,9 @@ type hardwareView struct {
 type kindView struct{ Level, Name, Count, Bad string }
 
 type componentView struct {
-	Level, State, Name, Kind, Device, In, Made, Clock, Since, Age string
-	Try                                                           string // what to do
+	Level, State, Name, Kind, Device, In, Made, Word, Since, Age string // Word is since or before
+	Try                                                          string // what to do
+	Clock                                                        moment
 }
 
 // gaugeView is a value beside its limit. Part is in percent of the limit.
@@ -88,7 +89,7 @@ func newComponent(s status.Status, c status.Component, level, parent string) com
 		Level: level, State: inWords(c.State), Name: cmp.Or(c.Name, c.ID), Kind: inWords(c.Type), Device: c.Device, In: parent,
 		Made: strings.Join(slices.DeleteFunc([]string{c.Vendor, c.Model, c.Serial}, func(s string) bool { return s == "" }), " "), Age: status.Ago(s.Now, c.Seen), Try: remedyOf(c),
 	}
-	v.Clock, v.Since = sinceWords(s.Now, c.Since, c.First)
+	v.Word, v.Clock, v.Since = sinceWords(s.Now, c.Since, c.First)
 	return v
 }
 
@@ -248,7 +249,9 @@ func showComponents(p *page, some []componentView, more int) {
 			p.put(` <span class="try">Try: `, c.Try, `</span>`)
 		}
 		p.raw(`</span> <span class="when">`)
-		p.put(``, c.Clock, ` `)
+		p.put(``, c.Word, ` `)
+		p.moment(c.Clock)
+		p.raw(` `)
 		p.put(`<small>`, c.Since, `</small></span> `)
 		p.put(`<span class="cost"><small>read `, c.Age, "</small></span></li>\n")
 	}

@@ -3,6 +3,7 @@ package web
 import (
 	"bytes"
 	"fmt"
+	"net/url"
 	"strings"
 
 	"hwsagent/agent/status"
@@ -69,6 +70,15 @@ func (p *page) encoded(s string) {
 			fmt.Fprintf(&p.b, "%%%02x", c)
 		}
 	}
+}
+
+// abroad writes an address elsewhere, which must be https, as the value of href. It replaces any other by one without effect.
+func (p *page) abroad(address string) {
+	u, err := url.Parse(address)
+	if err != nil || u.Scheme != "https" || u.Host == "" {
+		address = "#"
+	}
+	p.text(address)
 }
 
 // local writes an address of this server as the value of src or href. It replaces any other by one without effect.

@@ -151,3 +151,15 @@ func TestOnlyConstantsAreMarkup(t *testing.T) {
 		})
 	}
 }
+
+// TestAddressesElsewhere: only https leads elsewhere.
+func TestAddressesElsewhere(t *testing.T) {
+	for address, want := range map[string]string{
+		"https://docs.example/hwsagent": "https://docs.example/hwsagent", "http://docs.example": "#", "javascript:alert(1)": "#", "//docs.example": "#", "https:": "#", `https://docs.example/"x`: "https://docs.example/&#34;x",
+	} {
+		var p page
+		if p.abroad(address); p.b.String() != want {
+			t.Errorf("%q becomes %q, want %q", address, p.b.String(), want)
+		}
+	}
+}

@@ -97,7 +97,15 @@ func overviewMain(p *page, v view) {
 	if v.Up != "" {
 		p.put(` · up `, v.Up, ``)
 	}
-	p.raw(` · <a href="/api/v1/status">status as JSON</a> · <a href="/metrics">metrics</a> · <a href="/api/v1/config">configuration in force</a> · documentation: <code>man hwsagent</code></footer>
+	p.raw(` · <a href="/api/v1/status">status as JSON</a> · <a href="/metrics">metrics</a> · <a href="/api/v1/config">configuration in force</a> · `)
+	if v.Homepage != "" {
+		p.raw(`<a rel="noreferrer" href="`)
+		p.abroad(v.Homepage)
+		p.raw(`">documentation</a>, `)
+	} else {
+		p.raw(`documentation: `)
+	}
+	p.raw(`<code>man hwsagent</code></footer>
 </main>`)
 }
 
@@ -193,7 +201,8 @@ func showConfig(p *page, v view) {
 	p.put(`<section>
 <h2>Configuration</h2>
 <p>`, v.Config.File, ``)
-	p.put(`, loaded `, v.LoadedAt, ``)
+	p.raw(`, loaded `)
+	p.moment(v.LoadedAt)
 	p.rawIf(v.Config.ReloadError != "", ` <b class="bad">(the last reload failed)</b>`)
 	p.raw("</p>\n")
 	if v.Config.ReloadError != "" {

@@ -19,7 +19,7 @@ type view struct {
 	Verdict   status.Verdict
 	Up, At    string
 	Instant   string // At, for the reader's own zone
-	LoadedAt  string
+	LoadedAt  moment
 	Way       wayView
 	Hardware  hardwareView
 	Device    deviceView // of the page of a device
@@ -34,6 +34,7 @@ type view struct {
 	LogBroken bool         // it has a row among the things
 	Events    eventsView
 	Left      leftOut
+	Homepage  string
 	All       bool // nothing is left out, and the page does not change by itself
 }
 
@@ -50,7 +51,7 @@ type probeView struct {
 }
 
 func newView(s status.Status, events []status.Event) view {
-	v := view{Status: s, Verdict: s.Conclusion(), At: s.Now.Format("2006-01-02 15:04:05 MST"), Instant: s.Now.Format(time.RFC3339), LoadedAt: status.Clock(s.Now, s.Config.LoadedAt)}
+	v := view{Status: s, Verdict: s.Conclusion(), At: s.Now.Format("2006-01-02 15:04:05 MST"), Instant: s.Now.Format(time.RFC3339), LoadedAt: newMoment(s.Now, s.Config.LoadedAt)}
 	if !s.Started.IsZero() {
 		v.Up = status.Span(s.Now.Sub(s.Started))
 	}
@@ -131,6 +132,7 @@ func (h *handlers) look(at *url.URL) view {
 		events = h.o.Events()
 	}
 	v := newView(h.o.Status(), events)
+	v.Homepage = h.o.Homepage
 	var parts []status.Component
 	if h.o.Hardware != nil && v.Running {
 		parts = h.o.Hardware()

@@ -1,8 +1,6 @@
 package web
 
 import (
-	"fmt"
-
 	"hwsagent/agent/status"
 	"hwsagent/internal/text"
 )
@@ -11,6 +9,7 @@ import (
 type receiverView struct {
 	status.ReceiverStatus
 	Level, Last, Count, Taken, Active, Refused, Left, Error string
+	ErrorAt                                                 moment
 }
 
 func newReceiver(s status.Status, r status.ReceiverStatus) receiverView {
@@ -25,7 +24,7 @@ func newReceiver(s status.Status, r status.ReceiverStatus) receiverView {
 		v.Level = status.SeverityWarning
 	}
 	if r.LastError != "" && !(status.Refusing(s, r) && s.WAL.Error == "") { // else the problems have it
-		v.Error = fmt.Sprintf("%s, %s: %s", status.Clock(s.Now, r.LastErrorAt), status.Ago(s.Now, r.LastErrorAt), status.Cut(text.FirstLine(r.LastError), 300))
+		v.ErrorAt, v.Error = newMoment(s.Now, r.LastErrorAt), status.Ago(s.Now, r.LastErrorAt)+": "+status.Cut(text.FirstLine(r.LastError), 300)
 	}
 	return v
 }

@@ -214,8 +214,8 @@ func TestHardware(t *testing.T) {
 		t.Errorf("%+v", v)
 	}
 	if diff := cmp.Diff([]componentView{
-		{status.SeverityError, "failed", "PSU 1", "power supply", "node-01", "chassis", "Delta DPS-1400", "since 11:20:00", "40 min", "4 s ago", "replace it"},
-		{status.SeverityWarning, "predicted failure", "Disk 1", "physical disk", "node-01", "chassis", "SEAGATE ST16000NM ZL2A77", "since Nov 19 10:00", "26 h", "4 s ago", "copy its data and replace it before it fails; serial ZL2A77"},
+		{status.SeverityError, "failed", "PSU 1", "power supply", "node-01", "chassis", "Delta DPS-1400", "since", "40 min", "4 s ago", "replace it", moment{"11:20:00", "2026-11-20T11:20:00Z"}},
+		{status.SeverityWarning, "predicted failure", "Disk 1", "physical disk", "node-01", "chassis", "SEAGATE ST16000NM ZL2A77", "since", "26 h", "4 s ago", "copy its data and replace it before it fails; serial ZL2A77", moment{"Nov 19 10:00", "2026-11-19T10:00:00Z"}},
 	}, v.Worst); diff != "" {
 		t.Errorf("(-want +got):\n%s", diff)
 	}
@@ -237,16 +237,16 @@ func TestHardware(t *testing.T) {
 func TestEveryKindHasRows(t *testing.T) {
 	s := fleet(2)
 	s.Probes[0].State, s.Probes[0].Failures, s.Probes[0].LastError = "failing", 9, "no answer within 10s"
-	s.Scrape = []status.ScrapeStatus{{Job: "node", Targets: []status.ScrapeTargetStatus{{URL: "http://10.0.0.1:9100/metrics", Health: status.HealthDown, LastError: "context deadline exceeded", Interval: "15s", LastScrape: s.Now}}}}
+	s.Scrape = []status.ScrapeStatus{{Job: "node", Targets: []status.ScrapeTargetStatus{{URL: "http://10.0.0.1:9100/metrics", Health: status.HealthDown, LastError: "context deadline exceeded", Interval: "15s", LastScrape: s.Now, DownSince: s.Now.Add(-4 * time.Minute)}}}}
 	s.Receivers = []status.ReceiverStatus{{Name: "otlp", Listen: "127.0.0.1:4318", Requests: 20, RefusedRequests: map[string]uint64{"too_large": 14}, LastError: "too large", LastErrorAt: s.Now.Add(-time.Minute), LastRequest: s.Now}}
 	s.Config.ReloadError, s.Config.ReloadedAt, s.Config.ReloadMistakes = "agent.yaml:3:1: unknown key\n  3 | x", s.Now.Add(-5*time.Minute), 2
 	s.Losses = []status.LossStatus{{Target: "receiver-01", Reason: "budget", Samples: 1200, FirstAt: s.Now.Add(-2 * time.Hour), LastAt: s.Now.Add(-time.Hour)}}
 	rows := problemRows(t, render(t, status.Judge(s), nil))
 	for _, want := range []row{
-		{"error", "config", "reload failed: agent.yaml:3:1: unknown key (and 1 more … Try: correct /etc/hwsagent/agent.yaml", "since 11:55:00 5 min", "in force: that of 11:00:00", "the reload at 11:55:00 failed"},
+		{"error", "Configuration", "reload failed: agent.yaml:3:1: unknown key (and 1 more … Try: correct /etc/hwsagent/agent.yaml", "since 11:55:00 5 min", "the old one is in force", "the reload at 11:55:00 failed"},
 		{"lost", "receiver-01 target", "samples lost: the log, or the target's max_backlog … Try: raise wal.max_bytes", "since 10:00:00 2 h", "412 waiting 1\u202f200 lost", "the oldest samples were dropped"},
 		{"failing", "probe-0 probe", "no answer within 10s Try: hwsagent probe probe-0 runs it once", "since 11:57:57 2 min", "no samples", "failed 9 times in a row"},
-		{"0 of 1 up", "node scrape", "http://10.0.0.1:9100/metrics is down: context deadline exceeded Try: look at the target", "", "no samples of some", "all its targets"},
+		{"0 of 1 up", "node scrape", "http://10.0.0.1:9100/metrics is down: context deadline exceeded Try: look at the target", "since 11:56:00 4 min", "no samples of some", "all its targets"},
 		{"refusing", "otlp receiver", "refuses requests: too large Try: the sender's log has the details", "since 11:59:00 60 s", "14 refused", "127.0.0.1:4318"},
 	} {
 		i := slices.IndexFunc(rows, func(r row) bool { return r.name == want.name })
@@ -258,13 +258,13 @@ func TestEveryKindHasRows(t *testing.T) {
 			t.Errorf("the row is %+v,\nwant %+v", got, want)
 		}
 	}
-	if len(rows) != 5 || rows[0].name != "config" {
+	if len(rows) != 5 || rows[0].name != "Configuration" {
 		t.Errorf("%d rows, the first is %q", len(rows), rows[0].name)
 	}
 	s = fleet(1)
 	s.WAL.Error, s.WAL.ErrorSince, s.WAL.Refused = "append to 00000004: write: no space left on device", s.Now.Add(-20*time.Minute), 3822
 	rows = problemRows(t, render(t, status.Judge(s), nil))
-	if len(rows) != 1 || rows[0].name != "wal" || !strings.HasPrefix(rows[0].cause, "cannot be written: no space left on device Try: make room") ||
+	if len(rows) != 1 || rows[0].name != "Log" || !strings.HasPrefix(rows[0].cause, "cannot be written: no space left on device Try: make room") ||
 		rows[0].since != "since 11:40:00 20 min" || rows[0].cost != "3\u202f822 refused" {
 		t.Errorf("a full disk: %+v", rows)
 	}
@@ -385,8 +385,8 @@ func TestEventsOfThePage(t *testing.T) {
 		t.Fatalf("%d lines and %d more", len(v.Lines), v.More)
 	}
 	want := []eventLine{
-		{At: "11:59:00", Kind: "held", Level: status.SeverityError, Subjects: []string{"target receiver-00"}},
-		{At: "11:51:00", Kind: "down", Level: status.SeverityError, Subjects: []string{"target receiver-02", "target receiver-01"}, Text: "no such host"},
+		{At: moment{"11:59:00", "2026-11-20T11:59:00Z"}, Kind: "held", Level: status.SeverityError, Subjects: []string{"target receiver-00"}},
+		{At: moment{"11:51:00", "2026-11-20T11:51:00Z"}, Kind: "down", Level: status.SeverityError, Subjects: []string{"target receiver-02", "target receiver-01"}, Text: "no such host"},
 	}
 	if diff := cmp.Diff(want, v.Lines[:2]); diff != "" {
 		t.Errorf("(-want +got):\n%s", diff)

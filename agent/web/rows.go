@@ -16,7 +16,8 @@ type rowView struct {
 	Level                             string // the row's colour: ok, warning, error, note
 	Word                              string // state or delivery
 	Lag, Waiting, Sent, Lost24        string // the row
-	Size, Oldest, FullIn, Retry       string // shown when the row is open
+	Size, FullIn, Retry               string // shown when the row is open
+	Oldest, ErrorAt                   moment
 	Refused, Delivered, Success, Skew string
 	Error, Down, Account, Ends        string
 	Notes                             []string
@@ -38,7 +39,7 @@ func newRows(s status.Status) []rowView {
 func newRow(s status.Status, t status.TargetStatus) rowView {
 	r := rowView{
 		TargetStatus: t, Level: status.LevelOf(s, t), Word: status.Word(s, t), Lag: status.Span(status.Seconds(t.LagSeconds)), Waiting: status.Count(t.PendingSamples),
-		Sent: status.Rate(t.SentPerSec), Size: status.Size(t.PendingBytes), Oldest: status.Clock(s.Now, t.OldestPending), Retry: status.Count(t.Failed),
+		Sent: status.Rate(t.SentPerSec), Size: status.Size(t.PendingBytes), Oldest: newMoment(s.Now, t.OldestPending), Retry: status.Count(t.Failed),
 		Refused: status.Count(t.Ledger.Dropped["rejected"]), Delivered: status.Count(t.Ledger.Delivered), Success: status.Ago(s.Now, t.LastSuccess),
 		Backlog: status.Percent(t.PendingBytes, s.WAL.MaxBytes), Ends: status.ExpiryText(s, t), Down: status.Down(s, t),
 	}
@@ -49,7 +50,7 @@ func newRow(s status.Status, t status.TargetStatus) rowView {
 		r.FullIn = "lasts " + status.Lasting(d) + " at this rate"
 	}
 	if t.LastError != "" {
-		r.Error = fmt.Sprintf("%s, %s", status.Clock(s.Now, t.LastErrorAt), status.Ago(s.Now, t.LastErrorAt))
+		r.ErrorAt, r.Error = newMoment(s.Now, t.LastErrorAt), status.Ago(s.Now, t.LastErrorAt)
 	}
 	if r.LastError = status.Brief(t, t.LastError); saidAlready(s, t, r.LastError) {
 		r.LastError = ""

@@ -44,6 +44,8 @@ type Options struct {
 	InsecureListen bool
 	Pprof          bool // serve /debug/pprof/
 
+	Homepage string // an https address of the documentation; empty: none
+
 	Status   func() status.Status          // called for each page; must be quick and safe for concurrent use
 	Events   func() []status.Event         // of the last 24 hours, oldest first, for the page; as Status
 	History  func(target string) []Figures // of the last 24 hours, oldest first, for GET /plot; as Status

@@ -96,7 +96,9 @@ func showReceiver(p *page, v receiverView) {
 	}
 	p.raw("</dl>\n")
 	if v.Error != "" {
-		p.put(`<p><b>last refusal</b> `, v.Error, "</p>\n")
+		p.raw(`<p><b>last refusal</b> `)
+		p.moment(v.ErrorAt)
+		p.put(`, `, v.Error, "</p>\n")
 	}
 }
 

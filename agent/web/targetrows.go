@@ -54,7 +54,9 @@ func showTarget(p *page, r rowView) {
 	if r.URL != "" {
 		p.put(`<div><dt>to</dt><dd class="url">`, r.URL, `</dd></div>`)
 	}
-	p.put(`<div><dt>oldest</dt><dd>`, r.Oldest, `</dd></div>`)
+	p.raw(`<div><dt>oldest</dt><dd>`)
+	p.moment(r.Oldest)
+	p.raw(`</dd></div>`)
 	p.put(`<div><dt>on disk</dt><dd>`, r.Size, `</dd></div>`)
 	p.put(`<div><dt>sent</dt><dd>`, r.Sent, `</dd></div>`)
 	if r.Failed > 0 {
@@ -117,7 +119,9 @@ func showMore(p *page, r rowView) {
 	if r.Error != "" {
 		p.raw(`<span`)
 		p.rawIf(r.Level != status.LevelOK, ` class="bad"`)
-		p.put(`><b>last error</b> at `, r.Error, ``)
+		p.raw(`><b>last error</b> at `)
+		p.moment(r.ErrorAt)
+		p.put(`, `, r.Error, ``)
 		if r.LastError != "" {
 			p.put(`: `, r.LastError, ``)
 		}

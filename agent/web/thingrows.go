@@ -36,8 +36,10 @@ func showThing(p *page, t thing) {
 		}
 	}
 	p.raw(`</span> <span class="when">`)
-	if t.Clock != "" {
-		p.put(`since `, t.Clock, ` `)
+	if t.Clock.Instant != "" {
+		p.raw(`since `)
+		p.moment(t.Clock)
+		p.raw(` `)
 		p.put(`<small>`, t.Since, `</small>`)
 	}
 	p.put(`</span> <span class="cost">`, t.Cost, ` `)
@@ -75,7 +77,7 @@ func showThing(p *page, t thing) {
 // showNames writes which things the row is about.
 func showNames(p *page, t thing) {
 	if len(t.Names) == 0 {
-		p.put(`<b>`, t.Kind, `</b>`)
+		p.put(`<b>`, ownName(t.Kind), `</b>`)
 		return
 	}
 	p.raw(`<b>`)
@@ -100,6 +102,21 @@ func showNames(p *page, t thing) {
 	if len(t.Targets) == 1 {
 		showCurve(p, t.Targets[0])
 	}
+}
+
+// ownName returns the name of a part of the agent that has no name of its own.
+func ownName(kind string) string {
+	switch kind {
+	case "wal":
+		return "Log"
+	case "config":
+		return "Configuration"
+	case "clock":
+		return "Clock"
+	case "pull":
+		return "Pull endpoint"
+	}
+	return kind
 }
 
 // showHeading names one of several things of a row.
@@ -153,8 +170,9 @@ func showAdvice(p *page, a status.Advice) {
 // showEvent writes one event.
 func showEvent(p *page, e eventLine) {
 	p.put(`<li class="`, e.Level, ``)
-	p.put(`"><time>`, e.At, ``)
-	p.put(`</time> <span class="state">`, e.Kind, `</span>`)
+	p.raw(`">`)
+	p.moment(e.At)
+	p.put(` <span class="state">`, e.Kind, `</span>`)
 	if len(e.Subjects) > 0 {
 		p.put(` <b>`, strings.Join(e.Subjects, ", "), `</b>`)
 	}

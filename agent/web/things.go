@@ -20,7 +20,8 @@ const (
 type thing struct {
 	ID, Level, Word, Kind string
 	Names                 []string
-	Cause, Clock, Since   string           // Cause has causeWords words at most
+	Clock                 moment
+	Cause, Since          string           // Cause has causeWords words at most
 	Cost, Room            string           // what waits or is missing, and whether that is lost
 	Lost                  bool             // Room tells of a loss
 	Tries                 []status.Advice  // of the first finding
@@ -82,7 +83,7 @@ func newThing(s status.Status, f status.Finding, kind string, names []string) th
 		t.Names, t.ID = nil, "k-"+kind
 	}
 	if !f.Since.IsZero() {
-		t.Clock, t.Since = status.Clock(s.Now, f.Since), status.Span(max(0, s.Now.Sub(f.Since)))
+		t.Clock, t.Since = newMoment(s.Now, f.Since), status.Span(max(0, s.Now.Sub(f.Since)))
 	}
 	return t
 }
@@ -173,7 +174,7 @@ func (t *thing) addCost(s status.Status) {
 	case t.Kind == "wal" && !s.WAL.LowSince.IsZero():
 		t.Cost = "log does not grow"
 	case t.Kind == "config" && s.Config.ReloadError != "":
-		t.Cost = "in force: that of " + status.Clock(s.Now, s.Config.LoadedAt)
+		t.Cost = "the old one is in force"
 	}
 }
 
@@ -206,7 +207,7 @@ func (t *thing) addErrors(s status.Status, events []status.Event) {
 		if level := eventLevel(e.Kind); level != status.SeverityError || t.Kind != "target" || !slices.Contains(t.Names, name) || s.Now.Sub(e.Time) > status.LossesFor {
 			continue
 		}
-		l := eventLine{At: status.Clock(s.Now, e.Time), Kind: strings.ReplaceAll(e.Kind, "_", " "), Level: status.SeverityError, Text: e.Text}
+		l := eventLine{At: newMoment(s.Now, e.Time), Kind: strings.ReplaceAll(e.Kind, "_", " "), Level: status.SeverityError, Text: e.Text}
 		if len(t.Names) > 1 {
 			l.Subjects = []string{name}
 		}

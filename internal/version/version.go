@@ -9,6 +9,9 @@ import (
 // Version is the release, set by the linker; builds without it say "unknown".
 var Version = "unknown"
 
+// Homepage is the address of the documentation, set by the linker if the publisher names one.
+var Homepage string
+
 // Info identifies a build.
 type Info struct {
 	Version  string `json:"version"`

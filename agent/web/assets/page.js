@@ -28,14 +28,28 @@
     var address = icon.dataset[level] || icon.dataset.error;
     if (icon.getAttribute("href") !== address) { icon.href = address; }
   }
-  // All times are of the agent's zone, as in its log and commands. A reader in another one is told the time there.
+  // The agent writes times in its host's zone, as in its log and commands. For a reader in another zone the times change, and each has the
+  // host's as its title; sentences stay as the agent wrote them, and say so.
   function here() {
     var t = main.querySelector(".who time");
     var zone = t && /(Z|([+-])(\d\d):(\d\d))$/.exec(t.dateTime);
     if (!zone) { return; }
     var there = zone[2] ? Number(zone[2] + "1") * (60 * Number(zone[3]) + Number(zone[4])) : 0;
     var now = new Date(t.dateTime);
-    if (-now.getTimezoneOffset() !== there) { t.append(", " + now.toLocaleTimeString([], { timeZoneName: "short" }) + " where you are"); }
+    if (-now.getTimezoneOffset() === there) { return; }
+    var host = t.textContent.split(" ").pop(); // the name of the host's zone
+    main.querySelectorAll("time[datetime]").forEach(function (one) {
+      var form = { hourCycle: "h23", hour: "2-digit", minute: "2-digit" };
+      if (/:\d\d:/.test(one.textContent)) { form.second = "2-digit"; } else { form.month = "short"; form.day = "numeric"; }
+      if (/ \d{4} /.test(one.textContent)) { form.year = "numeric"; }
+      if (one === t) { form.timeZoneName = "short"; }
+      one.title = one.textContent + (one === t ? "" : " " + host);
+      one.textContent = new Date(one.dateTime).toLocaleString([], form);
+    });
+    t.after(", your time; sentences have the host's, " + host);
+    main.querySelectorAll(".what").forEach(function (one) {
+      if (/\d\d:\d\d/.test(one.textContent)) { one.append(" (times in " + host + ")"); }
+    });
   }
   function lost() {
     main.classList.add("stale");
