@@ -17,7 +17,7 @@ MODULES := e2e/prometheus3 e2e/otelsdk e2e/scrapediff e2e/kubernetes
 # The compiler collects garbage for an eighth of its time otherwise; wal and remotewrite ask for the same in their tests.
 test race cross: export GOGC ?= 400
 
-.PHONY: help build reference run test race e2e faults nightly fuzz bench lint fmt tidy cross install packages release release-of clean
+.PHONY: help build reference run test race e2e faults nightly fuzz bench lint fmt tidy cross install packages image release release-of clean
 .DEFAULT_GOAL := help
 
 help: ## this list
@@ -112,9 +112,10 @@ ARCH    ?= $(shell $(GO) env GOARCH)
 export SOURCE_DATE_EPOCH ?= $(shell git show -s --format=%ct HEAD 2>/dev/null || echo 0)
 PACKAGE_VERSION ?= $(shell TZ=UTC sh deploy/package/version.sh '$(VERSION)')
 
-# Whoever publishes packages names themselves, and the page links there: make packages MAINTAINER='Jo Doe <jo@doe.example>' HOMEPAGE=https://…
+# Whoever publishes packages or an image names themselves, and the page links there: make packages MAINTAINER='Jo Doe <jo@doe.example>' HOMEPAGE=https://…
 export MAINTAINER ?= The hwsagent authors
 export HOMEPAGE   ?=
+IMAGE             ?= hwsagent
 
 # Manual pages, completion and changelog, which the program and the source give.
 define stage
@@ -157,6 +158,9 @@ packages: build ## deb and rpm of ARCH (this machine's), in DIST
 	if [ $(ARCH) = "$$($(GO) env GOARCH)" ]; then cp $(BIN)/hwsagent $(STAGE)/hwsagent; else \
 		GOOS=linux GOARCH=$(ARCH) $(GO) build -trimpath -ldflags '$(LDFLAGS)' -o $(STAGE)/hwsagent ./cmd/hwsagent; fi
 	$(package)
+
+image: ## the container image IMAGE, by docker
+	docker build -f deploy/container/Dockerfile --build-arg VERSION='$(VERSION)' -t '$(IMAGE)' .
 
 # The platforms of a release: GOOS/GOARCH. Linux has packages, too.
 PLATFORMS ?= linux/amd64 linux/arm64 linux/arm windows/amd64 darwin/arm64
