@@ -179,9 +179,9 @@ func checkFile(f config.NamedFile, now time.Time) []Step {
 		steps[0].Text = e.What + " valid for " + days(left)
 		switch {
 		case left < 0:
-			steps[0].Result, steps[0].Text, steps[0].Try = Fail, e.What+" expired on "+e.Until.UTC().Format(time.DateTime)+" UTC", "replace it; no reload is needed"
+			steps[0].Result, steps[0].Text, steps[0].Try = Fail, "for "+f.Owner+": "+e.What+" expired on "+e.Until.UTC().Format(time.DateTime)+" UTC", "replace it; no reload is needed"
 		case !now.Before(e.WarnAt()):
-			steps[0].Result, steps[0].Text, steps[0].Try = Warn, e.What+" expires in "+days(left), "replace it before that; no reload is needed"
+			steps[0].Result, steps[0].Text, steps[0].Try = Warn, "for "+f.Owner+": "+e.What+" expires in "+days(left), "replace it before that; no reload is needed"
 		}
 	}
 	return steps

@@ -226,7 +226,7 @@ func checkClock(skew time.Duration) Step {
 		s.Text = fmt.Sprintf("this host's clock is %s ahead of the receiver's", by)
 	}
 	if skew.Abs() > maxClockSkew {
-		s.Result, s.Try = Warn, "set the clock (chrony, systemd-timesyncd): receivers refuse samples that are too old or in the future"
+		s.Result, s.Try = Warn, "set the clock that is wrong (chrony, systemd-timesyncd), this host's or the receiver's: receivers refuse samples that are too old or in the future"
 	}
 	return s
 }

@@ -30,18 +30,18 @@ type fileText struct {
 func readAll(path string) ([]fileText, []Warning, error) {
 	text, err := readAtMost(path, maxBytes)
 	if err != nil {
-		return nil, nil, fmt.Errorf("read configuration: %w", err)
+		return nil, nil, fmt.Errorf("%w: %w", ErrRead, err)
 	}
 	files := []fileText{{path, text}}
 	names, warns, err := furtherFiles(filepath.Join(filepath.Dir(path), confDir))
 	if err != nil {
-		return nil, nil, fmt.Errorf("read configuration: %w", err)
+		return nil, nil, fmt.Errorf("%w: %w", ErrRead, err)
 	}
 	size := len(text)
 	for _, name := range names {
 		text, err := readRegular(name, maxBytes)
 		if err != nil {
-			return nil, nil, fmt.Errorf("read configuration: %w", err)
+			return nil, nil, fmt.Errorf("%w: %w", ErrRead, err)
 		}
 		if size += len(text); size > maxBytes {
 			return nil, nil, &Errors{Errors: []Error{{File: name, Message: fmt.Sprintf("with this file the configuration exceeds the limit of %d bytes", maxBytes)}}}

@@ -31,7 +31,7 @@ func (c *Config) Fingerprint(failed []string) (Fingerprint, error) {
 		}
 	}
 	if _, err := readRegular(c.File, 0); err != nil { // reading a pipe would take its content away
-		return Fingerprint{}, fmt.Errorf("read configuration: %w", err)
+		return Fingerprint{}, fmt.Errorf("%w: %w", ErrRead, err)
 	}
 	own, _, err := readAll(c.File)
 	if err != nil {

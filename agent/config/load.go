@@ -10,6 +10,9 @@ import (
 	"hwsagent/probes/devices"
 )
 
+// ErrRead means that a file of the configuration cannot be read.
+var ErrRead = errors.New("read configuration")
+
 // Load reads, expands and checks a configuration file and the files *.yaml in the directory conf.d beside it, in order
 // of name. env looks up environment variables (os.LookupEnv). It reads files named by ${file:…}, but not those that
 // keys name (certificates, tokens), see [Config.NamedFiles]. If the configuration has mistakes, the error is an *[Errors] with all
@@ -29,7 +32,7 @@ func placeholder(string) ([]byte, error) { return []byte("placeholder"), nil }
 func loadFile(path string, env func(string) (string, bool), readFile func(string) ([]byte, error)) (*Config, []Warning, error) {
 	abs, err := filepath.Abs(path)
 	if err != nil {
-		return nil, nil, fmt.Errorf("read configuration: %w", err)
+		return nil, nil, fmt.Errorf("%w: %w", ErrRead, err)
 	}
 	files, early, err := readAll(path)
 	if err != nil {

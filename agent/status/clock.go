@@ -58,7 +58,7 @@ func skewProblems(now time.Time, t TargetStatus) []Problem {
 	if t.ClockSkew.Abs() <= skewWarn || t.AwaitsClock || (t.State == StateHeld || t.State == StateRetrying) && t.Failure == "clock_skew" {
 		return nil // agreement, or the target's own finding says it
 	}
-	p := Problem{SeverityWarning, "target " + t.Name, fmt.Sprintf("this host's clock is %s ahead of the receiver's", Span(t.ClockSkew)), tryClock}
+	p := Problem{SeverityWarning, "target " + t.Name, fmt.Sprintf("this host's clock is %s ahead of the receiver's", Span(t.ClockSkew)), tryEither}
 	if t.ClockSkew < 0 {
 		p.Text = fmt.Sprintf("this host's clock is %s behind the receiver's", Span(t.ClockSkew))
 	}
@@ -83,6 +83,7 @@ func bothClocks(receiver, host time.Time) string {
 
 const (
 	tryClock      = "set the clock (chrony, systemd-timesyncd)"
+	tryEither     = "set the clock that is wrong (chrony, systemd-timesyncd): this host's or the receiver's"
 	tryBothClocks = "set the clock that is wrong (chrony, systemd-timesyncd): this host's, or that of the receiver or of the proxy before it, which the header Date shows; " +
 		"if that cannot be done now, hwsagent: {future_limit: 0s} in the target's entry sends everything"
 )

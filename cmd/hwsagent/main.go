@@ -157,6 +157,8 @@ func (c *cli) complain(cmd *cobra.Command, code int, err error) {
 	}
 	fmt.Fprintf(c.stderr, "hwsagent: %v\n", err)
 	switch {
+	case errors.Is(err, config.ErrRead) && errors.Is(err, fs.ErrNotExist):
+		fmt.Fprintln(c.stderr, "Try: name the file with --config.file, or write a first one: hwsagent init --url URL")
 	case code == status.ExitNotRunning:
 		fmt.Fprintln(c.stderr, "Try: name the agent's directory with --storage.path, or start it: hwsagent run")
 	case code == status.ExitLeft:

@@ -82,6 +82,7 @@ func TestExitCodes(t *testing.T) {
 		{[]string{"probe", "x", "--config.file", good}, status.ExitUsage, "", "no such probe"},
 		{[]string{"probe", "d", "--config.file", device}, status.ExitAttention, "up{", "the probe failed"},
 		{[]string{"probe", "c", "--config.file", bad}, status.ExitConfig, "", `did you mean "probes"?`},
+		{[]string{"run", "--config.file", bad + "x", "--storage.path", storage}, status.ExitFailed, "", "hwsagent init --url URL"},
 		{[]string{"run", "--config.file", bad, "--storage.path", storage}, status.ExitConfig, "", `did you mean "probes"?`},
 		{[]string{"run", "--config.file", good, "--storage.path", storage, "--web.listen-address", "0.0.0.0:0"}, status.ExitFailed, "", "insecure_listen"},
 		{[]string{"reload", "--storage.path", storage}, status.ExitNotRunning, "", "Try:"},

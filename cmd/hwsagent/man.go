@@ -21,6 +21,9 @@ func (c *cli) man() *cobra.Command {
 		Example: "  hwsagent man /usr/local/share/man/man1",
 		Args:    cobra.ExactArgs(1),
 		RunE: c.command(func(cmd *cobra.Command, args []string) error {
+			if err := os.MkdirAll(args[0], 0o755); err != nil { // #nosec G301 -- a manual is for everybody
+				return fmt.Errorf("write the manual pages: %w", err)
+			}
 			var written []string
 			for _, page := range manualPages(cmd.Root(), version.Version) {
 				if err := os.WriteFile(filepath.Join(args[0], page.name), []byte(page.text), 0o644); err != nil { // #nosec G306 -- a manual is for everybody
