@@ -298,7 +298,7 @@ func (a *Agent) config() ([]byte, error) {
 // logPending logs, for each target, how many samples stay on disk for the next start.
 func (a *Agent) logPending() {
 	for _, t := range a.Status().Targets {
-		a.logger.Info("Target stopped; pending samples stay on disk and are sent after the next start",
+		a.logger.Info("Target stopped; samples that wait stay on disk for the next start",
 			"target", t.Name, "pending_samples", t.Ledger.Pending, "delivered", t.Ledger.Delivered, "lost", t.Ledger.Lost)
 	}
 }
