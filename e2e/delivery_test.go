@@ -3,6 +3,7 @@ package e2e
 import (
 	"fmt"
 	"math"
+	"math/rand/v2"
 	"os"
 	"path/filepath"
 	"slices"
@@ -286,30 +287,7 @@ func TestKillPrometheusWithoutOOO(t *testing.T) {
 	p := startPrometheus(t, "")
 	f := startFront(t, backends{plain: p}) // its log tells what was refused
 	l := newLoad(t, tier.Of(200, 1000), 100*time.Millisecond, entry("prometheus", f.plain+"/api/v1/write"), receiver.NewOracle()).begin()
-	latest := func() float64 {
-		v, _ := p.value("max(" + receiver.CanaryName + ")")
-		return v
-	}
-	const kills = 5
-	for range kills {
-		tried := float64(l.journal().Tried)
-		eventually(t, 30*time.Second, func() string {
-			if got := latest(); got <= tried {
-				return fmt.Sprintf("round %v has arrived, none after %v yet", got, tried)
-			}
-			return ""
-		})
-		time.Sleep(time.Duration(rnd.IntN(1500)) * time.Millisecond) // the fault's own schedule
-		l.kill()
-		l.run()
-	}
-	l.acked(10)
-	l.reload(l.text(false))
-	tg := l.drained(60*time.Second, "prometheus")
-	t.Logf("ledger: %+v", tg.Ledger)
-	if tg.Ledger.Lost > 0 {
-		t.Errorf("the ledger has lost samples: %+v", tg.Ledger)
-	}
+	l.killed("prometheus", rnd)
 	checkStored(t, p, l)
 	log, err := os.ReadFile(f.accessLog)
 	if err != nil {
@@ -319,5 +297,67 @@ func TestKillPrometheusWithoutOOO(t *testing.T) {
 	t.Logf("%d requests were refused", refused)
 	if refused > kills*64 {
 		t.Errorf("%d requests were refused after %d kills", refused, kills)
+	}
+}
+
+// TestKillVictoriaMetrics kills the agent while it writes to a VictoriaMetrics, which takes old samples: a window may hold several
+// of a series.
+func TestKillVictoriaMetrics(t *testing.T) {
+	t.Parallel()
+	rnd := seeded(t)
+	v := startVictoria(t, backend{})
+	l := newLoad(t, tier.Of(200, 1000), 100*time.Millisecond, entry("victoria", v.write), receiver.NewOracle()).begin()
+	l.killed("victoria", rnd)
+	acked := l.journal().Acked
+	stored := 0
+	for series, times := range v.read() {
+		if !strings.HasPrefix(series, "{__name__=\""+receiver.CanaryName+"\"") {
+			continue
+		}
+		stored++
+		var got []uint64
+		for _, values := range times {
+			for _, v := range values {
+				if n, err := strconv.ParseUint(v, 10, 64); err == nil {
+					got = append(got, n)
+				}
+			}
+		}
+		slices.Sort(got)
+		for _, n := range acked {
+			if _, ok := slices.BinarySearch(got, n); !ok {
+				t.Fatalf("series %s lacks the acknowledged sample %d", series, n)
+			}
+		}
+	}
+	if stored != l.series {
+		t.Errorf("%d canary series, want %d", stored, l.series)
+	}
+}
+
+const kills = 5
+
+// killed kills the agent five times while the target takes samples, and lets it deliver the rest. No sample is lost, and none
+// ends as unconfirmed.
+func (l *load) killed(name string, rnd *rand.Rand) {
+	l.t.Helper()
+	for range kills {
+		before := l.target(name).Ledger.Delivered
+		eventually(l.t, 30*time.Second, func() string {
+			if got := l.target(name).Ledger.Delivered; got <= before {
+				return fmt.Sprintf("%d samples have arrived, none since the start", got)
+			}
+			return ""
+		})
+		time.Sleep(time.Duration(rnd.IntN(1500)) * time.Millisecond) // the fault's own schedule
+		l.kill()
+		l.run()
+	}
+	l.acked(10)
+	l.reload(l.text(false))
+	tg := l.drained(60*time.Second, name)
+	l.t.Logf("ledger: %+v", tg.Ledger)
+	if tg.Ledger.Lost > 0 || tg.Ledger.Delivered == 0 {
+		l.t.Errorf("want all samples delivered: %+v", tg.Ledger) // the unconfirmed count as lost here
 	}
 }

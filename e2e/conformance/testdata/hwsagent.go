@@ -12,7 +12,7 @@ import (
 )
 
 // RunHwsagent has the agent that $HWSAGENT_BINARY names scrape and send until opts.Timeout. It fits the suites of both versions;
-// $HWSAGENT_REMOTE_WRITE has further lines of the entry.
+// $HWSAGENT_REMOTE_WRITE has further lines of the entry, $HWSAGENT_SCRAPE_INTERVAL is how often the agent scrapes.
 func RunHwsagent(opts TargetOptions) error {
 	dir, err := os.MkdirTemp("", "hwsagent-conformance-")
 	if err != nil {
@@ -24,7 +24,7 @@ func RunHwsagent(opts TargetOptions) error {
 	host := strings.TrimPrefix(opts.ScrapeTarget, "http://")
 	config := fmt.Sprintf(`
 global:
-  scrape_interval: 1s
+  scrape_interval: %s
   scrape_timeout: 1s
 web:
   listen: ""
@@ -37,7 +37,7 @@ scrape_configs:
       - targets: ['%s']
 remote_write:
   - url: '%s'
-%s`, host, opts.ReceiveEndpoint, os.Getenv("HWSAGENT_REMOTE_WRITE"))
+%s`, os.Getenv("HWSAGENT_SCRAPE_INTERVAL"), host, opts.ReceiveEndpoint, os.Getenv("HWSAGENT_REMOTE_WRITE"))
 	file := filepath.Join(dir, "agent.yaml")
 	if err := os.WriteFile(file, []byte(config), 0o600); err != nil {
 		return err
