@@ -83,7 +83,7 @@ func TestMetricsAreDescribed(t *testing.T) {
 		"hwsagent_scrape_refused_samples_total", "hwsagent_wal_deleted_bytes_total", "hwsagent_target_certificate_expiry_timestamp_seconds",
 		"hwsagent_target_token_expiry_timestamp_seconds", "hwsagent_duplicate_series", "hwsagent_duplicate_samples_total",
 		"prometheus_remote_storage_samples_dropped_total", "hwsagent_target_account_dropped_samples",
-		"hwsagent_receiver_refused_requests_total", "hwsagent_receiver_refused_samples_total", "hwsagent_remotewrite_series_quarantined",
+		"hwsagent_receiver_refused_requests_total", "hwsagent_receiver_refused_samples_total", "hwsagent_remotewrite_series_muted",
 	}
 	sink := newSink(t)
 	sink.refuse = func(v float64) bool { return v == 5 }

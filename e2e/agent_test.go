@@ -49,7 +49,7 @@ type target struct {
 	PendingSamples   uint64  `json:"pending_samples"`
 	MissedSamples    uint64  `json:"missed_samples"`
 	LastError        string  `json:"last_error"`
-	Quarantined      []struct {
+	Muted            []struct {
 		Reason, Text, Words, Example string
 		Series                       int
 		Since                        time.Time

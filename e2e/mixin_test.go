@@ -84,7 +84,7 @@ remote_write:
 		arrived[r.Metric["__name__"]] = true
 	}
 	// Shown once two inputs bring the same series, or a receiver refuses series.
-	events := []string{"hwsagent_duplicate_series", "hwsagent_remotewrite_series_quarantined"}
+	events := []string{"hwsagent_duplicate_series", "hwsagent_remotewrite_series_muted"}
 	for _, expr := range slices.Sorted(maps.Keys(read)) {
 		for _, name := range metricNames(t, expr) {
 			switch {

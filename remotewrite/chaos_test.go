@@ -50,8 +50,8 @@ func TestChaos(t *testing.T) {
 			return
 		}
 	}
-	if fired[quarantineFired] == 0 {
-		t.Error("no series was ever in quarantine")
+	if fired[mutedFired] == 0 {
+		t.Error("no series was ever muted")
 	}
 	if fired[splitFired] == 0 {
 		t.Error("there never was a backlog beside what is fresh")
@@ -110,8 +110,8 @@ const (
 	splitFired    = "backlog beside what is fresh"
 	seriesRefused = "series refused for ever"
 
-	quarantineFired = "series in quarantine"
-	gaveUpGood      = "good samples given up beside refused series"
+	mutedFired = "muted series"
+	gaveUpGood = "good samples given up beside refused series"
 )
 
 // chaosLanes decides whether a target gets fresh samples first, and the time between those and the slowest backlog. The
@@ -187,7 +187,7 @@ func chaos(t *testing.T, seed uint64, fired map[string]int) {
 		limit.percent = []uint32{0, 0, 3, 10, 30}[rand.New(rand.NewPCG(seed, 104)).IntN(5)]
 	}
 	if limit.percent > 0 && poisons == 0 && seed%4 > 0 {
-		to.says = limitWords // see package quarantine
+		to.says = limitWords
 	}
 	for range rnd.IntN(2) * rnd.IntN(100) {
 		r.round(series)
@@ -223,8 +223,8 @@ func chaos(t *testing.T, seed uint64, fired map[string]int) {
 		case 2:
 			r.q.CredentialsChanged()
 		}
-		if len(r.q.Status().Quarantined) > 0 {
-			to.set(func() { fired[quarantineFired]++ })
+		if len(r.q.Status().Muted) > 0 {
+			to.set(func() { fired[mutedFired]++ })
 		}
 	}
 	set(-1, false)

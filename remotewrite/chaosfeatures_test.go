@@ -44,7 +44,7 @@ func TestChaosOfFeatures(t *testing.T) {
 	// Seeds beyond the others: a receiver that takes only 2.0, and failed at first, got one request after another, without a pause. Exemplars of a part of
 	// a divided batch were neither sent nor counted when the target was held meanwhile. A commit that waited for the target's clock was delivered
 	// twice, and counted twice, when the lane was split. A receiver of 1.0 that answers 500 to 2.0 was asked for its time as 2.0 only, for ever.
-	// Samples whose outcome was withheld lost it when a reason for the quarantine became known, so the target stood still. Exemplars of samples in doubt
+	// Samples whose outcome was withheld lost it when a reason for muting became known, so the target stood still. Exemplars of samples in doubt
 	// that were given up unsent were not counted.
 	lives := []uint64{1908, 1398, 286, 155, 6196, 24986, 65687}
 	for i := range seeds {

@@ -145,11 +145,11 @@ func (q *Queue) observe(s Status) {
 	q.metrics.SetProtocol(q.proto.Version())
 	q.metrics.SetCompression(q.compression.InUse())
 	q.metrics.SetShards(s.Shards, s.Shards)
-	series := make(map[string]int, len(s.Quarantined))
-	for _, x := range s.Quarantined {
+	series := make(map[string]int, len(s.Muted))
+	for _, x := range s.Muted {
 		series[x.Reason] = x.Series
 	}
-	q.metrics.SetQuarantined(series)
+	q.metrics.SetMuted(series)
 	q.mu.Lock()
 	before, since := q.state, q.observed
 	q.state, q.observed = s.State, time.Now()
@@ -213,7 +213,7 @@ type Status struct {
 	DownSince   time.Time      // zero unless retrying or held
 	NextTry     time.Time      // zero unless the target is held or pausing
 
-	Quarantined []Muted // series that are not sent at present, by reason
+	Muted []Muted // series that are not sent at present, by reason
 
 	AwaitsClock    bool          // held because it refuses samples as ahead of its clock
 	ClockSkew      time.Duration // this host's clock minus the receiver's
@@ -244,7 +244,7 @@ func (q *Queue) Status() Status {
 	s.LastSuccess, s.LastError, s.LastErrorAt, s.Failure = q.lastSuccess, q.lastError, q.lastErrorAt, q.lastFailure
 	q.mu.Unlock()
 	s.Backlog = backlog(q.live.read.Load().mark, head)
-	s.Missed, s.Quarantined = q.missed(), q.muted()
+	s.Missed, s.Muted = q.missed(), q.muted()
 	switch {
 	case v.State == gate.Held:
 		ahead := q.last(&q.ahead)

@@ -27,9 +27,9 @@ func failedSamples(t *testing.T, reg *prometheus.Registry) (n uint64) {
 	return n
 }
 
-// TestQuarantinedCountedOnceInOutage: while a target with series in quarantine is away, its window is read again and again. Each dropped
-// sample counts once in prometheus_remote_storage_samples_failed_total and in the status of the quarantine.
-func TestQuarantinedCountedOnceInOutage(t *testing.T) {
+// TestMutedCountedOnceInOutage: while a target with muted series is away, its window is read again and again. Each dropped
+// sample counts once in prometheus_remote_storage_samples_failed_total and in the status of muted series.
+func TestMutedCountedOnceInOutage(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		const bad = 50
 		to := &fakeReceiver{latency: 10 * time.Millisecond, says: limitWords}
@@ -59,14 +59,14 @@ func TestQuarantinedCountedOnceInOutage(t *testing.T) {
 		for range 60 {
 			round()
 		}
-		if st := r.q.Status().Quarantined; len(st) != 1 || st[0].Series != bad {
+		if st := r.q.Status().Muted; len(st) != 1 || st[0].Series != bad {
 			t.Fatalf("status %+v", st)
 		}
 		rejected := func() uint64 { return r.log.outcome().Dropped[queue.Rejected] }
 		if failed, want := failedSamples(t, reg), rejected(); failed != want {
 			t.Errorf("before the outage: %d count as failed, %d as rejected", failed, want)
 		}
-		before := r.q.Status().Quarantined[0].Samples
+		before := r.q.Status().Muted[0].Samples
 		at := rejected()
 		to.set(func() { down = true })
 		for range 4 * 60 * 2 { // two hours
@@ -75,11 +75,11 @@ func TestQuarantinedCountedOnceInOutage(t *testing.T) {
 		to.set(func() { down = false })
 		r.until("all is delivered", 3*time.Hour, func() bool { return r.log.pending() == 0 })
 		time.Sleep(10 * time.Second)
-		// An hour after the last sample of them the queue forgets series in quarantine: it judges the first round anew.
+		// An hour after the last sample of them the queue forgets muted series: it judges the first round anew.
 		if failed, want := failedSamples(t, reg), rejected(); failed > want+bad {
 			t.Errorf("prometheus_remote_storage_samples_failed_total is %d, and %d samples are rejected in the ledger", failed, want)
 		}
-		if st := r.q.Status().Quarantined; len(st) == 1 && st[0].Samples-before > rejected()-at {
+		if st := r.q.Status().Muted; len(st) == 1 && st[0].Samples-before > rejected()-at {
 			t.Errorf("the status says that %d samples were dropped meanwhile, the ledger %d", st[0].Samples-before, rejected()-at)
 		}
 		r.end()

@@ -55,7 +55,7 @@ func (on *stage) commands() map[string]command {
 		"after":    on.after,      // a1@3 down: does that once the receiver has got this sample
 		"poke":     do(on.poke),   // tests a held target now
 		"renew":    do(on.renew),  // the entry's credentials have changed
-		"show":     do(on.show),   // the account, requests and letters since the last show, state, quarantine, samples that the receiver lacks
+		"show":     do(on.show),   // the account, requests and letters since the last show, state, mute, samples that the receiver lacks
 	}
 }
 
@@ -277,7 +277,7 @@ func (on *stage) show([]string) {
 	case st.State != StateOK || st.Why != "":
 		on.print("%s", strings.TrimSuffix(fmt.Sprintf("%s: %s", st.State, st.Why), ": "))
 	}
-	on.printQuarantine()
+	on.printMuted()
 	if more := len(lacks) - 6; more > 0 {
 		lacks = append(lacks[:6], fmt.Sprint(more, " more"))
 	}
@@ -287,13 +287,13 @@ func (on *stage) show([]string) {
 	on.printLetters()
 }
 
-// printQuarantine prints how many series are in quarantine, for each reason.
-func (on *stage) printQuarantine() {
+// printMuted prints how many series are muted, for each reason.
+func (on *stage) printMuted() {
 	if !on.running {
 		return
 	}
-	for _, g := range on.q.Status().Quarantined {
-		on.print("%d series in quarantine", g.Series)
+	for _, g := range on.q.Status().Muted {
+		on.print("%d muted series", g.Series)
 	}
 }
 

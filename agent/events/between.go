@@ -37,12 +37,12 @@ func Between(before, after status.Status) []Event {
 		if kind, text := turn(was, t); kind != "" {
 			add(kind, subject, text)
 		}
-		for _, q := range t.Quarantined {
+		for _, q := range t.Muted {
 			if ofReason(was, q.Reason) == nil {
-				add(Quarantined, subject, fmt.Sprintf("%d series are not sent: %s; the receiver says: %s", q.Series, q.Text, text.FirstLine(q.Words)))
+				add(Muted, subject, fmt.Sprintf("%d series are not sent: %s; the receiver says: %s", q.Series, q.Text, text.FirstLine(q.Words)))
 			}
 		}
-		for _, q := range was.Quarantined {
+		for _, q := range was.Muted {
 			if ok && ofReason(t, q.Reason) == nil {
 				add(Released, subject, fmt.Sprintf("series are sent again that were not sent because %s", q.Text))
 			}
@@ -55,10 +55,10 @@ func Between(before, after status.Status) []Event {
 }
 
 // ofReason returns the entry for a target's series that are not sent for a reason, nil if there is none.
-func ofReason(t status.TargetStatus, reason string) *status.QuarantineStatus {
-	for i := range t.Quarantined {
-		if t.Quarantined[i].Reason == reason {
-			return &t.Quarantined[i]
+func ofReason(t status.TargetStatus, reason string) *status.MuteStatus {
+	for i := range t.Muted {
+		if t.Muted[i].Reason == reason {
+			return &t.Muted[i]
 		}
 	}
 	return nil

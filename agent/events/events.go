@@ -46,8 +46,8 @@ const (
 	ReloadFailed = "reload_failed"
 	Credentials  = "credentials" // a token, password or certificate was replaced
 	Acknowledged = "acknowledged"
-	Quarantined  = "quarantined" // series are not sent because the receiver refuses them for a known reason
-	Released     = "released"    // these series are sent again
+	Muted        = "muted"    // series are not sent because the receiver refuses them for a known reason
+	Released     = "released" // these series are sent again
 )
 
 // Event is one thing that happened in the agent.

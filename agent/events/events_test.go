@@ -139,9 +139,9 @@ func TestBetween(t *testing.T) {
 	state := func(s string) func(*status.Status) {
 		return func(st *status.Status) { st.Targets[0].State, st.Targets[0].Why = s, "the reason" }
 	}
-	quarantine := func(reason string, n int) func(*status.Status) {
+	mute := func(reason string, n int) func(*status.Status) {
 		return func(st *status.Status) {
-			st.Targets[0].Quarantined = []status.QuarantineStatus{{Reason: reason, Text: "the reason", Words: "no\nmore", Series: n, Since: start}}
+			st.Targets[0].Muted = []status.MuteStatus{{Reason: reason, Text: "the reason", Words: "no\nmore", Series: n, Since: start}}
 		}
 	}
 	both := func(a, b func(*status.Status)) [2]func(*status.Status) { return [2]func(*status.Status){a, b} }
@@ -162,10 +162,10 @@ func TestBetween(t *testing.T) {
 		{both(state(status.StatePaused), state(status.StateHeld)), Held},
 		{both(same, state(status.StateStopped)), Down},
 		{both(same, func(s *status.Status) { s.Targets[0].CredentialsAt = start.Add(time.Minute) }), Credentials},
-		{both(same, quarantine("series-limit", 5)), Quarantined},
-		{both(quarantine("series-limit", 5), quarantine("series-limit", 7)), ""},
-		{both(quarantine("series-limit", 5), quarantine("type-conflict", 5)), Quarantined + " " + Released},
-		{both(quarantine("series-limit", 5), same), Released},
+		{both(same, mute("series-limit", 5)), Muted},
+		{both(mute("series-limit", 5), mute("series-limit", 7)), ""},
+		{both(mute("series-limit", 5), mute("type-conflict", 5)), Muted + " " + Released},
+		{both(mute("series-limit", 5), same), Released},
 		{both(same, func(s *status.Status) { s.WAL.Error = "disk full" }), Down},
 		{both(func(s *status.Status) { s.WAL.Error = "disk full" }, same), Up},
 		{both(same, func(s *status.Status) { s.Targets = nil }), ""},

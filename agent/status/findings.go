@@ -257,8 +257,8 @@ func sinceOf(s Status, kind, name string) time.Time {
 		}
 	case "target":
 		for _, t := range s.Targets {
-			if t.Name == name && len(t.Quarantined) > 0 {
-				return t.Quarantined[0].Since
+			if t.Name == name && len(t.Muted) > 0 {
+				return t.Muted[0].Since
 			}
 			if t.Name == name && deliveryOf(s, t) == DeliveryBehind {
 				return t.OldestPending

@@ -128,8 +128,8 @@ func targetProblems(s Status, t TargetStatus) []Problem {
 	if t.DeadLetters > 0 {
 		add(SeverityNote, fmt.Sprintf("%s refused by the receiver and kept as dead letters", Samples(uint64(t.DeadLetters))), "")
 	}
-	for _, q := range t.Quarantined {
-		add(quarantined(s.Now, q))
+	for _, q := range t.Muted {
+		add(muted(s.Now, q))
 	}
 	if t.Credentials != "" && !strings.HasPrefix(t.Failure, "file_") { // else the target's own finding says it
 		add(SeverityWarning, "its credential files cannot be used: "+text.FirstLine(t.Credentials), "create or correct the file that is named; no reload is needed. Until then the agent sends with the contents that it has read before, if any")

@@ -133,7 +133,7 @@ type TargetStatus struct {
 	FutureLimit   time.Duration `json:"future_limit_ns"`        // samples further ahead of the receiver's clock are not sent; 0: no limit
 	DeadLetters   int           `json:"dead_letters"`           // how many are kept
 
-	Quarantined []QuarantineStatus `json:"quarantined,omitempty"` // series that are not sent at present, by reason
+	Muted []MuteStatus `json:"muted,omitempty"` // series that are not sent at present, by reason
 
 	Expiries []ExpiryStatus `json:"expiries,omitempty"`
 

@@ -273,8 +273,8 @@ func TestEachThingCounts(t *testing.T) {
 			s.Losses = []LossStatus{{Target: "a", Reason: "budget", Samples: 144329, LastAt: now.Add(-48 * time.Hour), Until: now.Add(time.Hour)}}
 		}, ExitTarget, "144\u202f329 samples were lost", DeliveryLost},
 		{"paused", func(s *Status) { s.Targets[0].State = StatePaused }, ExitTarget, "not at a", DeliveryPaused},
-		{"series are in quarantine", func(s *Status) {
-			s.Targets[0].Quarantined = []QuarantineStatus{{Reason: "series-limit", Text: "the receiver's limit of series is reached", Words: "per-user series limit", Series: 5000, Example: `{__name__="a"}`, Since: now}}
+		{"series are muted", func(s *Status) {
+			s.Targets[0].Muted = []MuteStatus{{Reason: "series-limit", Text: "the receiver's limit of series is reached", Words: "per-user series limit", Series: 5000, Example: `{__name__="a"}`, Since: now}}
 		}, ExitTarget, "something needs attention", Delivering},
 		{"a reload failed", func(s *Status) { s.Config.ReloadError = "x" }, ExitAttention, "something needs attention", Delivering},
 		{"a probe fails", func(s *Status) { s.Probes[0].State = "failing" }, ExitAttention, "something needs attention", Delivering},

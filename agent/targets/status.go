@@ -61,8 +61,8 @@ func (t *Target) Status(stepped, now time.Time) status.TargetStatus {
 		s.State, s.Why, s.PausedSince = status.StatePaused, "paused with hwsagent targets pause", clock.OnWall(now, t.paused)
 	}
 	s.LostAtMost = s.Ledger.Dropped["budget"] > 0 && (t.config.Target.Tenant != nil || len(t.config.WriteRelabelConfigs) > 0)
-	for _, x := range q.Quarantined {
-		s.Quarantined = append(s.Quarantined, status.QuarantineStatus{Reason: x.Reason, Text: x.Text, Words: x.Words, Series: x.Series, Example: x.Example, Since: clock.OnWall(now, x.Since), Samples: x.Samples})
+	for _, x := range q.Muted {
+		s.Muted = append(s.Muted, status.MuteStatus{Reason: x.Reason, Text: x.Text, Words: x.Words, Series: x.Series, Example: x.Example, Since: clock.OnWall(now, x.Since), Samples: x.Samples})
 	}
 	s.CredentialsAt = clock.OnWall(now, t.client.CredentialsRenewed())
 	if err := t.client.CredentialError(); err != nil {

@@ -13,7 +13,7 @@ func (c *cli) events() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "events",
 		Short: "List the events of the last 24 hours",
-		Long:  "events lists targets that were down, held and up again, losses, quarantines, reloads, restarts and replaced credentials.",
+		Long:  "events lists targets that were down, held and up again, losses, muted series, reloads, restarts and replaced credentials.",
 		Example: "  hwsagent events          # works while the agent is down\n" +
 			"  hwsagent events ack      # end the warnings about losses",
 		Args: cobra.NoArgs,

@@ -52,7 +52,7 @@ type Target struct {
 	compression *prometheus.GaugeVec
 	tookBack    prometheus.Counter
 
-	quarantine quarantine
+	mute mute
 }
 
 // Kind is a kind of data that the remote-storage metrics count separately.
@@ -90,7 +90,7 @@ func Unregistered(name, url string) *Target {
 	m := new(Target)
 	m.addCompatible(meter.NewSet("prometheus_remote_storage_", "remote_name", name, "url", url))
 	m.addOwn(meter.NewSet("hwsagent_target_", "target", name))
-	m.addQuarantine(meter.NewSet("hwsagent_remotewrite_", "target", name))
+	m.addMuted(meter.NewSet("hwsagent_remotewrite_", "target", name))
 	m.SetProtocol(wire.V1)
 	m.SetCompression(wire.Snappy)
 	return m

@@ -8,9 +8,9 @@ import (
 	"hwsagent/internal/text"
 )
 
-// QuarantineStatus describes the series of a target that are not sent at present, because the receiver refuses them for
+// MuteStatus describes the series of a target that are not sent at present, because the receiver refuses them for
 // a known reason.
-type QuarantineStatus struct {
+type MuteStatus struct {
 	Reason  string    `json:"reason"`  // a stable key: series-limit, label-limit, type-conflict, …
 	Text    string    `json:"text"`    // the reason in words
 	Words   string    `json:"words"`   // the receiver's own words
@@ -20,9 +20,9 @@ type QuarantineStatus struct {
 	Samples uint64    `json:"samples"` // samples dropped since then, as rejected
 }
 
-// quarantined reports series that are not sent for a known reason. Somebody must change the receiver's limits or the
+// muted reports series that are not sent for a known reason. Somebody must change the receiver's limits or the
 // series.
-func quarantined(now time.Time, q QuarantineStatus) (severity, what, try string) {
+func muted(now time.Time, q MuteStatus) (severity, what, try string) {
 	series := "1 series is"
 	if q.Series != 1 {
 		series = Count(uint64(q.Series)) + " series are"

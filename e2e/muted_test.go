@@ -54,7 +54,7 @@ func (n *tenant) requests() int {
 	return n.asked
 }
 
-// TestSeriesLimit: a tenant's limit of series is reached. The agent puts the others into quarantine, tells of that on the page, in the
+// TestSeriesLimit: a tenant's limit of series is reached. The agent mutes the others, tells of that on the page, in the
 // status, as an event and in a metric, spends next to no requests on them, and delivers all of them when the limit was raised.
 func TestSeriesLimit(t *testing.T) {
 	t.Parallel()
@@ -65,12 +65,12 @@ func TestSeriesLimit(t *testing.T) {
 	l := newLoad(t, series, time.Second, entry("mimir", recv.URL()), oracle).begin()
 	eventually(t, time.Minute, func() string {
 		tg := l.target("mimir")
-		if len(tg.Quarantined) != 1 || tg.Quarantined[0].Series < series-room { // and a few of the probe's own
-			return fmt.Sprintf("in quarantine: %+v", tg.Quarantined)
+		if len(tg.Muted) != 1 || tg.Muted[0].Series < series-room { // and a few of the probe's own
+			return fmt.Sprintf("muted: %+v", tg.Muted)
 		}
 		return ""
 	})
-	q := l.target("mimir").Quarantined[0]
+	q := l.target("mimir").Muted[0]
 	if q.Reason != "series-limit" || q.Words != tenantWords || q.Example == "" || q.Text == "" || time.Since(q.Since) > time.Minute {
 		t.Errorf("status: %+v", q)
 	}
@@ -79,8 +79,8 @@ func TestSeriesLimit(t *testing.T) {
 	if asked := n.requests() - before; asked > 50 { // one a round, and a probe
 		t.Errorf("%d requests in 20 rounds", asked)
 	}
-	q = l.target("mimir").Quarantined[0] // with those of the probe itself
-	text, metric := fmt.Sprintf("%d series are not sent", q.Series), fmt.Sprintf(`hwsagent_remotewrite_series_quarantined{reason="series-limit",target="mimir"} %d`, q.Series)
+	q = l.target("mimir").Muted[0] // with those of the probe itself
+	text, metric := fmt.Sprintf("%d series are not sent", q.Series), fmt.Sprintf(`hwsagent_remotewrite_series_muted{reason="series-limit",target="mimir"} %d`, q.Series)
 	if tg := l.target("mimir"); tg.PendingSamples > 3*series || tg.State != "ok" || tg.DeadLetters == 0 {
 		t.Errorf("target %+v", tg)
 	}
@@ -99,8 +99,8 @@ func TestSeriesLimit(t *testing.T) {
 	n.raised = true
 	n.mu.Unlock()
 	eventually(t, 2*time.Minute, func() string {
-		if tg := l.target("mimir"); len(tg.Quarantined) > 0 {
-			return fmt.Sprintf("in quarantine: %+v", tg.Quarantined)
+		if tg := l.target("mimir"); len(tg.Muted) > 0 {
+			return fmt.Sprintf("muted: %+v", tg.Muted)
 		}
 		return ""
 	})
@@ -112,7 +112,7 @@ func TestSeriesLimit(t *testing.T) {
 	}
 	eventually(t, 20*time.Second, func() string {
 		out, _, _ := hwsagent(t, "events", "--storage.path", l.storage)
-		if !strings.Contains(out, "quarantined") || !strings.Contains(out, "released") {
+		if !strings.Contains(out, "muted") || !strings.Contains(out, "released") {
 			return out
 		}
 		return ""
