@@ -143,3 +143,59 @@ func TestRefusedSamplesAreNoRefusedSeries(t *testing.T) {
 		}
 	}
 }
+
+// TestLimitReachedByManyNewSeries: a receiver of at most 1,000 series gets 100,000 new ones. The others arrive in time, nothing else is lost,
+// and from the second minute on the refused series cost two requests a minute.
+func TestLimitReachedByManyNewSeries(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		const (
+			known, added = 500, 100_000
+			limit        = 1000
+			before       = 5
+			rounds       = 20
+		)
+		to := &fakeReceiver{latency: 20 * time.Millisecond, says: "per-user series limit of 1000 exceeded"}
+		active := make(map[string]bool)
+		to.poison = func(s smp) bool {
+			if !active[s.series] && len(active) < limit {
+				active[s.series] = true
+			}
+			return !active[s.series]
+		}
+		r := newRig(t, to).timed()
+		r.start()
+		r.rounds(known, before*15*time.Second)
+		at, late := 0, time.Duration(0)
+		for i := range rounds {
+			if i == 4 {
+				at = to.count()
+			}
+			r.now()
+			r.round(known + added)
+			time.Sleep(14 * time.Second)
+			if i > 0 {
+				late = max(late, r.behind("m0000"), r.behind("m0499"))
+			}
+			time.Sleep(time.Second)
+		}
+		requests := to.count() - at
+		r.drained(time.Minute)
+		r.end()
+		o, full := r.log.outcome(), (known+added)/r.cfg.Queue.MaxSamplesPerSend+1
+		t.Logf("good series at most %s behind, %d requests in %d rounds, %d delivered, %d rejected", late, requests, rounds-4, o.Delivered, o.Dropped[queue.Rejected])
+		if late > 30*time.Second {
+			t.Errorf("good series were %s behind", late)
+		}
+		if most := (rounds-4)*(limit/r.cfg.Queue.MaxSamplesPerSend+1) + 2*(rounds-4)/4 + full; requests > most {
+			t.Errorf("%d requests in the last %d rounds, want at most %d", requests, rounds-4, most)
+		}
+		if good := uint64(len(to.has)); o.Delivered != good || o.Delivered+o.Dropped[queue.Rejected] != known*before+(known+added)*rounds {
+			t.Errorf("the receiver has %d samples, outcomes %+v", good, o)
+		}
+		for s := range active {
+			if n := len(to.stored[s]); n < rounds-1 {
+				t.Errorf("%d samples of %s, which the receiver takes", n, s)
+			}
+		}
+	})
+}
