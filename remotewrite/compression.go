@@ -27,6 +27,25 @@ func (s *shard) judgePlain(p gate.Pass, l *parcel, a client.Answer) {
 		why += ", without the header by which VictoriaMetrics is known"
 	}
 	s.lane.gate.Release(p)
+	s.takeBackZstd(why)
+}
+
+// judgeZstd ends the use of zstd for a receiver that fails at it each time: every batch would cost a failure and its pause.
+func (s *shard) judgeZstd(l *parcel, a client.Answer) {
+	switch {
+	case a.Compression == wire.Zstd && a.Verdict == client.Delivered:
+		s.lane.compression.Read()
+	case a.Compression == wire.Zstd:
+		l.choked = a.Status >= 500
+	case l.choked && a.Verdict == client.Delivered:
+		l.choked = false
+		if s.lane.compression.Failed() {
+			s.takeBackZstd("fails at zstd each time, and accepts the same samples with snappy")
+		}
+	}
+}
+
+func (s *shard) takeBackZstd(why string) {
 	if s.lane.compression.TakeBack(why) {
 		s.lane.metrics.TookBack()
 		s.lane.log.Warn("The target gets requests with snappy instead of zstd until the next start", slog.String("why", "it "+why))

@@ -37,6 +37,7 @@ type parcel struct {
 	attempts int
 	taken    bool // its last request was accepted
 	unsure   bool // an attempt got no final answer, so the receiver may have the samples
+	choked   bool // the receiver answered 5xx to the attempt with zstd
 	blame    blame
 	older    older
 }

@@ -29,6 +29,7 @@ func (s *shard) judge(p gate.Pass, l *parcel, a client.Answer, c protocol.Choice
 		g.Release(p)
 		return 0, false // the answer's Date shows that some of the samples are not to be sent
 	}
+	s.judgeZstd(l, a)
 	l.unsure = l.unsure || a.WrotePart()
 	switch s.verdict(l, a) {
 	case client.Delivered:

@@ -121,12 +121,17 @@ func (p *Versions) Fallback() (why string, until time.Time) {
 
 // Compression decides how requests to a target are compressed: with snappy, which every receiver reads, or with zstd if the entry names it. Only
 // VictoriaMetrics is known to read zstd, and others may answer 2xx to a body that they did not read. So the first answer without its header, and the
-// first refusal of a body with zstd, make snappy the compression until the queue ends. Safe for concurrent use.
+// first refusal of a body with zstd, make snappy the compression until the queue ends; so do three failures in a row after each of which the same
+// samples were accepted with snappy. Safe for concurrent use.
 type Compression struct {
-	mu   sync.Mutex
-	zstd bool
-	why  string // why snappy is in use although the entry names zstd
+	mu     sync.Mutex
+	zstd   bool
+	failed int    // bodies with zstd in a row that the receiver failed at, and accepted with snappy
+	why    string // why snappy is in use although the entry names zstd
 }
+
+// mostFailed is how often a receiver may fail at zstd in a row.
+const mostFailed = 3
 
 // NewCompression returns the compression of a target; zstd is set if its entry names it.
 func NewCompression(zstd bool) *Compression { return &Compression{zstd: zstd} }
@@ -139,6 +144,22 @@ func (c *Compression) InUse() wire.Compression {
 		return wire.Zstd
 	}
 	return wire.Snappy
+}
+
+// Read records that the receiver accepted a body with zstd.
+func (c *Compression) Read() {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.failed = 0
+}
+
+// Failed records that the receiver failed at a body with zstd and then accepted its samples with snappy. It reports whether that happened too
+// often in a row.
+func (c *Compression) Failed() bool {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.failed++
+	return c.failed >= mostFailed
 }
 
 // TakeBack makes snappy the compression in use. It reports whether zstd was.
