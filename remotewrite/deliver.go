@@ -79,7 +79,8 @@ const (
 func (s *shard) deliver(ctx context.Context, l *parcel) error {
 	for len(l.points) > 0 {
 		f, a := unsent, client.Answer{}
-		if !s.lane.facts.TooOld() {
+		// Only a whole batch tests a held target: without this, nothing would ever be sent to it again.
+		if !s.lane.facts.TooOld() || s.lane.gate.View().State == gate.Held {
 			var err error
 			if f, a, err = s.try(ctx, l); err != nil {
 				return err

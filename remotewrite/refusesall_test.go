@@ -114,6 +114,38 @@ func (c refusesData) run(t *testing.T) {
 	r.everySampleIsStored()
 }
 
+// TestRefusesAllAsTooOld: a receiver calls all samples too old, the fresh ones too, as with a wrong clock. The target is held and tested, nothing
+// is given up, and all samples arrive soon after it accepts data again.
+func TestRefusesAllAsTooOld(t *testing.T) {
+	for _, well := range []time.Duration{0, time.Minute} {
+		t.Run(fmt.Sprintf("after %s", well), func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				ill := false
+				to := &fakeReceiver{latency: 5 * time.Millisecond}
+				to.script = func(fakeRequest) (client.Answer, bool) {
+					return client.Answer{Status: 400, Text: "out of bounds"}, ill
+				}
+				r := newRig(t, to).timed()
+				r.start()
+				r.rounds(200, well)
+				to.set(func() { ill = true })
+				before := to.count()
+				r.rounds(200, 10*time.Minute)
+				if s, n := r.q.Status(), to.count()-before; s.State != StateHeld || n < 10 || n > 400 {
+					t.Errorf("%d requests in ten minutes, status %+v", n, s)
+				}
+				to.set(func() { ill = false })
+				r.drained(time.Minute)
+				r.end()
+				if o := r.log.outcome(); o.GivenUp() != 0 {
+					t.Errorf("outcomes %+v", o)
+				}
+				r.everySampleIsStored()
+			})
+		})
+	}
+}
+
 // everySampleIsStored is verify without the account, which does not survive a kill.
 func (r *rig) everySampleIsStored() {
 	r.t.Helper()
