@@ -41,7 +41,7 @@ func WriteTerminal(out io.Writer, s Status, columns int, colour bool) error {
 		if finding != "" && !strings.HasPrefix(line, "    Try") {
 			level = finding
 		}
-		for _, part := range fitted(line, max(columns, minTerminal)) {
+		for _, part := range Fitted(line, max(columns, minTerminal)) {
 			b.WriteString(paint(part, level, colour) + "\n")
 		}
 	}
@@ -64,8 +64,8 @@ func rowLevels(s Status) map[string]string {
 	return levels
 }
 
-// fitted returns the line in parts of at most n characters: the row of a table cut, a sentence wrapped.
-func fitted(line string, n int) []string {
+// Fitted returns the line in parts of at most n characters: the row of a table cut, a sentence wrapped.
+func Fitted(line string, n int) []string {
 	if utf8.RuneCountInString(line) <= n {
 		return []string{line}
 	}

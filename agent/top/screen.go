@@ -17,44 +17,52 @@ const (
 	minRows    = 8
 )
 
+// mostNames bounds how many names a problem spells out.
+const mostNames = 5
+
 // line is one line of a screen. level selects its colour: ok, warning, error, note (dim), "" (none), or head.
 type line struct{ text, level string }
 
 const levelHead = "head"
 
-// draw renders s for a terminal with that many columns and rows, and fills all of them. The worst comes first, and
-// lines that do not fit are counted. colour says whether to colour lines, by ANSI escape codes. s must come from
-// [status.Judge].
-func draw(s status.Status, columns, rows int, colour bool) []string {
+// draw renders s for a terminal with that many columns and rows, and fills all of them. Below the verdict come the problems with their
+// remedies, then targets and inputs; from is the first of these lines to show, and first the one that is shown. colour says whether to
+// colour lines, by ANSI escape codes. s must come from [status.Judge].
+func draw(s status.Status, columns, rows, from int, colour bool) (out []string, first int) {
 	columns, rows = max(columns, minColumns), max(rows, minRows)
-	lines := screenHead(s)
-	rest := rows - len(lines) - 1 // reserve the last line
-	targets, probes := screenTargets(s), screenProbes(s)
-	half := max(rest/2, rest-len(probes)-1)
-	shown := fit(targets, half)
+	lines, body := screenHead(s), screenBody(s, columns)
+	room := rows - len(lines) - 1 // the last line is for the keys
+	first = max(0, min(from, len(body)-room))
+	shown := body[first:min(first+room, len(body))]
 	lines = append(lines, shown...)
-	rest -= len(shown)
-	if len(probes) > 0 && rest > 2 {
-		lines = append(lines, line{})
-		shown = fit(probes, rest-1)
-		lines = append(lines, shown...)
-	}
-	lines = lines[:min(len(lines), rows-1)]
 	for len(lines) < rows-1 {
 		lines = append(lines, line{})
 	}
-	lines = append(lines, screenFoot(s))
-	out := make([]string, len(lines))
-	for i, l := range lines {
-		out[i] = l.render(columns, colour)
+	foot := "q quits"
+	if len(body) > room {
+		foot = fmt.Sprintf("lines %d–%d of %d · ↑ ↓ PgUp PgDn scroll · q quits", first+1, first+len(shown), len(body))
 	}
-	return out
+	lines = append(lines, line{foot, status.SeverityNote})
+	for _, l := range lines {
+		out = append(out, l.render(columns, colour))
+	}
+	return out, first
+}
+
+// screenBody returns what scrolls.
+func screenBody(s status.Status, columns int) (body []line) {
+	for _, part := range [][]line{screenProblems(s, columns), screenTargets(s), screenProbes(s)} {
+		if len(body) > 0 && len(part) > 0 {
+			body = append(body, line{})
+		}
+		body = append(body, part...)
+	}
+	return body
 }
 
 // screenHead returns the verdict and the log.
 func screenHead(s status.Status) []line {
 	v := s.Conclusion()
-	mark := map[string]string{status.LevelOK: "✓", status.SeverityWarning: "!", status.SeverityError: "✗"}[v.Level]
 	about := "hwsagent " + s.Version
 	if s.Host != "" {
 		about = s.Host + " · " + about
@@ -71,12 +79,52 @@ func screenHead(s status.Status) []line {
 		log += " · in " + status.Rate(w.SamplesPerSec) + " · " + status.Count(uint64(max(0, w.Series))) + " series"
 	}
 	if d, ok := status.Lasts(s); ok {
-		log += " · lasts " + status.Lasting(d) + " without targets"
+		log += " · room for " + status.Lasting(d)
 	}
-	return []line{{mark + " " + v.Text, v.Level}, {about + " · " + s.Now.Format("15:04:05"), status.SeverityNote}, {log, ""}, {}}
+	return []line{{markOf(v.Level) + " " + v.Text, v.Level}, {about + " · " + s.Now.Format("15:04:05"), status.SeverityNote}, {log, ""}, {}}
 }
 
-// screenTargets lists targets, those with problems first, each with its last error.
+// screenProblems lists problems, worst first, each with its cause, since when, and what to do.
+func screenProblems(s status.Status, columns int) (lines []line) {
+	for _, f := range status.Findings(s) {
+		if f.Severity == status.SeverityNote {
+			continue
+		}
+		names := f.Names
+		more := ""
+		if len(names) > mostNames {
+			names, more = names[:mostNames], fmt.Sprintf(" and %d more", len(names)-mostNames)
+		}
+		text := markOf(f.Severity) + " " + strings.TrimSpace(f.Kind+" "+strings.Join(names, ", ")+more) + ": " + f.Cause
+		if !f.Since.IsZero() {
+			text += "; since " + status.Clock(s.Now, f.Since) + " (" + status.Span(max(0, s.Now.Sub(f.Since))) + ")"
+		}
+		lines = append(lines, wrapped(text, columns, f.Severity)...)
+		for _, a := range f.Tries {
+			whom := ""
+			if a.For != "" {
+				whom = " (" + a.For + ")"
+			}
+			lines = append(lines, wrapped("  Try"+whom+": "+a.Text, columns, "")...)
+		}
+	}
+	return lines
+}
+
+// wrapped returns a text as lines.
+func wrapped(text string, columns int, level string) (lines []line) {
+	for _, part := range status.Fitted(status.Plain(strings.Join(strings.FieldsFunc(text, func(r rune) bool { return r == '\n' }), " ")), columns) {
+		lines = append(lines, line{part, level})
+	}
+	return lines
+}
+
+// markOf returns a sign for a level, for terminals without colours.
+func markOf(level string) string {
+	return map[string]string{status.LevelOK: "✓", status.SeverityWarning: "!", status.SeverityError: "✗"}[level]
+}
+
+// screenTargets lists targets, those with problems first.
 func screenTargets(s status.Status) []line {
 	table := [][]string{{"TARGET", "STATE", "BEHIND", "WAITING", "SIZE", "IN", "SENT", "LOST"}}
 	targets := slices.SortedStableFunc(slices.Values(s.Targets), func(a, b status.TargetStatus) int {
@@ -93,11 +141,7 @@ func screenTargets(s status.Status) []line {
 	texts := aligned(table)
 	lines := []line{{texts[0], levelHead}}
 	for i, t := range targets {
-		level := status.LevelOf(s, t)
-		lines = append(lines, line{texts[i+1], level})
-		if level != status.LevelOK && t.LastError != "" {
-			lines = append(lines, line{"  " + status.Plain(text.FirstLine(status.Brief(t, t.LastError))) + " (" + status.Ago(s.Now, t.LastErrorAt) + ")", status.SeverityNote})
-		}
+		lines = append(lines, line{texts[i+1], status.LevelOf(s, t)})
 	}
 	return lines
 }
@@ -145,31 +189,6 @@ func screenProbes(s status.Status) []line {
 		lines = append(lines, line{shown, r.level})
 	}
 	return lines
-}
-
-func screenFoot(s status.Status) line {
-	n := 0
-	for _, f := range status.Findings(s) {
-		if f.Severity != status.SeverityNote {
-			n++
-		}
-	}
-	switch n {
-	case 0:
-		return line{"q quits", status.SeverityNote}
-	case 1:
-		return line{"q quits · 1 problem; remedy: hwsagent status", status.SeverityNote}
-	}
-	return line{fmt.Sprintf("q quits · %d problems; remedies: hwsagent status", n), status.SeverityNote}
-}
-
-// fit returns the first n lines at most, with the count of those left out.
-func fit(lines []line, n int) []line {
-	if len(lines) <= n || n < 1 {
-		return lines[:min(len(lines), max(0, n))]
-	}
-	left := len(lines) - n + 1
-	return append(slices.Clone(lines[:n-1]), line{fmt.Sprintf("  and %d more lines", left), status.SeverityNote})
 }
 
 // aligned formats the rows of a table in columns; numbers are aligned to the right.

@@ -33,9 +33,6 @@ const (
 // lookAtSize is how often the terminal's size is checked.
 const lookAtSize = 200 * time.Millisecond
 
-// interrupt is Ctrl-C as read from a terminal in raw mode.
-const interrupt = 0x03
-
 // Fetch gets a status. If there is none its Schema is 0, and the error says why.
 type Fetch func(context.Context) (status.Status, error)
 
@@ -67,19 +64,25 @@ func Run(ctx context.Context, t Terminal, fetch Fetch, interval time.Duration) (
 	resized := time.NewTicker(lookAtSize)
 	defer resized.Stop()
 	var last fetched
-	var columns, rows int
-	for keys := t.Keys; ; {
+	var columns, rows, first int
+	var typed keys
+	for in := t.Keys; ; {
 		select {
 		case <-ctx.Done():
 			return nil
-		case key, open := <-keys:
+		case b, open := <-in:
 			if !open {
-				keys = nil
+				in = nil
+				continue
 			}
-			if key == 'q' || key == 'Q' || key == interrupt {
+			switch key := typed.next(b); key {
+			case quit:
 				return nil
+			case none:
+				continue
+			default:
+				first = max(0, first+key.lines(rows))
 			}
-			continue
 		case next := <-got:
 			if next.status.Schema == 0 {
 				next.status = last.status // show the last known status under the error
@@ -91,7 +94,9 @@ func Run(ctx context.Context, t Terminal, fetch Fetch, interval time.Duration) (
 			}
 		}
 		columns, rows = t.Size()
-		if _, err := io.WriteString(t.Out, home+strings.Join(Lines(last.status, last.err, columns, rows, t.Colour), endOfLine)+below); err != nil {
+		var lines []string
+		lines, first = screenful(last, columns, rows, first, t.Colour)
+		if _, err := io.WriteString(t.Out, home+strings.Join(lines, endOfLine)+below); err != nil {
 			return err
 		}
 	}
@@ -118,19 +123,27 @@ func again(ctx context.Context, fetch Fetch, interval time.Duration, got chan<- 
 
 // Lines returns the lines to show: the status, under the error if it could not be refreshed.
 func Lines(s status.Status, err error, columns, rows int, colour bool) []string {
-	if err == nil || s.Schema != 0 && !s.Running {
+	lines, _ := screenful(fetched{s, err}, columns, rows, 0, colour)
+	return lines
+}
+
+// screenful is [Lines] from a line on; first is the one that it begins with.
+func screenful(f fetched, columns, rows, from int, colour bool) (lines []string, first int) {
+	s := f.status
+	if f.err == nil || s.Schema != 0 && !s.Running {
 		if s.Schema == 0 {
-			return []string{"asking the agent …"}
+			return []string{"asking the agent …"}, 0
 		}
-		return draw(s, columns, rows, colour)
+		return draw(s, columns, rows, from, colour)
 	}
-	first := text.FirstLine(err.Error())
-	if r := []rune(first); len(r) > columns {
-		first = string(r[:max(0, columns)])
+	why := text.FirstLine(f.err.Error())
+	if r := []rune(why); len(r) > columns {
+		why = string(r[:max(0, columns)])
 	}
 	if s.Schema == 0 {
-		return []string{first}
+		return []string{why}, 0
 	}
-	lines := append([]string{first, "status as of " + s.Now.Format("15:04:05")}, draw(s, columns, rows-2, false)...)
-	return lines[:max(0, min(len(lines), rows))]
+	lines, first = draw(s, columns, rows-2, from, false)
+	lines = append([]string{why, "status as of " + s.Now.Format("15:04:05")}, lines...)
+	return lines[:max(0, min(len(lines), rows))], first
 }

@@ -99,6 +99,36 @@ func TestRun(t *testing.T) {
 	})
 }
 
+// TestScroll: keys scroll the lines below the verdict, no further than they go, and what is new comes at the same place.
+func TestScroll(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		s := &screen{columns: 80, rows: 24}
+		keys := make(chan byte)
+		fetch := func(context.Context) (status.Status, error) { return busy(50, 0), nil }
+		done := make(chan error)
+		go func() {
+			done <- Run(t.Context(), Terminal{Out: s, Size: s.size, Keys: keys}, fetch, time.Second)
+		}()
+		time.Sleep(100 * time.Millisecond)
+		for _, c := range []struct{ typed, want string }{
+			{"", "lines 1–19 of 55"}, {"\x1b[B", "lines 2–20 of"}, {"\x1b[6~", "lines 18–36 of"}, {"G", "lines 37–55 of"}, {"j", "lines 37–55 of"}, {"k", "lines 36–54 of"}, {"g", "lines 1–19 of"}, {"k", "lines 1–19 of"},
+		} {
+			for _, b := range []byte(c.typed) {
+				keys <- b
+			}
+			time.Sleep(time.Second)
+			got := s.shown()
+			if last := got[strings.LastIndex(got, home):]; !strings.Contains(last, c.want) {
+				t.Errorf("after %q the screen does not show %q:\n%s", c.typed, c.want, last)
+			}
+		}
+		keys <- 'q'
+		if err := <-done; err != nil {
+			t.Error(err)
+		}
+	})
+}
+
 func TestRunEnds(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		fetch := func(ctx context.Context) (status.Status, error) { <-ctx.Done(); return status.Status{}, ctx.Err() } // hangs
