@@ -112,6 +112,8 @@ func deliveryOf(s Status, t TargetStatus) string {
 		return DeliveryLosing
 	case t.State == StateHeld || t.State == StateStopped || t.State == StateOrphan && t.PendingSamples > 0:
 		return DeliveryHeld
+	case t.State == StateStarting && t.Credentials != "": // its first request is going to fail
+		return DeliveryHeld
 	case l.Delivered == 0 && l.Appended > l.Filtered:
 		return DeliveryNever
 	case t.State == StateRetrying || t.MissedSamples > 0 || Seconds(t.LagSeconds) > late(s):
@@ -189,6 +191,8 @@ func countTargets(s Status) (c tally) {
 			}
 		case DeliveryNever:
 			c.never++
+			c.stuck = append(c.stuck, t.Name)
+		case DeliveryHeld:
 			c.stuck = append(c.stuck, t.Name)
 		case DeliveryLosing:
 			c.losing = append(c.losing, t.Name)

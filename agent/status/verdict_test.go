@@ -244,6 +244,9 @@ func TestEachThingCounts(t *testing.T) {
 		{"held, and the other has had nothing to get", func(s *Status) {
 			s.Targets[0].State, s.Targets[1].Ledger = StateHeld, LedgerStatus{Balanced: true}
 		}, ExitTarget, "Data arrives at 0 of 2 targets; not at a", DeliveryHeld},
+		{"a missing file before the first request", func(s *Status) {
+			s.Targets[0].State, s.Targets[0].Credentials = StateStarting, "open x: no such file or directory"
+		}, ExitTarget, "Data arrives at 1 of 2 targets; not at a", DeliveryHeld},
 		{"held", func(s *Status) { s.Targets[0].State = StateHeld }, ExitTarget, "not at a", DeliveryHeld},
 		{"behind", func(s *Status) { s.Targets[0].LagSeconds = 46 }, ExitTarget, "up to 46 s late", DeliveryBehind},
 		{"nearly behind", func(s *Status) { s.Targets[0].LagSeconds = 44 }, ExitOK, "Data arrives, 44 s behind", Delivering},
