@@ -2,7 +2,6 @@ package receivers
 
 import (
 	"bytes"
-	"compress/gzip"
 	"errors"
 	"io"
 	"net/http"
@@ -12,7 +11,10 @@ import (
 	"time"
 
 	"github.com/golang/snappy"
+	"github.com/klauspost/compress/gzip"
 	"github.com/klauspost/compress/zstd"
+
+	"hwsagent/internal/spare"
 )
 
 const (
@@ -26,7 +28,39 @@ const (
 	maxZstdWindow = 8 << 20 // the least that RFC 8878 requires of a decoder
 
 	framedBytes = 144 << 10 // memory of a reader of snappy's framing format, whatever it reads
+
+	spareBytes = 2 << 20 // of the largest buffer that is kept for the next request
 )
+
+// buffers are those of the bodies of earlier requests.
+type buffers = spare.Stack[[]byte]
+
+// Reusable says that nothing keeps a part of the request's bodies after its handler has returned, so later requests may
+// have their memory.
+func (r *Request) Reusable() { r.reusable = true }
+
+// buffer returns an empty buffer of an earlier request for n bytes, nil if there is none.
+func (r *Request) buffer(from *buffers, n int64) []byte {
+	b := from.Take()
+	if b == nil || int64(cap(*b)) < n { // a larger one will take its place
+		return nil
+	}
+	if r.take(int64(cap(*b))) != nil {
+		from.Put(b)
+		return nil
+	}
+	return *b
+}
+
+// roomy returns the size of a buffer for n bytes that is likely to be large enough for the next request, too.
+func roomy(n int64) int64 { return n + n/8 }
+
+// keep keeps a buffer of a reusable request.
+func (r *Request) keep(to *buffers, b []byte) {
+	if b = b[:0]; r.reusable && 0 < cap(b) && cap(b) <= spareBytes {
+		to.Put(&b)
+	}
+}
 
 // SnappyFramed is the Content-Encoding of snappy's framing format, which programs such as snzip write. Protocols
 // disagree about the meaning of "snappy": a receiver whose protocol uses it for the framing format replaces it by
@@ -51,11 +85,12 @@ func (r *Request) read(w http.ResponseWriter) (body []byte, err error) {
 		}
 		_ = c.SetReadDeadline(time.Time{})
 	}()
+	body = r.buffer(&r.gate.received, max(begin, r.ContentLength+1))
 	for {
 		if len(body) == cap(body) {
 			grown := max(begin, 2*int64(cap(body)))
 			if r.ContentLength >= 0 {
-				grown = min(grown, r.ContentLength+1) // one more byte, to reach the end
+				grown = min(grown, roomy(r.ContentLength)+1) // one more byte, to reach the end
 			}
 			grown = max(min(grown, most+1), int64(cap(body))+1)
 			if err := r.take(grown - int64(cap(body))); err != nil {
@@ -122,8 +157,12 @@ func (r *Request) decode(encoding string, body []byte) ([]byte, error) {
 		}
 		return r.stream("snappy", snappy.NewReader(bytes.NewReader(body)))
 	case "gzip", "x-gzip":
-		z, err := gzip.NewReader(bytes.NewReader(body))
-		if err != nil {
+		z := r.gate.gzips.Take()
+		if z == nil {
+			z = new(gzip.Reader)
+		}
+		defer r.gate.gzips.Put(z)
+		if err := z.Reset(bytes.NewReader(body)); err != nil {
 			return nil, Refuse(Malformed, http.StatusBadRequest, "decompress gzip: %s", cut(err.Error()))
 		}
 		return r.stream("gzip", z)
@@ -161,20 +200,24 @@ func (r *Request) snappy(body []byte) ([]byte, error) {
 	case n > maxExpansion*len(body):
 		return nil, Refuse(Malformed, http.StatusBadRequest, "decompress snappy: %d bytes cannot stand for %d", len(body), n)
 	}
-	if err := r.take(int64(n)); err != nil {
-		return nil, err
+	out := r.buffer(&r.gate.decoded, int64(n))
+	if out == nil {
+		if err := r.take(roomy(int64(n))); err != nil {
+			return nil, err
+		}
+		out = make([]byte, roomy(int64(n)))
 	}
-	out, err := snappy.Decode(make([]byte, n), body)
-	if err != nil {
+	if out, err = snappy.Decode(out[:n], body); err != nil {
 		return nil, Refuse(Malformed, http.StatusBadRequest, "decompress snappy: %s", cut(err.Error()))
 	}
+	r.unpacked = out
 	return out, nil
 }
 
 // stream reads z to its end, up to limits.decoded_bytes.
 func (r *Request) stream(encoding string, z io.Reader) ([]byte, error) {
 	most := r.gate.o.Limits.DecodedBytes
-	var out []byte
+	out := r.buffer(&r.gate.decoded, piece)
 	for {
 		if len(out) == cap(out) {
 			grown := max(min(max(piece, 2*int64(cap(out))), most+1), int64(cap(out))+1)
@@ -189,6 +232,7 @@ func (r *Request) stream(encoding string, z io.Reader) ([]byte, error) {
 		case int64(len(out)) > most, errors.Is(err, zstd.ErrDecoderSizeExceeded), errors.Is(err, zstd.ErrWindowSizeExceeded):
 			return nil, r.tooLong()
 		case errors.Is(err, io.EOF):
+			r.unpacked = out
 			return out, nil
 		case err != nil:
 			return nil, Refuse(Malformed, http.StatusBadRequest, "decompress %s: %s", encoding, cut(err.Error()))

@@ -13,6 +13,7 @@ import (
 	"sync/atomic"
 	"time"
 
+	"github.com/klauspost/compress/gzip"
 	"github.com/prometheus/prometheus/model/labels"
 	"github.com/prometheus/prometheus/model/relabel"
 	"github.com/prometheus/prometheus/model/value"
@@ -20,6 +21,7 @@ import (
 	"golang.org/x/sync/semaphore"
 
 	"hwsagent/internal/panics"
+	"hwsagent/internal/spare"
 )
 
 // GateOptions configure a [Gate].
@@ -46,6 +48,9 @@ type Gate struct {
 	known   *Table[Known]
 	texts   *Table[string]
 	repeats *repeats
+
+	received, decoded buffers
+	gzips             spare.Stack[gzip.Reader]
 
 	numbers atomic.Uint32 // of requests: odd ones, so that none is 0
 
@@ -103,6 +108,9 @@ type Request struct {
 	raw   []byte // as received
 	gate  *Gate
 	taken int64 // bytes taken from the gate's memory
+
+	unpacked []byte // what was decompressed last, in a buffer of its own
+	reusable bool
 
 	number uint32   // tells it from other requests in flight; not 0
 	fresh  []uint64 // hashes of series that this request made active, until it is stored
@@ -202,7 +210,10 @@ func (r *Request) take(n int64) error {
 // returns a [Refusal]. It must be called before the memory is allocated.
 func (r *Request) Take(n int64) error { return r.take(n) }
 
+// release releases the memory of a request that has ended.
 func (r *Request) release() {
+	r.keep(&r.gate.received, r.raw)
+	r.keep(&r.gate.decoded, r.unpacked)
 	if r.taken > 0 {
 		r.gate.memory.Release(r.taken)
 		r.taken = 0

@@ -63,15 +63,16 @@ func New(s Settings, limit int) *Receiver {
 
 // receive stores a request, and returns as store does.
 func (v *Receiver) receive(r *receivers.Request, body []byte, json bool) (refused uint64, why string, err error) {
-	if err := v.weigh(r, body, json); err != nil {
-		return 0, "", err
-	}
+	r.Reusable() // decoded objects are copies
 	var learn *learning
 	if !json {
 		var done bool
 		if done, learn, refused, why, err = v.repeat(r, body); done {
 			return refused, why, err
 		}
+	}
+	if err := v.weigh(r, body, json); err != nil {
+		return 0, "", err
 	}
 	md, err := decode(body, json)
 	if err != nil {

@@ -1,7 +1,9 @@
 package remotewrite
 
 import (
+	"errors"
 	"fmt"
+	"slices"
 
 	"github.com/prometheus/common/model"
 	"github.com/prometheus/prometheus/model/labels"
@@ -19,12 +21,20 @@ const (
 )
 
 // decode2 adds the samples of an io.prometheus.write.v2.Request to the batch, with one series at a time as an object.
-func decode2(r *receivers.Request, body []byte, b *receivers.Batch) error {
-	table, err := symbolsOf(r, body)
-	if err != nil {
+func (h *handler) decode2(r *receivers.Request, body []byte, b *receivers.Batch) error {
+	d := h.spare2.Take()
+	if d == nil {
+		d = &decoder2{lb: labels.NewScratchBuilder(16)}
+	}
+	d.r, d.b, d.memory = r, b, room{r: r}
+	defer func() {
+		if d.reset() {
+			h.spare2.Put(d)
+		}
+	}()
+	if err := d.table.read(r, body); err != nil {
 		return err
 	}
-	d := &decoder2{table: table, r: r, b: b, lb: labels.NewScratchBuilder(16), memory: room{r: r}}
 	return fields(body, func(number protowire.Number, value []byte) error {
 		if number != series2 {
 			return nil
@@ -33,44 +43,56 @@ func decode2(r *receivers.Request, body []byte, b *receivers.Batch) error {
 	})
 }
 
+// reset releases what belongs to the request. It reports false if the decoder is too large to be kept.
+func (d *decoder2) reset() bool {
+	clear(d.table.bytes)
+	*d = decoder2{
+		table: symbolTable{bytes: d.table.bytes[:0]}, lb: d.lb, key: d.key[:0],
+		plain: plain2{refs: d.plain.refs[:0], floats: d.plain.floats[:0]},
+	}
+	return cap(d.table.bytes) <= spareSymbols && cap(d.plain.refs) <= spareSymbols && cap(d.plain.floats) <= spareSymbols
+}
+
+// spareSymbols is how many symbols there is room for in a decoder that is kept.
+const spareSymbols = 16 << 10
+
 // symbolTable is the table of symbols of a request. Most requests need only their bytes.
 type symbolTable struct {
 	bytes [][]byte // parts of the body
 	texts []string // nil until they are needed
 }
 
-// symbolsOf reads the table of symbols, which may be anywhere in the message.
-func symbolsOf(r *receivers.Request, body []byte) (t symbolTable, err error) {
-	count, bytes := 0, 0
-	err = fields(body, func(number protowire.Number, value []byte) error {
+// read reads the table of symbols, which may be anywhere in the message.
+func (t *symbolTable) read(r *receivers.Request, body []byte) error {
+	const header, least = 24 + 16, 256 // bytes of a slice and a string; symbols
+	size, room := 0, 0
+	err := fields(body, func(number protowire.Number, value []byte) error {
 		switch {
 		case number == series1 || number == metadata1:
 			return another(message2)
 		case value == nil && (number == symbols2 || number == series2):
 			return errKind
-		case number == symbols2:
-			count, bytes = count+1, bytes+len(value)
+		case number != symbols2:
+			return nil
 		}
+		if len(t.bytes) == room {
+			more := max(least, room)
+			if err := r.Take(int64(header * more)); err != nil {
+				return err
+			}
+			room += more
+			t.bytes = slices.Grow(t.bytes, more)
+		}
+		t.bytes, size = append(t.bytes, value), size+len(value)
 		return nil
 	})
 	if err != nil {
-		return t, err
+		return err
 	}
-	const headers = 24 + 16 // of a slice and a string, in bytes
-	if err := r.Take(int64(bytes + headers*count)); err != nil {
-		return t, err
+	if len(t.bytes) > 0 && len(t.bytes[0]) > 0 {
+		return errors.New("read the symbols: the first one is not empty")
 	}
-	t.bytes = make([][]byte, 0, count)
-	err = fields(body, func(number protowire.Number, value []byte) error {
-		if number == symbols2 {
-			t.bytes = append(t.bytes, value)
-		}
-		return nil
-	})
-	if err == nil && count > 0 && len(t.bytes[0]) > 0 {
-		return t, fmt.Errorf("read the symbols: the first one is not empty")
-	}
-	return t, err
+	return r.Take(int64(size)) // of the texts
 }
 
 // strings returns the symbols as strings.

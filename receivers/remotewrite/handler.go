@@ -11,6 +11,7 @@ import (
 
 	"github.com/prometheus/prometheus/prompb"
 
+	"hwsagent/internal/spare"
 	"hwsagent/receivers"
 )
 
@@ -33,6 +34,7 @@ func New(g *receivers.Gate) http.Handler {
 
 type handler struct {
 	families *families
+	spare2   spare.Stack[decoder2]
 }
 
 // write stores one request. It answers 2xx only when the log has the samples.
@@ -41,6 +43,7 @@ func (h *handler) write(w http.ResponseWriter, r *receivers.Request) error {
 	if err != nil {
 		return err
 	}
+	r.Reusable() // decoded objects are copies
 	// Without the header the encoding is snappy, too: the specification has no other.
 	body := r.Body
 	if r.Header.Get("Content-Encoding") == "" {
@@ -68,7 +71,7 @@ func (h *handler) store(r *receivers.Request, body []byte, message string) (writ
 	defer b.Rollback()
 	var said []prompb.MetricMetadata
 	if message == message2 {
-		err = decode2(r, body, b)
+		err = h.decode2(r, body, b)
 	} else {
 		said, err = h.decode1(r, body, b)
 	}
