@@ -3,7 +3,6 @@ package remotewrite
 import (
 	"context"
 	"errors"
-	"maps"
 	"slices"
 	"time"
 
@@ -76,6 +75,7 @@ func (w *window) admit(ctx context.Context, e *wal.Entry) error {
 	seq := w.progress.Newest() + 1
 	w.mu.Unlock()
 	w.commit, w.unsure, w.again, w.twins = e.End.Commit, e.End.Commit <= l.high.Commit, false, w.twins[:0]
+	w.held.begin()
 	l.cache.late = e.End.Commit > l.startedAt.Commit
 	for i := range w.perShard {
 		w.perShard[i] = w.perShard[i][:0]
@@ -92,7 +92,7 @@ func (w *window) admit(ctx context.Context, e *wal.Entry) error {
 	w.admitHistograms(e, seq, lim, &now)
 	if w.again && !l.groups.Load() {
 		if err := w.awaitRound(ctx); err != nil {
-			maps.DeleteFunc(w.held, func(_ uint64, is heldSample) bool { return is.seq == seq })
+			w.held.undo()
 			return err
 		}
 		for i, ps := range w.perShard {

@@ -29,20 +29,22 @@ type asking struct {
 
 // hold records that the window holds a sample, and reports whether it may be sent.
 func (w *window) hold(p *point) bool {
-	was, is := w.held[p.series.hash]
+	hash := p.series.hash
+	was, present := w.held.find(hash)
 	switch {
-	case !is:
+	case was == nil:
+		w.held.add(heldSample{hash, p.t, p.v})
 	case was.t == p.t && p.kind == float && was.v != p.v && p.v == p.v:
 		w.twins = append(w.twins, *p)
 		return false
-	case was.seq == p.seq:
+	case present:
 		w.several.Store(true)
+		was.t, was.v = p.t, p.v
 	default:
 		w.again = true
-		w.asking.newer = w.asking.newer || w.asking.sample.exists() && w.asking.sample.series.hash == p.series.hash
+		w.asking.newer = w.asking.newer || w.asking.sample.exists() && w.asking.sample.series.hash == hash
 		return true // the round after this one holds it
 	}
-	w.held[p.series.hash] = heldSample{p.t, p.v, p.seq}
 	if !w.asking.sample.exists() && w.round == 0 && p.kind == float {
 		w.asking.sample = *p
 	}
@@ -78,7 +80,7 @@ func (w *window) awaitRound(ctx context.Context) error {
 		case <-w.room:
 		}
 	}
-	clear(w.held)
+	w.held.empty()
 	w.several.Store(false)
 	w.round++
 	return w.askOld(ctx)

@@ -57,20 +57,13 @@ type window struct {
 
 	// Used only by the reader.
 	perShard [][]point
-	held     map[uint64]heldSample // by hash: the series of which the window holds a sample
-	round    int                   // how often the window was empty
-	twins    []point               // samples of the entry being admitted that contradict another one at their time
-	again    bool                  // the entry has a sample of a series that is held
+	held     *heldSamples
+	round    int     // how often the window was empty
+	twins    []point // samples of the entry being admitted that contradict another one at their time
+	again    bool    // the entry has a sample of a series that is held
 	asking   asking
 	commit   uint64 // of the entry being admitted
 	unsure   bool   // that entry is in doubt
-}
-
-// heldSample is the newest sample of a series in the window.
-type heldSample struct {
-	t   int64
-	v   float64
-	seq uint64
 }
 
 func newWindow(l *lane, shards int) *window {
@@ -79,7 +72,7 @@ func newWindow(l *lane, shards int) *window {
 		progress: progress.New(maxEntries, l.cfg.Queue.MaxSamplesPerSend),
 		room:     make(chan struct{}, 1),
 		perShard: make([][]point, shards),
-		held:     make(map[uint64]heldSample),
+		held:     newHeldSamples(),
 	}
 	for range shards {
 		w.shards = append(w.shards, newShard(w))
