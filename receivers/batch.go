@@ -68,14 +68,14 @@ type Batch struct {
 	refused map[Reason]uint64
 	// longExemplars are counted with the batch, but do not refuse any part of it.
 	longExemplars uint64
-	told          []string // descriptions of the first refused samples
+	refusals      []string // descriptions of the first refused samples
 }
 
 // maxHelpBytes bounds how much of a help text the log keeps.
 const maxHelpBytes = 4 << 10
 
-// maxTold bounds how many refused samples the answer describes.
-const maxTold = 5
+// maxRefusals bounds how many refused samples the answer describes.
+const maxRefusals = 5
 
 // Batch begins the batch of a request.
 func (r *Request) Batch() *Batch {
@@ -338,14 +338,14 @@ func (b *Batch) refuse(reason Reason, why string) {
 func (b *Batch) RefuseSamples(reason Reason, n uint64, why string) {
 	b.refused[reason] += n
 	b.samples += int(n)
-	if len(b.told) < maxTold {
-		b.told = append(b.told, cut(why))
+	if len(b.refusals) < maxRefusals {
+		b.refusals = append(b.refusals, cut(why))
 	}
 }
 
 func (b *Batch) tell(reason Reason, ls labels.Labels, why string) {
-	if len(b.told) < maxTold {
-		b.told = append(b.told, fmt.Sprintf("%s (%s): %s", cut(ls.String()), reason, why))
+	if len(b.refusals) < maxRefusals {
+		b.refusals = append(b.refusals, fmt.Sprintf("%s (%s): %s", cut(ls.String()), reason, why))
 	}
 }
 
@@ -382,7 +382,7 @@ func (b *Batch) Commit() (Written, error) {
 	})
 	if n > 0 {
 		return b.written, Refuse(InvalidSample, http.StatusBadRequest, "%d of %d samples are refused, the others are stored: %s",
-			n, b.samples, strings.Join(b.told, "; "))
+			n, b.samples, strings.Join(b.refusals, "; "))
 	}
 	return b.written, nil
 }
@@ -423,7 +423,7 @@ func (b *Batch) MetadataUnkept() { b.g.CountRefused(MetadataUnkept, 1) }
 // request is refused as a whole for one bad sample. The caller must call Rollback next.
 func (b *Batch) Verdict() error {
 	if n := b.RefusedSamples(); n > 0 {
-		return Refuse(InvalidSample, http.StatusBadRequest, "%d of %d samples are invalid, so the whole request is refused: %s", n, b.samples, strings.Join(b.told, "; "))
+		return Refuse(InvalidSample, http.StatusBadRequest, "%d of %d samples are invalid, so the whole request is refused: %s", n, b.samples, strings.Join(b.refusals, "; "))
 	}
 	return nil
 }

@@ -56,7 +56,7 @@ type Gate struct {
 
 	mu     sync.Mutex
 	counts Counts
-	told   map[Reason]time.Time // when a refusal for that reason was last logged
+	logged map[Reason]time.Time // when a refusal for that reason was last logged
 }
 
 // Counts are the outcomes of a receiver's requests since it was made. Samples include histograms.
@@ -83,7 +83,7 @@ func NewGate(o GateOptions) *Gate {
 	}
 	return &Gate{
 		o: o, memory: semaphore.NewWeighted(o.Limits.MemoryBytes), slots: semaphore.NewWeighted(int64(o.Limits.Requests)),
-		active: newActiveSeries(o.Limits.ActiveSeries), known: NewTable(knownBytes, knownSize), texts: NewTable(textBytes, textSize), repeats: newRepeats(), told: map[Reason]time.Time{},
+		active: newActiveSeries(o.Limits.ActiveSeries), known: NewTable(knownBytes, knownSize), texts: NewTable(textBytes, textSize), repeats: newRepeats(), logged: map[Reason]time.Time{},
 		counts: Counts{RefusedRequests: map[Reason]uint64{}, RefusedSamples: map[Reason]uint64{}},
 	}
 }
@@ -231,8 +231,8 @@ func (g *Gate) CountRefused(reason Reason, n uint64) {
 	g.count(func(c *Counts) { c.RefusedSamples[reason] += n })
 }
 
-// tellAgain is the minimum time between two log lines about refusals with the same reason.
-const tellAgain = 5 * time.Minute
+// logAgain is the minimum time between two log lines about refusals with the same reason.
+const logAgain = 5 * time.Minute
 
 // note logs a refusal, unless one for the same reason was logged recently.
 func (g *Gate) note(why *Refusal) {
@@ -245,10 +245,10 @@ func (g *Gate) note(why *Refusal) {
 func (g *Gate) tell(reason Reason, now time.Time) bool {
 	g.mu.Lock()
 	defer g.mu.Unlock()
-	if last, known := g.told[reason]; known && now.Sub(last) < tellAgain {
+	if last, known := g.logged[reason]; known && now.Sub(last) < logAgain {
 		return false
 	}
-	g.told[reason] = now
+	g.logged[reason] = now
 	return true
 }
 

@@ -16,7 +16,7 @@ type appender struct {
 	err  error
 
 	points uint64 // points with refused samples
-	told   uint64 // refused samples of the batch before the current point
+	before uint64 // refused samples of the batch before the current point
 
 	learning *learning // nil if the series are not stored by their bytes
 	began    bool      // the latest sample began a series
@@ -24,8 +24,8 @@ type appender struct {
 
 // PointEnds implements [translation.PointEnder].
 func (a *appender) PointEnds() {
-	if n := a.b.RefusedSamples(); n > a.told {
-		a.points, a.told = a.points+1, n
+	if n := a.b.RefusedSamples(); n > a.before {
+		a.points, a.before = a.points+1, n
 	}
 	if a.learning != nil {
 		a.learning.point(a.b, !a.began)
@@ -40,7 +40,7 @@ func (a *appender) Append(_ storage.SeriesRef, ls labels.Labels, st, t int64, v 
 		a.err = a.b.Append(st, t, v, h, fh, o.Exemplars...)
 	}
 	if o.MetricFamilyName == translation.TargetInfo { // of a resource, not of a point
-		a.told = a.b.RefusedSamples()
+		a.before = a.b.RefusedSamples()
 	}
 	return 0, a.err
 }

@@ -135,7 +135,7 @@ func (v *Receiver) try(r *receivers.Request, md, delta pmetric.Metrics, bad []fl
 	for _, f := range bad {
 		b.RefuseSamples(f.reason, f.points, f.why)
 	}
-	app := &appender{b: b, points: b.RefusedSamples(), told: b.RefusedSamples(), learning: learn}
+	app := &appender{b: b, points: b.RefusedSamples(), before: b.RefusedSamples(), learning: learn}
 	if learn != nil {
 		learn.begin(md)
 	}

@@ -178,7 +178,7 @@ func (s *Scraper) put() {
 	for _, cfg := range jobs.settings() {
 		wanted[cfg.JobName] = true
 		if p := pools[cfg.JobName]; p != nil {
-			if err := p.reload(cfg, s.found[cfg.JobName]); s.news(cfg.JobName, err) {
+			if err := p.reload(cfg, s.found[cfg.JobName]); s.noteFailure(cfg.JobName, err) {
 				s.o.Logger.Error("A scrape job cannot be changed; it continues unchanged", "job", cfg.JobName, "err", err)
 			}
 		}
@@ -225,7 +225,7 @@ func (s *Scraper) retry() {
 		groups, known := s.found[cfg.JobName]
 		switch p := pools[cfg.JobName]; {
 		case p != nil:
-			_ = s.news(cfg.JobName, p.reload(cfg, groups)) // the first failure was logged
+			_ = s.noteFailure(cfg.JobName, p.reload(cfg, groups)) // the first failure was logged
 		case known:
 			s.start(cfg, groups)
 		}
@@ -234,7 +234,7 @@ func (s *Scraper) retry() {
 
 func (s *Scraper) start(cfg *settings, groups []*targetgroup.Group) {
 	p, err := newPool(s.shared, &s.loops, s.agent, cfg)
-	if s.news(cfg.JobName, err) {
+	if s.noteFailure(cfg.JobName, err) {
 		s.o.Logger.Error("A scrape job cannot be started; it is tried again", "job", cfg.JobName, "err", err)
 	}
 	if err != nil {
@@ -247,9 +247,9 @@ func (s *Scraper) start(cfg *settings, groups []*targetgroup.Group) {
 	s.pools[cfg.JobName] = p
 }
 
-// news records why a job could not be started or changed, nil if it could. It reports whether the
+// noteFailure records why a job could not be started or changed, nil if it could. It reports whether the
 // error is new.
-func (s *Scraper) news(job string, err error) bool {
+func (s *Scraper) noteFailure(job string, err error) bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	before := s.problems[job]

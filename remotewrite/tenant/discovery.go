@@ -190,7 +190,7 @@ func (s *Discovery) end(series []*wal.Series) {
 // register gives a tenant its target if the limit allows it.
 func (s *Discovery) register(o *Tenant, before wal.Mark) error {
 	if why := s.o.Registry.full(); why != "" {
-		if _, known := s.last[o]; !known && s.logged < maxTold {
+		if _, known := s.last[o]; !known && s.logged < maxListed {
 			s.logged++
 			s.log.Warn("A tenant gets no target of its own", slog.String("tenant", o.id), slog.String("why", why),
 				slog.String("default", s.o.Config.Target.Tenant.Default))

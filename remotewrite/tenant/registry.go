@@ -34,8 +34,8 @@ type Registry struct {
 	moved   chan struct{}     // closed and replaced when passed grows
 }
 
-// maxTold bounds how many label values without a target are listed for people.
-const maxTold = 10
+// maxListed bounds how many label values without a target are listed for people.
+const maxListed = 10
 
 // Tenant is a label value that may have a target of its own.
 type Tenant struct {
@@ -102,7 +102,7 @@ func (t *Registry) find(value string) *Tenant {
 	if value == "" {
 		err = fmt.Errorf("no label %s", t.config.Label)
 	}
-	if len(t.odd) < maxTold && (value != "" || t.config.Default == "") {
+	if len(t.odd) < maxListed && (value != "" || t.config.Default == "") {
 		t.odd[value] = err.Error()
 	}
 	return nil
@@ -206,7 +206,7 @@ func (t *Registry) Unrouted() []Unrouted {
 	for value, why := range t.odd {
 		all = append(all, Unrouted{value, why})
 	}
-	others := len(all) + maxTold
+	others := len(all) + maxListed
 	for id, o := range t.owners {
 		if o.from.Load() == 0 && full != "" && len(all) < others {
 			all = append(all, Unrouted{id, full})

@@ -18,8 +18,8 @@ import (
 // errPanic is the reported problem after a panic in the work of a resource; the log has the panic.
 var errPanic = errors.New("discovery panicked and is starting again: the agent's log has the place")
 
-// maxTold bounds how many different problems are reported at a time.
-const maxTold = 4
+// maxProblems bounds how many different problems are reported at a time.
+const maxProblems = 4
 
 // Options configure a Discovery.
 type Options struct {
@@ -141,7 +141,7 @@ func (d *Discovery) Run(ctx context.Context) {
 	var all sync.WaitGroup
 	defer all.Wait()
 	defer cancel()
-	in := make(chan news)
+	in := make(chan update)
 	d.sources = d.reflectors(names, conn, in)
 	for _, s := range d.sources {
 		all.Go(func() {
@@ -163,7 +163,7 @@ func (d *Discovery) Run(ctx context.Context) {
 }
 
 // reflectors returns the reflectors for all resources that the configuration needs.
-func (d *Discovery) reflectors(names []string, conn *connection, out chan<- news) (all []*source) {
+func (d *Discovery) reflectors(names []string, conn *connection, out chan<- update) (all []*source) {
 	add := func(k kind, namespace string) {
 		all = append(all, &source{reflector: &reflector{
 			api: api{conn: conn, kind: k, namespace: namespace, selector: d.o.Config.selector(k)},
@@ -188,8 +188,8 @@ func (d *Discovery) reflectors(names []string, conn *connection, out chan<- news
 	return all
 }
 
-// take stores news, and rebuilds the groups that it affects.
-func (d *Discovery) take(n news) {
+// take stores an update, and rebuilds the groups that it affects.
+func (d *Discovery) take(n update) {
 	s := d.sources[slices.IndexFunc(d.sources, func(s *source) bool { return s.reflector == n.from })]
 	k := n.from.api.kind
 	if n.failed {
@@ -257,8 +257,8 @@ func (d *Discovery) problems() string {
 		}
 	}
 	all := slices.Sorted(maps.Keys(texts))
-	if len(all) > maxTold {
-		all = append(all[:maxTold], fmt.Sprintf("%d more like these", len(all)-maxTold))
+	if len(all) > maxProblems {
+		all = append(all[:maxProblems], fmt.Sprintf("%d more like these", len(all)-maxProblems))
 	}
 	return strings.Join(all, "; ")
 }

@@ -15,8 +15,8 @@ const (
 	longestPause  = 30 * time.Second
 )
 
-// news is a message of a reflector.
-type news struct {
+// update is a message of a reflector.
+type update struct {
 	from    *reflector
 	whole   bool // objects is the complete list
 	objects []object
@@ -29,7 +29,7 @@ type news struct {
 // goroutine, except for its api's connection.
 type reflector struct {
 	api     api
-	out     chan<- news
+	out     chan<- update
 	failed  func() // counts a failure
 	event   func(k kind, what string)
 	pause   time.Duration // length of the next pause
@@ -49,7 +49,7 @@ func (r *reflector) run(ctx context.Context) {
 			for _, o := range all {
 				_ = r.room.take(o) // cannot fail: the list checked the limits
 			}
-			if !r.send(ctx, news{from: r, whole: true, objects: all}) {
+			if !r.send(ctx, update{from: r, whole: true, objects: all}) {
 				return
 			}
 			version, err = r.follow(ctx, version)
@@ -99,7 +99,7 @@ func (r *reflector) follow(ctx context.Context, version string) (string, error) 
 
 // pass sends a change on.
 func (r *reflector) pass(ctx context.Context, c change) error {
-	n := news{from: r}
+	n := update{from: r}
 	switch {
 	case c.object == nil:
 		return nil
@@ -154,8 +154,8 @@ func cut(err error) bool {
 	return opened && !barren
 }
 
-// send sends news, and reports whether it succeeded before ctx ended.
-func (r *reflector) send(ctx context.Context, n news) bool {
+// send sends an update, and reports whether it succeeded before ctx ended.
+func (r *reflector) send(ctx context.Context, n update) bool {
 	select {
 	case r.out <- n:
 		return true
@@ -176,7 +176,7 @@ func (r *reflector) tell(ctx context.Context, verb string, err error) {
 	}
 	if now != r.problem {
 		r.problem = now
-		r.send(ctx, news{from: r, failed: true, problem: now})
+		r.send(ctx, update{from: r, failed: true, problem: now})
 	}
 }
 
