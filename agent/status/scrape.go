@@ -3,6 +3,7 @@ package status
 import (
 	"fmt"
 	"io"
+	"regexp"
 	"strings"
 	"time"
 
@@ -56,9 +57,12 @@ func (s *ScrapeStatus) downSince() (first time.Time) {
 	return first
 }
 
-// Why returns the error of the last scrape, without the URL, which is shown beside it.
+// dialing is how the errors of a connection begin.
+var dialing = regexp.MustCompile(`^dial (tcp|udp) \S+: (connect: )?`)
+
+// Why returns the error of the last scrape, without the URL and its address, which are shown beside it.
 func (t *ScrapeTargetStatus) Why() string {
-	return strings.TrimPrefix(text.FirstLine(t.LastError), fmt.Sprintf("Get %q: ", t.URL))
+	return dialing.ReplaceAllString(strings.TrimPrefix(text.FirstLine(t.LastError), fmt.Sprintf("Get %q: ", t.URL)), "")
 }
 
 // counts formats how many of the targets are up.
