@@ -23,6 +23,7 @@ const (
 type deviceView struct {
 	Name, Level, Summary, About string
 	Whole                       []valueView // of the whole machine
+	Worst                       []partView  // the first with problems, also in the tree
 	Parts                       []partView
 	Left                        int
 }
@@ -49,6 +50,10 @@ func newDevice(now time.Time, inv inventory.Inventory, all bool) deviceView {
 	parts, parents := partsOf(now, inv)
 	states := map[string]int{}
 	for _, p := range parts {
+		if status.Rank(p.Level) < status.Rank(status.SeverityNote) {
+			p.Depth = 0
+			v.Worst = append(v.Worst, p)
+		}
 		v.Level = worse(v.Level, p.Level)
 		states[p.State]++
 	}
@@ -63,6 +68,8 @@ func newDevice(now time.Time, inv inventory.Inventory, all bool) deviceView {
 			v.Summary += fmt.Sprintf(", %d %s", states[state], state)
 		}
 	}
+	slices.SortStableFunc(v.Worst, func(a, b partView) int { return cmp.Compare(status.Rank(a.Level), status.Rank(b.Level)) })
+	v.Worst = first(v.Worst, mostComponents)
 	v.Parts = parts
 	if !all {
 		v.Parts = worstParts(parts, parents)
@@ -181,9 +188,14 @@ func deviceMain(p *page, v view) {
 	startMain(p, v, deviceTitle(v))
 	p.raw(`<p class="who"><a href="/"><b>hwsagent</b></a>`)
 	showWho(p, v)
-	showConclusion(p, v.Device.Level, v.Device.Name+": "+v.Device.Summary)
+	showConclusion(p, v.Device.Level, v.Device.Name+": "+v.Device.Summary, kindView{})
 	if v.Device.About != "" {
 		p.put(`<p>`, v.Device.About, "</p>\n")
+	}
+	if len(v.Device.Worst) > 0 {
+		p.raw("<section>\n<h2>With problems</h2>\n")
+		showTree(p, v.Device.Worst)
+		p.raw("</section>\n")
 	}
 	if len(v.Device.Whole) > 0 {
 		p.raw("<section>\n<h2>The whole machine</h2>\n" + `<div class="card values">`)

@@ -116,16 +116,20 @@ func TestDevicePage(t *testing.T) {
 func TestPageOfLargeDevice(t *testing.T) {
 	now := status.Judge(fleet(1)).Now
 	inv := machine(now, 5000)
+	v := newDevice(now, inv, false)
+	if len(v.Worst) != 3 || v.Worst[0].Name != "Fan 5000" {
+		t.Errorf("%d parts with problems, or the failed one is not the first", len(v.Worst))
+	}
 	body := deviceAt(t, inv, "/device?name=node-01")
 	t.Logf("%d bytes", len(body))
 	if len(body) > 120_000 {
 		t.Errorf("%d bytes", len(body))
 	}
-	if n := strings.Count(body, `<div class="comp">`); n != 200 || !strings.Contains(body, "<b>Fan 5000</b>") || !strings.Contains(body, `4806 more without problems: <a href="/device?all&amp;name=node-01">`) {
+	if n := strings.Count(body, `<div class="comp">`); n != 200+len(v.Worst) || !strings.Contains(body, "<b>Fan 5000</b>") || !strings.Contains(body, `4806 more without problems: <a href="/device?all&amp;name=node-01">`) {
 		t.Errorf("%d components, or without the failed one", n)
 	}
 	whole := deviceAt(t, inv, "/device?all&name=node-01")
-	if n := strings.Count(whole, `<div class="comp">`); n != 5006 {
+	if n := strings.Count(whole, `<div class="comp">`); n != 5006+len(v.Worst) {
 		t.Errorf("with all rows there are %d components", n)
 	}
 	if strings.Count(whole, "<li ") != strings.Count(whole, "</li>") || strings.Count(whole, "<ul") != strings.Count(whole, "</ul>") {
@@ -144,6 +148,10 @@ func TestDevicesOfThePage(t *testing.T) {
 		t.Errorf("(-want +got):\n%s", diff)
 	}
 	var p page
+	showConclusion(&p, status.LevelOK, "All data arrives", v.Bad)
+	if !strings.Contains(p.b.String(), `<span class="also error"><i></i><span class="state">Hardware: 1 failed, 1 predicted failure</span>`) {
+		t.Errorf("the first sentence hides failed hardware: %s", p.b.String())
+	}
 	showHardware(&p, v)
 	if n := strings.Count(p.b.String(), `<a href="/device?name=node-01">`); n != 1+2+1 {
 		t.Errorf("%d links to the device that fails, want one beside each of its bad components and its temperature, and its own", n)

@@ -31,7 +31,8 @@ type hardwareView struct {
 	Machines  int             // with known power
 	Total     string          // their power
 	Count     string
-	Described bool // there is hardware
+	Bad       kindView // all components that fail or will
+	Described bool     // there is hardware
 }
 
 // kindView counts the components of a kind or of a device.
@@ -75,6 +76,9 @@ func newHardware(s status.Status, all []status.Component, whole bool) hardwareVi
 		}
 	}
 	v.Described, v.Count = n > 0, text.Counted(n, "component")
+	if len(v.Worst) > 0 {
+		v.Bad = counts(all, func(status.Component) string { return "all" })[0]
+	}
 	v.Kinds = counts(all, func(c status.Component) string { return inWords(c.Type) })
 	v.Devices = counts(all, func(c status.Component) string { return c.Device })
 	if !whole {
@@ -189,11 +193,13 @@ func showHardware(p *page, v hardwareView) {
 `)
 	showCounts(p, v.Kinds, false)
 	showComponents(p, v.Worst, v.More)
-	p.raw(`<div class="gauges">
+	if len(v.Hot)+len(v.Power) > 0 {
+		p.raw(`<div class="gauges">
 `)
-	showGauges(p, `Closest to their limits`, "", v.Hot)
-	showGauges(p, `Power`, v.Total, v.Power)
-	p.raw("</div>\n")
+		showGauges(p, `Closest to their limits`, "", v.Hot)
+		showGauges(p, `Power`, v.Total, v.Power)
+		p.raw("</div>\n")
+	}
 	if len(v.Devices) > 0 {
 		p.number(`<h3>Devices <small>`, len(v.Devices)+v.Left, "</small></h3>\n")
 		showCounts(p, v.Devices, true)

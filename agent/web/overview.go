@@ -82,14 +82,19 @@ func overviewMain(p *page, v view) {
 	startMain(p, v, overviewTitle(v))
 	p.raw(`<p class="who"><b>hwsagent</b>`)
 	showWho(p, v)
-	showConclusion(p, v.Verdict.Level, v.Verdict.Text)
+	showConclusion(p, v.Verdict.Level, v.Verdict.Text, v.Hardware.Bad)
 	showWay(p, v.Way)
 	showThings(p, v)
-	showHardware(p, v.Hardware)
+	if len(v.Hardware.Worst) > 0 {
+		showHardware(p, v.Hardware)
+	}
 	showTargets(p, v)
 	showProbes(p, v)
 	showJobs(p, v)
 	showReceivers(p, v)
+	if len(v.Hardware.Worst) == 0 { // below what a person looks for
+		showHardware(p, v.Hardware)
+	}
 	showLog(p, v)
 	showEvents(p, v)
 	showConfig(p, v)
@@ -127,15 +132,20 @@ func showWho(p *page, v view) {
 	p.raw("</p>\n")
 }
 
-// showConclusion writes the sentence at the top of a page.
-func showConclusion(p *page, level, text string) {
+// showConclusion writes the sentence at the top of a page, and which hardware fails, if any.
+func showConclusion(p *page, level, text string, hardware kindView) {
 	p.put(`<header class="verdict `, level, `">
 `)
 	p.put(`  <span class="mark" aria-hidden="true">`, mark(level), `</span>
 `)
 	p.put(`  <h1>`, text, `</h1>
-</header>
 `)
+	if hardware.Bad != "" {
+		p.put(`  <span class="also `, hardware.Level, `"><i></i><span class="state">Hardware: `)
+		p.put(``, hardware.Bad, `</span></span>
+`)
+	}
+	p.raw("</header>\n")
 }
 
 // showLog shows the log as a row, unless it has one among the things with problems.

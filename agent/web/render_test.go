@@ -133,12 +133,12 @@ func plant() (status.Status, []status.Event) {
 		s.Probes = append(s.Probes, p)
 	}
 	for i, b := range []struct{ state, failure, why, try string }{
-		{status.StateRetrying, "connection_refused", "connection refused by 192.0.2.10:9090", "start the receiver, or correct the host and port in its url; look whether a firewall lets this host through"},
-		{status.StateHeld, "credentials", "the receiver refuses access: 401 Unauthorized: the token is not known", "put a valid token, password or certificate into /etc/hwsagent/mimir-eu.token; the agent reads it by itself"},
-		{status.StateHeld, "path", "404 Not Found: 404 page not found", "correct the path in url: most receivers take writes at /api/v1/write, /api/v1/push or /api/prom/push"},
-		{status.StateHeld, "certificate_expired", "the certificate of mimir-03.plant.example has expired: it ended on 2026-11-19", "renew the receiver's certificate, or set this host's clock if that is wrong"},
-		{status.StateHeld, "too_large", "413 Request Entity Too Large, for a request of one sample", "raise the limit of the receiver or of the proxy before it: client_max_body_size in nginx"},
-		{status.StateRetrying, "unknown_host", "no address for cortex.plant.example: no such host", "look at the host in url:, and at /etc/resolv.conf"},
+		{status.StateRetrying, "connection_refused", "connection refused by 192.0.2.10:9090", "start the receiver, or correct the host and port in its url; a firewall may also refuse port 9090"},
+		{status.StateHeld, "credentials", "the receiver refuses access: 401 Unauthorized: the token is not known", "put a valid token, password or certificate into /etc/hwsagent/credentials/mimir-eu.token; no reload is needed"},
+		{status.StateHeld, "path", "404 Not Found: 404 page not found", "change the path of url: to the receiver's write path: /api/v1/write (Prometheus, started with --web.enable-remote-write-receiver), /api/v1/push (Cortex, Mimir), /api/v1/receive (Thanos)"},
+		{status.StateHeld, "certificate_expired", "the certificate of mimir-03.plant.example has expired: it ended on 2026-11-19", "renew the receiver's certificate, or set this host's clock if that is wrong (chrony, systemd-timesyncd)"},
+		{status.StateHeld, "too_large", "413 Request Entity Too Large, for a request of one sample", "raise the limit of the proxy (nginx: client_max_body_size), or the receiver's (VictoriaMetrics: -maxInsertRequestSize; Mimir: -distributor.max-recv-msg-size)"},
+		{status.StateRetrying, "unknown_host", "no address for cortex.plant.example: no such host", "correct the host in url:, or add the name to DNS; /etc/resolv.conf names the servers that are asked"},
 	} {
 		t := &s.Targets[3*i]
 		breakTarget(t, s.Now, b.state, b.why, time.Duration(7+13*i)*time.Minute, uint64(20_000+9000*i))
@@ -164,11 +164,11 @@ func TestRowsSayWhatIsWrong(t *testing.T) {
 	}
 	for i, want := range []row{
 		{"retrying", "receiver-00 target", "connection refused by 192.0.2.10:9090 Try: start the receiver", "since 11:53:00 7 min", "20\u202f000 waiting none lost", ""},
-		{"held", "receiver-03 target", "receiver refuses access: 401 Unauthorized: the token is … Try: put a valid token", "since 11:40:00 20 min", "29\u202f000 waiting none lost", "401 Unauthorized: the token is not known"},
-		{"held", "receiver-06 target", "404 Not Found: 404 page not found Try: correct the path", "since 11:27:00 33 min", "38\u202f000 waiting none lost", ""},
-		{"held", "receiver-09 target", "certificate of mimir-03.plant.example has expired: it ended on … Try: renew", "since 11:14:00 46 min", "47\u202f000 waiting none lost", "it ended on 2026-11-19"},
+		{"held", "receiver-03 target", "receiver refuses access: 401 Unauthorized … Try: put a valid token", "since 11:40:00 20 min", "29\u202f000 waiting none lost", "401 Unauthorized: the token is not known"},
+		{"held", "receiver-06 target", "404 Not Found: 404 page not found Try: change the path", "since 11:27:00 33 min", "38\u202f000 waiting none lost", ""},
+		{"held", "receiver-09 target", "certificate of mimir-03.plant.example has expired … Try: renew", "since 11:14:00 46 min", "47\u202f000 waiting none lost", "it ended on 2026-11-19"},
 		{"held", "receiver-12 target", "413 Request Entity Too Large, for a request … Try: raise the limit", "since 11:01:00 59 min", "56\u202f000 waiting none lost", "for a request of one sample"},
-		{"retrying", "receiver-15 target", "no address for cortex.plant.example: no such host Try: look at the host in url:", "since 10:48:00 72 min", "65\u202f000 waiting none lost", "room for "},
+		{"retrying", "receiver-15 target", "no address for cortex.plant.example: no such host Try: correct the host in url:", "since 10:48:00 72 min", "65\u202f000 waiting none lost", "room for "},
 	} {
 		got := rows[i]
 		if got.state != want.state || got.name != want.name || !strings.HasPrefix(got.cause, want.cause) || got.since != want.since ||
@@ -178,6 +178,23 @@ func TestRowsSayWhatIsWrong(t *testing.T) {
 	}
 	if n := strings.Count(body, "<details"); n != 20+8+1 {
 		t.Errorf("%d rows, want one for each target and probe, and the log's", n)
+	}
+}
+
+// A cause in few words keeps what says most.
+func TestFewWords(t *testing.T) {
+	for text, want := range map[string]string{
+		"connection refused by 127.0.0.1:1": "connection refused by 127.0.0.1:1",
+		"the receiver, or a proxy in front of it, finds the request too large: 413 Request Entity Too Large":                                                  "413 Request Entity Too Large",
+		"not asked before 10:21:32, because every request since 2026-11-29 10:18:56 failed: udp 127.0.0.1:1: connection refused: no SNMP agent listens there": "udp 127.0.0.1:1: connection refused …",
+		"the receiver refuses access: 401 Unauthorized: the token is not known":                                                                               "receiver refuses access: 401 Unauthorized …",
+		"samples lost: the log, or the target's max_backlog, was full":                                                                                        "samples lost: the log, or the target's max_backlog …",
+		"one two three four five six seven eight nine":                                                                                                        "one two three four five six seven eight …",
+		"": "",
+	} {
+		if got := fewWords(text); got != want {
+			t.Errorf("%q becomes %q, want %q", text, got, want)
+		}
 	}
 }
 

@@ -155,7 +155,7 @@ func scrapedMain(p *page, v view) {
 	startMain(p, v, scrapedTitle(v))
 	p.raw(`<p class="who"><a href="/"><b>hwsagent</b></a>`)
 	showWho(p, v)
-	showConclusion(p, v.Verdict.Level, v.Verdict.Text)
+	showConclusion(p, v.Verdict.Level, v.Verdict.Text, v.Hardware.Bad)
 	for _, j := range v.Jobs {
 		showJob(p, j)
 	}

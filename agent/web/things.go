@@ -88,14 +88,26 @@ func newThing(s status.Status, f status.Finding, kind string, names []string) th
 	return t
 }
 
-// fewWords returns the first causeWords words of a text, without an article before them.
+// fewWords returns causeWords words of a text at most, without an article before them: of its parts between colons whole ones, if these have half
+// of the words, and without a part before them that is too long by itself.
 func fewWords(text string) string {
 	text = strings.TrimPrefix(strings.TrimPrefix(text, "the "), "its ")
-	words := strings.Fields(text)
-	if len(words) <= causeWords {
-		return strings.Join(words, " ")
+	parts := strings.Split(strings.Join(strings.Fields(text), " "), ": ")
+	for len(parts) > 1 && len(strings.Fields(parts[0])) > causeWords {
+		parts = parts[1:]
 	}
-	return strings.TrimRight(strings.Join(words[:causeWords], " "), ".,;:") + " …"
+	n, words := 0, 0
+	for n < len(parts) && words+len(strings.Fields(parts[n])) <= causeWords {
+		words += len(strings.Fields(parts[n]))
+		n++
+	}
+	switch {
+	case n == len(parts):
+		return strings.Join(parts, ": ")
+	case words >= causeWords/2:
+		return strings.Join(parts[:n], ": ") + " …"
+	}
+	return strings.TrimRight(strings.Join(strings.Fields(strings.Join(parts, ": "))[:causeWords], " "), ".,;:") + " …"
 }
 
 // take moves the views of things with problems to their rows, and returns the others.

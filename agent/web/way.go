@@ -63,6 +63,8 @@ func (w *wayView) addTexts(v *view, s status.Status) {
 	w.Inputs.Text = "all well"
 	if n := w.Inputs.Bad + w.Inputs.Warned; n > 0 {
 		w.Inputs.Text = fmt.Sprint(n) + " with problems"
+	} else if s.WAL.Error != "" {
+		w.Inputs.Text = "the log refuses their samples"
 	}
 	switch {
 	case s.WAL.Error != "":

@@ -113,7 +113,7 @@ func components(samples []Sample) (all []*Component, whole []Reading) {
 		all = append(all, c)
 	}
 	slices.SortFunc(all, func(a, b *Component) int {
-		return cmp.Or(strings.Compare(a.Type, b.Type), strings.Compare(a.Name, b.Name), strings.Compare(a.ID, b.ID))
+		return cmp.Or(strings.Compare(a.Type, b.Type), natural(a.Name, b.Name), natural(a.ID, b.ID))
 	})
 	return all, sorted(whole)
 }
@@ -139,6 +139,25 @@ func (c *Component) add(metric string, s Sample, labels map[string]string) {
 		c.Readings = append(c.Readings, newReading(metric, s))
 	}
 }
+
+// natural compares names such that FAN2 comes before FAN10.
+func natural(a, b string) int {
+	for i := 0; i < len(a) && i < len(b); i++ {
+		if n, m := digits(a[i:]), digits(b[i:]); n > 0 && m > 0 {
+			x, y := strings.TrimLeft(a[i:i+n], "0"), strings.TrimLeft(b[i:i+m], "0")
+			if by := cmp.Or(cmp.Compare(len(x), len(y)), strings.Compare(x, y)); by != 0 {
+				return by
+			}
+		}
+		if a[i] != b[i] {
+			return cmp.Compare(a[i], b[i])
+		}
+	}
+	return cmp.Compare(len(a), len(b))
+}
+
+// digits returns how many digits a text begins with.
+func digits(s string) int { return len(s) - len(strings.TrimLeft(s, "0123456789")) }
 
 func sorted(readings []Reading) []Reading {
 	slices.SortStableFunc(readings, func(a, b Reading) int { return strings.Compare(a.key, b.key) })

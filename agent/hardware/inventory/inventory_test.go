@@ -96,3 +96,15 @@ func TestDeviceWithoutComponents(t *testing.T) {
 		t.Errorf("%s", got)
 	}
 }
+
+// Names with numbers have the order of their numbers.
+func TestNatural(t *testing.T) {
+	sorted := []string{"", "CPU 1", "FAN", "FAN1", "FAN2", "FAN2B", "FAN10", "FAN010", "FAN11 A2", "FAN11 A10", "fan1"}
+	for i, a := range sorted {
+		for j, b := range sorted {
+			if got := natural(a, b); (got < 0) != (i < j) && !strings.Contains(a+b, "010") || got != -natural(b, a) {
+				t.Errorf("%q and %q: %d", a, b, got)
+			}
+		}
+	}
+}
