@@ -30,8 +30,8 @@ func (c *cli) top() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "top",
 		Short: "Show the status live in the terminal",
-		Long: "top shows the verdict, the log, the targets (those with problems first, with their last error) and the slowest inputs.\n" +
-			"If the agent is down, it shows the last state. q quits.",
+		Long: "top shows the verdict, each problem with its remedy, the targets (those with problems first) and the slowest inputs.\n" +
+			"If the agent is down, it shows the last state. Arrow keys, Page Up, Page Down, g and G scroll; q quits.",
 		Example: "  hwsagent top\n" +
 			"  hwsagent top --interval 5s\n" +
 			"  hwsagent top --once         # for a log or a pipe",
