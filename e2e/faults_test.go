@@ -231,7 +231,7 @@ func TestFaultsAreExplained(t *testing.T) {
 	if _, _, code := hwsagent(t, "reload", "--storage.path", a.storage); code == exitOK {
 		t.Fatal("the fault did not take: the reload succeeded")
 	}
-	states = append(states, state{"config", "(and 1 more mistake)", `the reload at \d\d:\d\d`, `changed nothing; the configuration loaded at \d\d:\d\d:\d\d stays in force`, "correct " + a.config})
+	states = append(states, state{"(?:config|Configuration)", "(and 1 more mistake)", `the reload at \d\d:\d\d`, `changed nothing; the configuration loaded at \d\d:\d\d:\d\d stays in force`, "correct " + a.config})
 	read := func() (j judged, err error) {
 		stdout, stderr, code := hwsagent(t, "status", "--json", "--storage.path", a.storage)
 		if code != exitTarget {
