@@ -197,7 +197,7 @@ func TestTimesAreLocalChromium(t *testing.T) {
 	}))
 	defer srv.Close()
 	for zone, want := range map[string][]string{
-		"Asia/Tokyo": {`title="2026-11-20 12:00:00 UTC">21:00:00 GMT+9</time>, your time; sentences have the host's, UTC`, `title="11:53:00 UTC">20:53:00</time> <small>7 min</small>`, "(times in UTC)"},
+		"Asia/Tokyo": {`title="2026-11-20 12:00:00 UTC">11/20/2026, 21:00:00 GMT+9</time>, your time; sentences have the host's, UTC`, `title="11:53:00 UTC">20:53:00</time> <small>7 min</small>`, "(times in UTC)"},
 		"UTC":        {`<time datetime="2026-11-20T12:00:00Z">2026-11-20 12:00:00 UTC</time></p>`, `<time datetime="2026-11-20T11:53:00Z">11:53:00</time>`},
 	} {
 		cmd := exec.CommandContext(t.Context(), browser, "--headless", "--no-sandbox", "--disable-gpu", "--disable-dev-shm-usage", "--user-data-dir="+t.TempDir(), "--virtual-time-budget=1000", "--lang=en-US", "--dump-dom", srv.URL)

@@ -120,7 +120,7 @@ func newPart(now time.Time, c *inventory.Component, depth int) partView {
 	for _, one := range strings.Split(c.State, "+") { // a source may report several
 		state = status.WorseState(state, one)
 	}
-	p := partView{Depth: depth, Level: status.ComponentLevel(state), State: strings.ReplaceAll(state, "_", " "), Name: status.Cut(cmp.Or(c.Name, c.ID), mostLetter), Kind: inWords(c.Type), Age: status.Ago(now, c.Seen)}
+	p := partView{Depth: depth, Level: status.ComponentLevel(state), State: cmp.Or(strings.ReplaceAll(state, "_", " "), "no state"), Name: status.Cut(cmp.Or(c.Name, c.ID), mostLetter), Kind: inWords(c.Type), Age: status.Ago(now, c.Seen)}
 	of := status.Component{Type: c.Type, State: state, Serial: status.Cut(c.Facts["serial_number"], mostLetter)}
 	p.Try = remedyOf(of)
 	p.Made = madeOf(c.Facts)

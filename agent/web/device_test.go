@@ -106,6 +106,11 @@ func TestDevicePage(t *testing.T) {
 			t.Errorf("the page has no %s", want)
 		}
 	}
+	none := inventory.Inventory{Name: "node-02"}
+	none.Build([]inventory.Sample{{Name: "hw_component_info", Labels: []string{"hw_id", "x"}, At: s.Now}})
+	if v := newDevice(s.Now, none, false); v.Parts[0].State != "no state" || v.Parts[0].Level != status.SeverityNote || v.Level != ok {
+		t.Errorf("a component without a state: %+v", v)
+	}
 	if body := deviceAt(t, machine(s.Now, 2), "/device?name=other"); !strings.Contains(body, "<h1>other: no hardware of it is in memory</h1>") {
 		t.Errorf("a device without hardware:\n%s", body)
 	}

@@ -78,6 +78,10 @@ func TestStream(t *testing.T) {
 	if got := open("%2Ftargets"); got.StatusCode != http.StatusOK {
 		t.Errorf("the targets' page: %d", got.StatusCode)
 	}
+	lines = bufio.NewScanner(open("%2Fsearch%3Fq%3Dreceiver-00").Body)
+	if got := next(); !strings.Contains(got, "<h2>Search for receiver-00 <small>1 target</small>") {
+		t.Errorf("a search: %.600s", got)
+	}
 	if got := open("x"); got.StatusCode != http.StatusNotFound {
 		t.Errorf("an unknown page: %d", got.StatusCode)
 	}

@@ -42,7 +42,7 @@
       var form = { hourCycle: "h23", hour: "2-digit", minute: "2-digit" };
       if (/:\d\d:/.test(one.textContent)) { form.second = "2-digit"; } else { form.month = "short"; form.day = "numeric"; }
       if (/ \d{4} /.test(one.textContent)) { form.year = "numeric"; }
-      if (one === t) { form.timeZoneName = "short"; }
+      if (one === t) { form.year = form.month = form.day = "numeric"; form.timeZoneName = "short"; }
       one.title = one.textContent + (one === t ? "" : " " + host);
       one.textContent = new Date(one.dateTime).toLocaleString([], form);
     });
