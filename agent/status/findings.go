@@ -239,14 +239,14 @@ func sinceOf(s Status, kind, name string) time.Time {
 		return s.Clock.LastStepAt
 	case "receiver":
 		for _, r := range s.Receivers {
-			if r.Name == name {
+			if r.Name == name && !r.LastErrorAt.IsZero() {
 				return r.LastErrorAt
 			}
 		}
 	case "scrape":
 		for _, j := range s.Scrape {
-			if j.Job == name {
-				return j.downSince()
+			if since := j.downSince(); j.Job == name && !since.IsZero() {
+				return since
 			}
 		}
 	case "probe":
@@ -263,6 +263,21 @@ func sinceOf(s Status, kind, name string) time.Time {
 			if t.Name == name && deliveryOf(s, t) == DeliveryBehind {
 				return t.OldestPending
 			}
+		}
+	}
+	return inputSince(s, kind, name)
+}
+
+// inputSince returns since when an input exceeds its limit of series, or appends those of another one; zero: it does neither.
+func inputSince(s Status, kind, name string) time.Time {
+	for _, in := range s.Inputs {
+		if in.Kind == kind && in.Name == name && !in.OverSince.IsZero() {
+			return in.OverSince
+		}
+	}
+	for _, d := range s.Duplicates {
+		if d.Other == kind+" "+name {
+			return d.Since
 		}
 	}
 	return time.Time{}

@@ -279,6 +279,13 @@ func TestEveryKindHasRows(t *testing.T) {
 		t.Errorf("%d rows, the first is %q", len(rows), rows[0].name)
 	}
 	s = fleet(1)
+	s.Inputs = []status.InputStatus{{Kind: "probe", Name: "probe-2", MaxSeries: 100, OverSince: s.Now.Add(-3 * time.Minute), Refused: 4321, Example: "x"}}
+	s.Duplicates = []status.DuplicateStatus{{Input: "probe probe-0", Other: "probe probe-1", Series: 2, Example: "y", Since: s.Now.Add(-8 * time.Minute)}}
+	rows = problemRows(t, render(t, status.Judge(s), nil))
+	if len(rows) != 2 || rows[0].since != "since 11:57:00 3 min" || rows[0].cost != "4\u202f321 refused" || !strings.HasPrefix(rows[0].cause, "reached its limit of 100 series") || rows[1].since != "since 11:52:00 8 min" {
+		t.Errorf("a limit, and series from two inputs: %+v", rows)
+	}
+	s = fleet(1)
 	s.WAL.Error, s.WAL.ErrorSince, s.WAL.Refused = "append to 00000004: write: no space left on device", s.Now.Add(-20*time.Minute), 3822
 	rows = problemRows(t, render(t, status.Judge(s), nil))
 	if len(rows) != 1 || rows[0].name != "Log" || !strings.HasPrefix(rows[0].cause, "cannot be written: no space left on device Try: make room") ||

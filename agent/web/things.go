@@ -185,9 +185,21 @@ func (t *thing) addCost(s status.Status) {
 		t.Cost = status.Count(s.WAL.Refused) + " refused"
 	case t.Kind == "wal" && !s.WAL.LowSince.IsZero():
 		t.Cost = "log does not grow"
+	case t.overLimit(s) > 0:
+		t.Cost = status.Count(t.overLimit(s)) + " refused"
 	case t.Kind == "config" && s.Config.ReloadError != "":
 		t.Cost = "the old one is in force"
 	}
+}
+
+// overLimit counts the samples beyond the limits of series that the things of the row have.
+func (t *thing) overLimit(s status.Status) (n uint64) {
+	for _, in := range s.Inputs {
+		if in.Kind == t.Kind && slices.Contains(t.Names, in.Name) && !in.OverSince.IsZero() {
+			n += in.Refused
+		}
+	}
+	return n
 }
 
 // addWaiting says how much waits for the targets of the row and how long there is room for more, and what was lost.
