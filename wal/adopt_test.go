@@ -287,8 +287,8 @@ func TestAdoptedGoesOn(t *testing.T) {
 	})
 }
 
-// TestRenamesInARow: renamed more than once, with snapshots being written in between and afterwards, the queue has one owner after a
-// crash at any moment; and when two snapshots have been written, the files do not mention the old names any more.
+// TestRenamesInARow: renamed more than once, with files begun in between and afterwards, the queue has one owner after a crash at
+// any moment; and when both files have been begun, they do not mention the old names any more.
 func TestRenamesInARow(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		rng := rand.New(rand.NewPCG(8, 0))
@@ -321,13 +321,13 @@ func TestRenamesInARow(t *testing.T) {
 			}
 			name = next
 			if i > 2 {
-				when = fmt.Sprint("snapshot after rename ", i)
-				compactNow(t, l.targets)
+				when = fmt.Sprint("turn after rename ", i)
+				beginOther(t, l.targets)
 			}
 		}
-		when = "snapshots at the end"
-		compactNow(t, l.targets)
-		compactNow(t, l.targets)
+		when = "turns at the end"
+		beginOther(t, l.targets)
+		beginOther(t, l.targets)
 		saves.struck = nil
 		if got := namedIn(t, saves.crash()); !slices.Equal(got, []string{name}) || moments < 100 {
 			t.Errorf("%q, after %d moments", got, moments)
@@ -335,8 +335,8 @@ func TestRenamesInARow(t *testing.T) {
 		if _, err := l.Forget(name); err != nil {
 			t.Fatal(err)
 		}
-		compactNow(t, l.targets)
-		compactNow(t, l.targets)
+		beginOther(t, l.targets)
+		beginOther(t, l.targets)
 		if got := namedIn(t, saves.crash()); len(got) != 0 {
 			t.Errorf("dropped: %q", got)
 		}

@@ -233,10 +233,10 @@ type harm struct {
 	touched func(c writtenCommit) bool
 }
 
-// newest is the savepoint file with the newest snapshot.
+// newest is the file with the newest savepoint.
 func (w *writtenLog) newest() string {
 	_, saves := w.dirs(harm{})
-	return savepointNames[loadSavepoints(w.t, saves).base]
+	return newestFile(saves)
 }
 
 func (w *writtenLog) bytes(n int) []byte { return w.segments[segment.Name(n)] }

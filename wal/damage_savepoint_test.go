@@ -64,7 +64,7 @@ func TestOpenAfterSavepointDamage(t *testing.T) {
 			garbage[i] = byte(rng.Uint32())
 		}
 		for what, file := range map[string][]byte{
-			"empty": {}, "ten bytes": own[:10], "half": own[:len(own)/2], "a page": own[:4096], "a cell and a bit": own[:cellSize+20],
+			"empty": {}, "ten bytes": own[:10], "half": own[:len(own)/2], "a page": own[:4096], "a slot and a bit": own[:slotSize+20],
 			"garbage": garbage, "zeros": make([]byte, len(own)), "the other one": other, "a segment": w.bytes(1), "gone": nil,
 			"zeros first": slices.Concat(make([]byte, 4096), own[4096:]), "garbage first": slices.Concat(garbage[:4096], own[4096:]),
 			"twice": slices.Concat(own, own),

@@ -73,24 +73,25 @@
 // # Savepoints
 //
 // A savepoint records how far a target has got, how far it may have sent, and the outcome of
-// every sample (the ledger). Package queue has these values and the decisions about them. Savepoints have their own files because they change constantly
-// and must not prevent the removal of segments. There are two files of checksummed records.
-// Each begins with a snapshot of all targets, to which records are appended. When there are
-// many records, the next snapshot goes to the other file:
+// every sample (the ledger). Package queue has these values and the decisions about them. Savepoints have their own files because they
+// change constantly and must not prevent the removal of segments. There are two files of checksummed slots, used in turn and
+// filled with zeros beforehand. Each begins with the state of all targets, to which records are appended. When half of it is used,
+// or after a failed write, the state goes to the other file, which is used then:
 //
-//	records.0  | snapshot 7: log, a, b, c | log | b | a | b | drop c | (older records, or zeros)
-//	records.1  | snapshot 6: log, a, b, c | log | a | a | ...
+//	records.0  | state since 71: log, a, b, c | log | b | a | b | drop c | (older records, or zeros)
+//	records.1  | state since 23: log, a, b, c | log | a | a | ...
 //
-// For each target the record with the greatest sequence number counts. A target that the newest
-// complete snapshot does not name has ended. A record is one or more cells of 512 bytes:
+// Sequence numbers ascend over both files. For each target the newest good record counts, in whatever file it is; records from before
+// the newest whole state do not, so that a target that it does not name has ended. A record is one or more slots of 512 bytes, one for
+// a target without a backlog of live_first:
 //
-//	 0 identity  magic "hw", version, kind, generation, sequence number, checksum (24 bytes)
-//	24           part, parts, length of the payload, count, checksum of the cell (12 bytes)
-//	36           payload (up to 452 bytes)
-//	488 identity, once more
+//	 0  magic "hw", version, kind (12 bytes with the sequence number)
+//	12  since: the sequence number with which the state of the file begins (8), slots of the state (4)
+//	24  length of the payload (2), part, parts, checksum of the slot (4)
+//	32  payload (up to 480 bytes)
 //
-// Damage to a file puts all targets in doubt: any of them may have lost its newest record, and so may have sent everything up to the
-// head of the log.
+// A slot with a wrong checksum may have held the newest record of any target. A start reports how many there are, and any target may
+// then have sent everything up to the head of the log: it gets some samples again, and one whose record is gone gets the whole log.
 //
 // A record counts as soon as it is in the file, because it survives a kill. It is synced after at
 // most a second; nothing relies on it before. The durable end of the log is written each second,
@@ -98,7 +99,7 @@
 // sector completely or not at all, and that writing one sector does not change its neighbours.
 //
 // Under `sync: 1s` this costs at most two fsyncs a second, one of the log and one of all savepoints,
-// regardless of how many targets there are and whether they are up; a snapshot replaces one of
+// regardless of how many targets there are and whether they are up; beginning a file replaces one of
 // them. Without outcomes and reservations, savepoints need no fsync. The end of a segment adds two: the last fsync of the segment, and that of the directory for the next segment.
 //
 // # Data flow
@@ -178,17 +179,17 @@
 //	             append an empty commit if a power cut   durable sectors do not change. Until the empty
 //	             lost samples                            commit is durable, headers do not count the
 //	                                                     lost samples as durable
-//	savepoint    WriteAt behind the last record; fsync   each cell has its own sector, so no write
-//	             each second                             touches durable cells; a torn record does not
+//	savepoint    WriteAt behind the last record; fsync   each slot has its own sector, so no write
+//	             each second                             touches durable slots; a torn record does not
 //	                                                     count
-//	snapshot of  (if the file must grow: zeros, fsync;)  the active file is complete, and meanwhile is
-//	savepoints   write and fsync the inactive file,      written only behind its durable records. A
-//	             which then becomes active               snapshot with missing cells does not count. A
+//	state of all write and fsync the inactive file       the active file is complete, and meanwhile is
+//	savepoints   (zeros first if it must grow), which    written only behind its durable records. A
+//	             then becomes active                     state with missing slots does not count. A
 //	                                                     start first makes the active file durable in
-//	                                                     place: both a snapshot that was never synced and
+//	                                                     place: both a state that was never synced and
 //	                                                     one whose later records a cut took look the same
 //	rename or    one record of both names; fsync         the record exists or it does not; the next
-//	drop                                                 snapshot omits the ended target
+//	drop                                                 state omits the ended target
 //	make the     mkdir, fsync of the parent              commits are acknowledged only after the
 //	directory                                            parents of all new directories are synced
 //
@@ -216,7 +217,7 @@
 //
 // A goroutine that holds one of these locks may take only locks further right:
 //
-//	Lane.nextMu > writer.mu > budget.mu > targets.mu > savefile.Store.mu > targets.stateMu > target.mu
+//	Lane.nextMu > writer.mu > budget.mu > targets.mu > savefile.Store.turn > savefile.Store.mu > targets.stateMu > target.mu
 //	leaves, taken last, with no other lock taken under them: seriesMap.mu, index.mu,
 //	budget.configMu, pendingTimes.mu, and the registry of metrics
 //

@@ -41,7 +41,7 @@ func enrollEveryFault(t *testing.T, lasting int) {
 			_, f := faultPlan{from: call, to: call + lasting, err: syscall.EIO}.inject(saves)
 			err := l.Enroll(list)
 			saves.fault = nil
-			// An error of the record that is written behind a durable snapshot is none of enrolling: what is durable then is checked below.
+			// An error of the record that is written behind a durable state is none of enrolling: what is durable then is checked below.
 			if fired = f.Load(); err != nil {
 				refused++
 				if !errors.Is(err, syscall.EIO) || !strings.Contains(err.Error(), savepointDir) || !strings.Contains(err.Error(), `target "`) {

@@ -22,9 +22,9 @@ func FuzzSavepointFiles(f *testing.F) {
 	if err := ts.begin(Mark{}); err != nil {
 		f.Fatal(err)
 	}
-	two := dir.entries[savepointNames[1]].data.bytes()[:4*cellSize]
-	one := bytes.Clone(two[cellSize : 2*cellSize])
-	f.Add(dir.entries[savepointNames[0]].data.bytes()[:4*cellSize], two)
+	two := dir.entries[savepointNames[1]].data.bytes()[:4*slotSize]
+	one := bytes.Clone(two[slotSize : 2*slotSize])
+	f.Add(dir.entries[savepointNames[0]].data.bytes()[:4*slotSize], two)
 	f.Add([]byte{}, one)
 	f.Fuzz(func(t *testing.T, a, b []byte) {
 		dir := newMemDir()

@@ -163,10 +163,10 @@ func (l *fileTail) firstAfter(s *segment.Info, commit uint64) (time.Time, bool) 
 
 // readTargets reads all savepoints.
 func (in *Inspection) readTargets(dir disk.Directory) (map[string]queue.Savepoint, error) {
-	var saved savefile.Saved[queue.Stored]
+	var saved savefile.Saved
 	for range segment.ScanTries { // a running agent may be in the middle of a write
 		var err error
-		saved, err = savefile.Read(dir, slog.New(slog.DiscardHandler), queue.DecodeSavepoint)
+		saved, err = savefile.Read(dir, slog.New(slog.DiscardHandler))
 		if format := (*savefile.FormatError)(nil); errors.As(err, &format) {
 			in.Problem = err.Error()
 			return nil, nil
@@ -174,19 +174,23 @@ func (in *Inspection) readTargets(dir disk.Directory) (map[string]queue.Savepoin
 		if err != nil {
 			return nil, err
 		}
-		if saved.Damaged == 0 {
+		if saved.Bad == 0 {
 			break
 		}
 	}
-	if saved.Damaged > 0 || saved.Log.Lost {
+	if saved.Log.Lost {
 		in.Problem = "savepoints are damaged: targets may get some samples twice"
 	}
 	stored := map[string]queue.Savepoint{}
 	for _, name := range slices.Sorted(maps.Keys(saved.Targets)) {
-		st := saved.Targets[name].Value
+		st, err := queue.DecodeSavepoint(saved.Targets[name])
+		if err != nil {
+			in.Problem = fmt.Sprintf("savepoint of target %q: %v", name, err)
+			continue
+		}
 		stored[name] = st.Savepoint
 		t := TargetInspection{Name: name, LastOpen: time.UnixMilli(st.LastOpen), PausedSince: st.PausedSince()}
-		if saved.Targets[name].Doubt {
+		if saved.Bad > 0 {
 			t.Problem = "a newer savepoint may be unreadable: the target may get some samples twice"
 		}
 		in.Targets = append(in.Targets, t)

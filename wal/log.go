@@ -202,7 +202,7 @@ func (l *Log) open(o Options) (err error) {
 		Logger: o.Logger, Now: o.Now, OrphanTTL: o.OrphanTTL, Durable: l.durable, Segments: &l.budget.mu,
 	})
 	if err != nil {
-		return err
+		return fmt.Errorf("read savepoints in %s: %w", filepath.Join(o.Dir, savepointDir), err)
 	}
 	l.metrics = newMetrics(o.Registerer, l)
 	if err := l.metrics.register(); err != nil {

@@ -2,7 +2,6 @@ package wal
 
 import (
 	"bytes"
-	"encoding/binary"
 	"errors"
 	"fmt"
 	"log/slog"
@@ -20,7 +19,7 @@ import (
 )
 
 // A power cut is no damage, whatever it takes: while the files grow, while records of several sectors are appended, and
-// while a snapshot is written. No target is doubted, none counts as lost, and each has what was durable or something later.
+// while a file is begun. No target is doubted, none counts as lost, and each has what was durable or something later.
 func TestPowerCutIsNoDamage(t *testing.T) {
 	oneGoroutine(t)
 	t.Parallel()
@@ -36,11 +35,11 @@ func TestPowerCutIsNoDamage(t *testing.T) {
 			for _, left := range []*memDir{dir.crash(), dir.cut(rng), dir.cut(rng)} {
 				moments++
 				got := loadSavepoints(t, left)
-				if got.damaged > 0 || got.log.Lost {
-					t.Errorf("seed %d, %s: %d places count as damaged, lost %+v", seed, op, got.damaged, got.log.Lost)
+				if got.bad > 0 || got.log.Lost {
+					t.Errorf("seed %d, %s: %d places count as damaged, lost %+v", seed, op, got.bad, got.log.Lost)
 				}
 				for name, n := range durable {
-					if st := got.byName[name]; st == nil || st.doubt || st.Outcome.Delivered < n {
+					if st := got.byName[name]; st == nil || st.Outcome.Delivered < n {
 						t.Errorf("seed %d, %s: %s is %+v, durable was %d", seed, op, name, st, n)
 					}
 				}
@@ -81,10 +80,10 @@ func TestPowerCutIsNoDamage(t *testing.T) {
 	}
 }
 
-// TestStartOnASnapshot: a start reads a snapshot that a kill has left and no fsync confirmed, or one that is durable but whose later records
-// a power cut took. A power cut during that start takes nothing that was durable, because the start makes that snapshot durable before it
+// TestStartOnAState: a start reads a state that a kill has left and no fsync confirmed, or one that is durable but whose later records
+// a power cut took. A power cut during that start takes nothing that was durable, because the start makes that state durable before it
 // writes to the other file.
-func TestStartOnASnapshot(t *testing.T) {
+func TestStartOnAState(t *testing.T) {
 	rng := rand.New(rand.NewPCG(44, 0))
 	dir := newMemDir()
 	ts := registryOf(t, dir, "a", "b")
@@ -112,7 +111,7 @@ func TestStartOnASnapshot(t *testing.T) {
 		}
 		return nil
 	}
-	compactNow(t, ts)
+	beginOther(t, ts)
 	all = append(all, crashed{dir.crash(), 8})
 	for i, c := range all {
 		cuts := 0
@@ -121,8 +120,8 @@ func TestStartOnASnapshot(t *testing.T) {
 				cuts++
 				got := loadSavepoints(t, c.left.cut(rng))
 				for _, name := range []string{"a", "b"} {
-					if st := got.byName[name]; st == nil || st.doubt || st.Outcome.Delivered < c.durable || got.damaged > 0 || got.log.Lost {
-						t.Errorf("crash %d of %d, then a power cut in %s: %s is %+v, damaged %d", i, len(all), op, name, st, got.damaged)
+					if st := got.byName[name]; st == nil || st.Outcome.Delivered < c.durable || got.bad > 0 || got.log.Lost {
+						t.Errorf("crash %d of %d, then a power cut in %s: %s is %+v, damaged %d", i, len(all), op, name, st, got.bad)
 					}
 				}
 			}
@@ -133,29 +132,29 @@ func TestStartOnASnapshot(t *testing.T) {
 		}
 	}
 	if len(all) < 2 {
-		t.Error("there was no kill amid the snapshot")
+		t.Error("there was no kill while a file was begun")
 	}
 }
 
-// TestZeroedSnapshot: when a page of the newest snapshot turns to zeros, the targets that had their newest record there
-// are doubted, also if nothing has changed since the snapshot was written.
-func TestZeroedSnapshot(t *testing.T) {
+// TestZeroedState: when a page of the newest state turns to zeros, a target whose newest record was there is as it was before, and the
+// damage is counted, also if nothing has changed since the state was written.
+func TestZeroedState(t *testing.T) {
 	dir := newMemDir()
 	ts := registryOf(t, dir, targetNames(40)...)
 	for _, tg := range ts.all() {
 		raiseHigh(tg, 8)
 	}
-	compactNow(t, ts)
+	beginOther(t, ts)
 	if err := ts.save(); err != nil { // of the next second
 		t.Fatal(err)
 	}
-	newest := savepointNames[loadSavepoints(t, dir).base]
-	for at := 0; at < 40*cellSize; at += 4096 {
+	newest := newestFile(dir)
+	for at := 0; at < 40*slotSize; at += 4096 {
 		left := dir.crash()
 		left.entries[newest].data.edit(func(b []byte) { clear(b[at : at+4096]) })
 		got := loadSavepoints(t, left)
 		for _, name := range targetNames(40) {
-			if st := got.byName[name]; st == nil || st.High.Commit != 8 && !st.doubt {
+			if st := got.byName[name]; st == nil || st.High.Commit != 8 && got.bad == 0 {
 				t.Fatalf("page at %d: %s is %+v", at, name, st)
 			}
 		}
@@ -170,10 +169,10 @@ func TestDamagedAgainAfterAStart(t *testing.T) {
 	}
 	spoil := func(d *memDir) {
 		hit := 0
-		d.entries[savepointNames[loadSavepoints(t, d).base]].data.edit(func(b []byte) {
-			for at := 0; at+cellSize <= len(b); at += cellSize {
+		d.entries[newestFile(d)].data.edit(func(b []byte) {
+			for at := 0; at+slotSize <= len(b); at += slotSize {
 				if ownedBy(b[at:], "a") {
-					b[at+cellHead]++
+					b[at+slotHead]++
 					hit++
 				}
 			}
@@ -189,7 +188,7 @@ func TestDamagedAgainAfterAStart(t *testing.T) {
 			left.entries[name] = durableInode(x.data)
 		}
 		left.durable = maps.Clone(left.entries)
-		if got := loadSavepoints(t, left); got.byName["a"] == nil || !got.byName["a"].doubt || got.byName["b"] == nil {
+		if got := loadSavepoints(t, left); got.byName["a"] == nil || got.bad == 0 || got.byName["b"] == nil {
 			t.Fatalf("damaged for the %d. time: %+v, lost %+v", i+1, got.byName["a"], got.log.Lost)
 		}
 		ts := memTargets(t, left, targetsOptions{})
@@ -250,7 +249,7 @@ func TestSavepointFileReplaced(t *testing.T) {
 					time.Sleep(2500 * time.Millisecond)
 					for what, left := range map[string]*memDir{"kill": saves.kill(), "power cut": saves.crash()} {
 						s := loadSavepoints(t, left)
-						if st := s.byName["a"]; st == nil || st.Outcome.Delivered != 9 || st.doubt || s.log.Lost || s.damaged > 0 {
+						if st := s.byName["a"]; st == nil || st.Outcome.Delivered != 9 || s.log.Lost || s.bad > 0 {
 							t.Errorf("after a %s: %+v, lost %+v", what, st, s.log.Lost)
 						}
 					}
@@ -395,18 +394,10 @@ func TestThousandTenants(t *testing.T) {
 		if err := l.Close(); err != nil {
 			t.Fatal(err)
 		}
-		newest := savepointNames[loadSavepoints(t, saves).base]
-		for _, victim := range []string{held, "e/0", "e/999"} {
-			left, damaged := saves.crash(), 0
-			left.entries[newest].data.edit(func(b []byte) {
-				last, sequence := 0, uint64(0) // the newest record: cells behind it may be left over from earlier use of the file
-				for at := 0; at+cellSize <= len(b); at += cellSize {
-					if n := binary.BigEndian.Uint64(b[at+12:]); ownedBy(b[at:], victim) && n > sequence {
-						last, sequence, damaged = at, n, 1
-					}
-				}
-				b[last+cellHead]++
-			})
+		newest := newestFile(saves)
+		for _, victim := range []string{held, "e/0", "e/998"} {
+			left := saves.crash()
+			left.entries[newest].data.edit(func(b []byte) { b[newestSlot(b, victim)+slotHead]++ })
 			again := openLog(t, memOptions(t, segments.crash(), left))
 			if err := again.Enroll([]Enrolment{{Name: "e", Family: true}}); err != nil {
 				t.Fatal(err)
@@ -428,8 +419,8 @@ func TestThousandTenants(t *testing.T) {
 			}
 			r := openReader(t, again, held, ReaderOptions{})
 			deliver(t, r, 3)
-			if g := r.Ledger(); damaged != 1 || g.Delivered != 9 || g.Pending != 0 {
-				t.Errorf("damage to %s, %d times: %+v", victim, damaged, g)
+			if g := r.Ledger(); g.Delivered != 9 || g.Pending != 0 {
+				t.Errorf("damage to %s: %+v", victim, g)
 			}
 			if err := errors.Join(r.Close(), again.Close()); err != nil {
 				t.Error(err)

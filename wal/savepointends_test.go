@@ -28,7 +28,7 @@ func registryOf(t *testing.T, dir *memDir, names ...string) *targets {
 }
 
 // A name that a target had before it was renamed or dropped may be that of another one at once: that one stays, whatever crash
-// comes in the next snapshots, and so does the one that was renamed.
+// comes while the next files are begun, and so does the one that was renamed.
 func TestNameIsUsedAgain(t *testing.T) {
 	for _, end := range []string{"rename to b", "rename to 0", "drop"} {
 		t.Run(end, func(t *testing.T) {
@@ -63,20 +63,20 @@ func TestNameIsUsedAgain(t *testing.T) {
 				for i, left := range lefts {
 					moments++
 					got := loadSavepoints(t, left)
-					if st := got.byName["a"]; st == nil || st.Outcome.Delivered != 77 || st.doubt {
+					if st := got.byName["a"]; st == nil || st.Outcome.Delivered != 77 {
 						t.Errorf("%s, crash %d: the new target is %+v", op, i, st)
 					}
 					if st := got.byName[heir]; heir != "" && (st == nil || st.Outcome.Delivered != 1) {
 						t.Errorf("%s, crash %d: the renamed target is %+v", op, i, st)
 					}
-					if got.damaged > 0 {
+					if got.bad > 0 {
 						t.Errorf("%s, crash %d: taken for damage", op, i)
 					}
 				}
 			}
 			dir.struck = func(op, _ string) error { judge(op); return nil }
 			for range 3 {
-				compactNow(t, ts)
+				beginOther(t, ts)
 			}
 			dir.struck = nil
 			judge("at last")

@@ -57,15 +57,14 @@ func (t *target) save() error {
 func (t *target) Name() string { return t.name }
 
 // Encode appends the savepoint to b, and marks it as written.
-func (t *target) Encode(b []byte, always bool) (body []byte, c savefile.Credit, ok bool) {
+func (t *target) Encode(b []byte, always bool) (body []byte, acked Mark, ok bool) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	if t.gone || t.version == t.written && !always {
-		return b, c, false
+		return b, acked, false
 	}
-	c = savefile.Credit{First: t.written == 0, Acked: t.sp.Acked()}
 	t.written, t.usedSaved = t.version, t.lastUsed
-	return queue.AppendSavepoint(b, t.storedLocked()), c, true
+	return queue.AppendSavepoint(b, t.storedLocked()), t.sp.Acked(), true
 }
 
 // Unwritten marks the savepoint as changed, so that it is written again.

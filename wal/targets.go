@@ -40,6 +40,7 @@ type targets struct {
 	o      targetsOptions
 	store  *savefile.Store
 	opened time.Time // with a monotonic reading
+	fresh  bool      // there were no savepoints
 
 	// mu is held while targets are added, removed or renamed, until that is durable. It is taken before store.mu.
 	mu sync.Mutex
@@ -65,18 +66,25 @@ func openTargets(dir disk.Directory, o targetsOptions) (*targets, error) {
 		o.Durable = func() Mark { return Mark{} }
 	}
 	ts := &targets{o: o, opened: time.Now(), ttl: o.OrphanTTL, byName: map[string]*target{}}
-	store, saved, err := savefile.Open(dir, o.Logger, ts.records, queue.DecodeSavepoint)
+	store, saved, err := savefile.Open(dir, o.Logger, ts.records)
 	if err != nil {
 		return nil, err
 	}
-	ts.store, ts.waiting = store, saved.Log.Lost
-	for name, kept := range saved.Targets {
-		t := newTarget(store, name, kept.Value)
-		t.doubt = kept.Doubt
+	ts.store, ts.fresh, ts.waiting = store, saved.Fresh(), saved.Log.Lost
+	for name, body := range saved.Targets {
+		st, err := queue.DecodeSavepoint(body)
+		if err != nil { // its checksum is right, so not this program wrote it
+			o.Logger.Error("A savepoint has an unknown content: the target gets everything that the log has", "target", name, "err", err)
+			store.SetLost(true)
+			ts.waiting = true
+			continue
+		}
+		t := newTarget(store, name, st)
+		t.doubt = saved.Bad > 0
 		ts.byName[name] = t
 	}
-	if saved.Damaged > 0 {
-		o.Logger.Error("Savepoints are damaged: targets may get some samples twice", "places", saved.Damaged)
+	if saved.Bad > 0 {
+		o.Logger.Error("Savepoints are damaged: targets may get some samples twice", "slots", saved.Bad)
 	}
 	return ts, nil
 }
@@ -94,7 +102,7 @@ func (ts *targets) begin(head Mark) error {
 		// The log has no commits: a process ended while it was creating the files.
 		ts.store.SetLost(false)
 		ts.waiting = false
-	case ts.store.Fresh():
+	case ts.fresh:
 		// The files are created before the first commit, so they were removed from outside.
 		ts.o.Logger.Error("The files of savepoints are missing: each target gets everything that the log has")
 		ts.store.SetLost(true)
@@ -106,7 +114,7 @@ func (ts *targets) begin(head Mark) error {
 	err := ts.store.Flush(false)
 	switch {
 	case err == nil:
-	case head.Commit == 0, ts.store.Fresh():
+	case head.Commit == 0, ts.fresh:
 		return fmt.Errorf("make savepoints durable: %w", err)
 	default:
 		// They were read a moment ago, so a process that starts now finds them, too. A power cut may still take them: lowest
@@ -181,7 +189,6 @@ func (ts *targets) serve(log ID) bool {
 // its durable savepoint; ok is false if there are no targets.
 func (ts *targets) lowest() (number int, ok bool) {
 	ts.stateMu.Lock()
-	ts.undurable = ts.undurable && ts.store.RefusedFor() > 0
 	keep := ts.waiting || ts.undurable
 	ts.stateMu.Unlock()
 	if keep {
@@ -292,7 +299,15 @@ func (ts *targets) set(name string, t *target) {
 // each second.
 func (ts *targets) save() error {
 	ts.touch()
-	return errors.Join(ts.store.Check(), ts.store.Flush(true), ts.expire())
+	err := ts.store.Check()
+	if refused := ts.store.Flush(true); refused != nil {
+		err = errors.Join(err, refused)
+	} else {
+		ts.stateMu.Lock()
+		ts.undurable = false
+		ts.stateMu.Unlock()
+	}
+	return errors.Join(err, ts.expire())
 }
 
 // touch records that targets are in use, and passes the durable end of the log to the store.

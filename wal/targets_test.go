@@ -301,6 +301,9 @@ func TestSavepointLost(t *testing.T) {
 				}
 			}
 			ts = memTargets(t, dir, targetsOptions{})
+			if err := ts.begin(l.head()); err != nil {
+				t.Fatal(err)
+			}
 			if _, ok := ts.lowest(); !ok {
 				t.Error("its segments may be deleted before it is open")
 			}

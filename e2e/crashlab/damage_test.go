@@ -175,8 +175,9 @@ func (f *logFiles) damage(rnd *rand.Rand, n int, foreign []byte) harm {
 	}
 	if n%32 < 16 {
 		s := bytes.Clone(f.files[savepoint])
-		s[2] = 0xff // magic, version, kind, generation, sequence, checksum
-		bigendian.BigEndian.PutUint32(s[20:], crc32.Checksum(s[:20], crc32.MakeTable(crc32.Castagnoli)))
+		s[2] = 0xff // the version; the checksum of a slot of 512 bytes covers all but itself
+		castagnoli := crc32.MakeTable(crc32.Castagnoli)
+		bigendian.BigEndian.PutUint32(s[28:], crc32.Update(crc32.Checksum(s[:28], castagnoli), castagnoli, s[32:512]))
 		h := save("of a newer format", s)
 		h.refused = true
 		return h

@@ -157,7 +157,7 @@ func (d *Root) Look(name string, f File) (Info, error) {
 		return Info{}, err
 	}
 	if !info.Mode().IsRegular() {
-		return Info{}, fmt.Errorf("%s is not a regular file", name) // so no file of ours can take the name
+		return Info{}, fmt.Errorf("%s is not a regular file: move it away", name) // so no file of ours can take the name
 	}
 	if f, ok := f.(*realFile); ok {
 		opened, err := f.Stat()

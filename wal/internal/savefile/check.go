@@ -8,25 +8,25 @@ import (
 	"hwsagent/wal/internal/disk"
 )
 
-// Check checks that the files still exist and are the same. The next sync rewrites a file that is not.
+// Check checks that the files still exist and are the same. The next round begins a file anew that is not.
 func (s *Store) Check() error {
+	s.turn <- struct{}{}
+	defer func() { <-s.turn }()
 	for i := range names {
-		s.mu.Lock()
-		what, err := s.goneLocked(i)
-		s.mu.Unlock()
+		change, err := s.lookAt(i)
 		if err != nil {
 			return fmt.Errorf("check savepoints: %w", err)
 		}
-		if what != "" {
+		if change != "" && s.sizes[i] > 0 {
+			s.logger.Error("Another program changed a savepoint file; replacing it", "file", names[i], "change", change)
 			s.vanished(i)
 		}
 	}
 	return nil
 }
 
-// goneLocked describes what happened to the i-th file if a process started now would not find it; "" if it would, or if that is
-// unknown.
-func (s *Store) goneLocked(i int) (what string, err error) {
+// lookAt describes what happened to the i-th file if a process started now would not find it; "" if it would.
+func (s *Store) lookAt(i int) (change string, err error) {
 	switch info, err := s.dir.Look(names[i], s.files[i]); {
 	case errors.Is(err, fs.ErrNotExist):
 		return "removed", nil
@@ -40,22 +40,17 @@ func (s *Store) goneLocked(i int) (what string, err error) {
 	return "", nil
 }
 
-// vanished makes the next sync rewrite the i-th file, unless that is already due.
+// vanished makes the next round begin the i-th file.
 func (s *Store) vanished(i int) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	s.settledLocked()
-	if s.blank[i] {
-		return
-	}
-	what, err := s.goneLocked(i) // check again: a snapshot may have been written meanwhile
-	if err != nil || what == "" {
-		return
-	}
-	s.logger.Error("Another program changed a savepoint file; replacing it", "file", names[i], "change", what)
 	if s.files[i] != nil {
 		_ = s.files[i].Close() // the open file no longer has this name
 	}
-	s.files[i], s.sizes[i], s.blank[i] = nil, 0, true
-	s.active, s.compact = 1-i, true
+	s.files[i], s.sizes[i], s.begin = nil, 0, true
+	if s.unsure = s.unsure && i != s.active; s.sizes[1-i] == 0 {
+		s.again = true
+	} else {
+		s.active = 1 - i
+	}
 }

@@ -14,59 +14,101 @@ import (
 	"hwsagent/wal/internal/segment"
 )
 
-// readFiles reads both files and their sizes. Damage and unreadable pages are not errors. Other files in the
-// directory are ignored, except that savepoints of an earlier format are an error.
-func readFiles(dir Directory, logger *slog.Logger) (files [2]contents, sizes [2]int64, err error) {
-	infos, err := dir.List()
-	if err != nil {
-		return files, sizes, fmt.Errorf("list savepoints: %w", err)
-	}
-	files[1].index = 1
-	for _, info := range infos {
-		i := slices.Index(names[:], info.Name)
-		if i < 0 {
-			if err := checkForeign(dir, info.Name); err != nil {
-				return files, sizes, fmt.Errorf("savepoint file %s: %w", info.Name, err)
-			}
-			logger.Warn("Ignoring a foreign file among the savepoints", "file", info.Name)
-			continue
-		}
-		if files[i], err = readFile(dir, i, info.Size, logger); err != nil {
-			return files, sizes, fmt.Errorf("savepoint file %s: %w", info.Name, err)
-		}
-		sizes[i] = info.Size / cellSize * cellSize
-	}
-	return files, sizes, nil
+// names are the names of the two files.
+var names = [2]string{"records.0", "records.1"}
+
+// Directory is the directory with the two files, with the operations that the store needs.
+type Directory interface {
+	Open(name string, flag int) (disk.File, error) // with os.O_ flags
+	Look(name string, f disk.File) (disk.Info, error)
+	Sync() error // makes creations durable
 }
 
-// checkForeign returns an error if a file is a savepoint of the earlier format, whose two slots each begin with magic.
-func checkForeign(dir Directory, name string) error {
-	const magic, slot = "hwsp", 16 * 1024
+// Read reads the files in dir without changing them. Missing files and damage are not errors; another format is a *FormatError.
+func Read(dir Directory, logger *slog.Logger) (Saved, error) {
+	saved, _, err := readFiles(dir, logger)
+	return saved, err
+}
+
+// readFiles reads both files, and their sizes.
+func readFiles(dir Directory, logger *slog.Logger) (saved Saved, sizes [2]int64, err error) {
+	var files [2][]slot
+	for i, name := range names {
+		if files[i], sizes[i], err = readFile(dir, name, logger); err != nil {
+			return Saved{}, sizes, fmt.Errorf("file %s: %w", name, err)
+		}
+	}
+	return merge(files, sizes), sizes, nil
+}
+
+// readPatience returns the delays before each retry of reading an unreadable piece.
+func readPatience() []time.Duration {
+	return []time.Duration{100 * time.Millisecond, 300 * time.Millisecond, time.Second}
+}
+
+// readPiece is the size, in bytes, in which savepoint files are read, and in which unreadable parts are given up.
+const readPiece = 4096
+
+// readFile reads one file, a piece at a time. The slots of a piece that cannot be read are damaged.
+func readFile(dir Directory, name string, logger *slog.Logger) (slots []slot, size int64, err error) {
+	info, err := dir.Look(name, nil)
+	if errors.Is(err, fs.ErrNotExist) {
+		return nil, 0, nil
+	}
+	if err != nil {
+		return nil, 0, err
+	}
 	f, err := dir.Open(name, os.O_RDONLY)
 	if err != nil {
-		return nil //nolint:nilerr // a file that cannot be read is left alone as any foreign one
+		return nil, 0, err
 	}
 	defer f.Close()
-	for i := range int64(2) {
-		var b [len(magic)]byte
-		if n, _ := f.ReadAt(b[:], i*slot); string(b[:n]) == magic {
-			return earlierFormat()
+	size = info.Size
+	var piece []byte // slots refer to parts of it, unless all are blank
+	for at := int64(0); at < size; at += readPiece {
+		if piece == nil {
+			piece = make([]byte, readPiece)
+		}
+		b := piece[:min(readPiece, size-at)]
+		n, err := f.ReadAt(b, at)
+		for _, pause := range readPatience() {
+			if err == nil || errors.Is(err, io.EOF) {
+				break
+			}
+			time.Sleep(pause)
+			n, err = f.ReadAt(b, at)
+		}
+		if err != nil && !errors.Is(err, io.EOF) {
+			logger.Error("A page of the savepoints cannot be read", "file", name, "offset", at, "err", err)
+			slots = append(slots, make([]slot, len(b)/slotSize)...)
+			continue
+		}
+		for b = b[:n]; len(b) >= slotSize; b = b[slotSize:] {
+			s, err := decodeSlot(b[:slotSize])
+			if err != nil {
+				return nil, 0, err
+			}
+			if slots = append(slots, s); !s.blank {
+				piece = nil
+			}
 		}
 	}
-	return nil
+	return slots, size, nil
 }
 
-// refreshFile makes the readable parts of a file durable.
-func refreshFile(dir Directory, name string, size int64) (err error) {
-	f, err := dir.Open(name, os.O_RDWR)
-	if err != nil {
-		return err
+// File sizes in bytes. Files are large enough for the state to be a small part of all writes.
+const (
+	minFile = 256 << 10
+	maxFile = 64 << 20 // but for a state of more than a quarter of it
+)
+
+// capacity is the size for a file that begins with a state of n bytes.
+func capacity(n int64) int64 {
+	size := int64(minFile)
+	for size < 4*n || size < 8*n && size < maxFile {
+		size *= 2
 	}
-	defer func() { err = errors.Join(err, f.Close()) }()
-	if err := ReadLeft(f, 0, size).Restore(f); err != nil {
-		return err
-	}
-	return dir.Sync()
+	return size
 }
 
 // Left is what an earlier process left in a file. It may not be durable: the process may have been killed before its fsync, or after
@@ -108,61 +150,4 @@ func (l Left) Restore(f disk.File) error {
 		return err
 	}
 	return f.Sync()
-}
-
-// readPatience returns the delays before each retry of reading an unreadable piece.
-func readPatience() []time.Duration {
-	return []time.Duration{100 * time.Millisecond, 300 * time.Millisecond, time.Second}
-}
-
-// readPiece is the size, in bytes, in which savepoint files are read, and in which unreadable parts are given up.
-const readPiece = 4096
-
-// readFile reads one file, a piece at a time.
-func readFile(dir Directory, index int, size int64, logger *slog.Logger) (contents, error) {
-	f, err := dir.Open(names[index], os.O_RDONLY)
-	if errors.Is(err, fs.ErrNotExist) {
-		return contents{index: index}, nil // removed meanwhile
-	}
-	if err != nil {
-		return contents{}, err
-	}
-	defer f.Close()
-	var cells []cell
-	var piece []byte // cells refer to parts of it, unless all are blank
-	for at := int64(0); at < size; at += readPiece {
-		if piece == nil {
-			piece = make([]byte, readPiece)
-		}
-		b := piece[:min(readPiece, size-at)]
-		n, err := f.ReadAt(b, at)
-		for _, pause := range readPatience() {
-			if err == nil || errors.Is(err, io.EOF) {
-				break
-			}
-			time.Sleep(pause)
-			n, err = f.ReadAt(b, at)
-		}
-		if err != nil && !errors.Is(err, io.EOF) {
-			logger.Error("A page of the savepoints cannot be read", "file", names[index], "offset", at, "err", err)
-			for i := range b {
-				b[i] = 0xff // not a valid cell
-			}
-			n = len(b)
-		}
-		for b = b[:n]; len(b) >= cellSize; b = b[cellSize:] {
-			c, err := decodeCell(b[:cellSize])
-			if err != nil {
-				return contents{}, err
-			}
-			if cells = append(cells, c); !c.blank {
-				piece = nil
-			}
-		}
-	}
-	s := scanCells(index, cells)
-	if s.generation > 0 && !wholeLength(size) {
-		s.bad++ // there may have been more records
-	}
-	return s, nil
 }

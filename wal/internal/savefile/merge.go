@@ -1,263 +1,152 @@
 package savefile
 
 import (
-	"maps"
+	"cmp"
 	"slices"
 
 	"hwsagent/wal/internal/segment"
 )
 
+// Saved is the merged content of both files.
+type Saved struct {
+	Targets map[string][]byte // the body of the newest record of each target, by name
+	Log     LogRecord
+
+	// Bad is the number of unreadable slots that may have held the newest record of any target, also of one that Targets has not.
+	Bad int
+
+	base     int    // index of the file with the newest whole state: the other one may be overwritten
+	since    uint64 // of that state; 0: neither file has a whole state
+	sequence uint64 // the greatest in use
+}
+
+// Fresh reports whether the files had no records.
+func (s *Saved) Fresh() bool { return s.sequence == 0 }
+
 // record is one record of a savepoint file.
 type record struct {
-	identity
-	file, at int // index of the file, and of the record's first cell in it
-	payload  []byte
+	header
+	file    int
+	payload []byte
 }
 
-// contents is the result of reading the cells of one file.
-type contents struct {
-	present    bool
-	index      int
-	generation uint64 // 0: no records
-	top        uint64 // greatest sequence number
-	first      uint64 // least readable sequence number of the snapshot
-	records    []record
-	bad        int // cells that were written and are unreadable
-	snapshot   int // number of cells of the snapshot; 0: unknown
-
-	// complete means that the whole snapshot was once on the disk. Otherwise a power cut came during its writing, and the store
-	// never relied on it.
-	complete bool
-}
-
-// scanCells reads the cells of a file. It skips cells left over from an earlier generation.
-//
-// A power cut leaves each sector either old or new. So an invalid cell is damage. A missing cell, one that is blank
-// or of an earlier generation, is damage if a later record says that it was durable; otherwise the store never relied on
-// it.
-func scanCells(index int, cells []cell) contents {
-	f := contents{present: true, index: index}
-	for i := range cells {
-		f.generation = max(f.generation, cells[i].generation)
-	}
-	if f.generation == 0 {
-		return f
-	}
-	end, durable := f.extent(cells)
-	for i := 0; i < len(cells); {
-		c := &cells[i]
-		mine := c.known && c.generation == f.generation
-		switch {
-		case mine && c.whole && c.part == 0:
-			i += f.record(cells, i, durable)
-			continue
-		case mine && !c.whole:
-			f.bad++
-		case !c.known && !c.blank && i <= end:
-			f.bad++
-			end = max(end, i+1) // include damaged cells after the last good one
-		case i < durable:
-			f.bad++
+// merge merges the slots of the two files. Records count in the order of their sequence numbers, whatever file they are in. Those from
+// before the newest whole state do not count, because it names all targets that existed; nor does a newer state that was not written to
+// its end. After damage, all count.
+func merge(files [2][]slot, sizes [2]int64) Saved {
+	s := Saved{Targets: map[string][]byte{}}
+	var records []record
+	isGone := false
+	var begun [2]uint64 // 0: the file has no whole state
+	for i, slots := range files {
+		found, since, bad := scan(slots)
+		for j := range found {
+			found[j].file = i
+			s.sequence = max(s.sequence, found[j].sequence)
 		}
-		i++
-	}
-	return f
-}
-
-// extent determines the extent of the snapshot. It returns the number of cells that the file's generation spans, and how many
-// of them were durable according to the cells.
-func (f *contents) extent(cells []cell) (end, durable int) {
-	for i := range cells {
-		c := &cells[i]
-		if c.generation != f.generation {
-			continue
+		records = append(records, found...)
+		if begun[i] = since; since > s.since {
+			s.base, s.since = i, since
 		}
-		end, f.top = i+1, max(f.top, c.sequence)
-		if c.snapshot && (f.first == 0 || c.sequence < f.first) {
-			f.first = c.sequence
-		}
-		switch {
-		case !c.whole:
-		case c.snapshot:
-			f.snapshot = c.count
-		default:
-			// Records are appended only after the snapshot is durable.
-			durable, f.complete = max(durable, min(c.count, len(cells))), true
-		}
+		s.Bad += bad
+		isGone = isGone || len(found) == 0 || sizes[i] < minFile
 	}
-	f.complete = f.complete || f.snapshot > 0 && !slices.ContainsFunc(cells[:min(f.snapshot, len(cells))], func(c cell) bool {
-		return c.blank || c.known && c.generation != f.generation
-	})
-	return end, durable
-}
-
-// record reads the record that begins at the i-th cell. It returns the number of cells of the record.
-func (f *contents) record(cells []cell, i, durable int) int {
-	first := &cells[i]
-	r := record{identity: first.identity, file: f.index, at: i, payload: slices.Clip(first.payload)}
-	damaged, missing := false, i+first.parts > len(cells)
-	next := i + 1
-	for ; next < min(i+first.parts, len(cells)); next++ {
-		switch c := &cells[next]; {
-		case c.whole && c.identity == first.identity && c.part == next-i:
-			r.payload = append(r.payload, c.payload...)
-		case c.identity == first.identity, !c.known && !c.blank:
-			damaged = true
-		default: // lost to a power cut, perhaps before it was durable
-			missing = true
-		}
+	if sizes != [2]int64{} && (isGone || begun[0] == begun[1]) {
+		s.Bad++ // the store begins both files, one after the other, so the newest records may have been in a file that is gone
 	}
-	switch {
-	case damaged, missing && i < durable:
-		f.bad++
-	case !missing:
-		f.records = append(f.records, r)
-	}
-	return next - i
-}
-
-// Kept is the newest record of one target.
-type Kept[T any] struct {
-	Value  T
-	Doubt  bool // a newer record may have been lost
-	record record
-	ended  bool // the target no longer has a queue
-}
-
-// Saved is the merged content of both files.
-type Saved[T any] struct {
-	Targets    map[string]*Kept[T] // by name
-	Log        LogRecord
-	Generation uint64 // of the newest snapshot; 0: none
-	Base       int    // index of the file that must be kept: the other one may be overwritten
-	Damaged    int    // unreadable places that may have lost records
-
-	logAt    uint64 // sequence number of the record of Log
-	sequence uint64 // the greatest in use
-	decode   Decode[T]
-}
-
-// Decode decodes the body of a target's record. Records with an error are skipped.
-type Decode[T any] func(body []byte) (T, error)
-
-// merge merges the records of the two files.
-//
-// The newest complete snapshot names all targets that existed. Later records count by their sequence numbers: those after the snapshot,
-// and those appended to the other file while the snapshot was being written. Older records of the other file matter only after damage,
-// because a target that the snapshot does not name has ended.
-func merge[T any](files [2]contents, decode Decode[T]) Saved[T] {
-	older, newer := &files[0], &files[1]
-	if older.generation > newer.generation {
-		older, newer = newer, older
-	}
-	base, spare := newer, older
-	if !newer.complete && older.complete {
-		base, spare = older, &contents{} // an error or a power cut ended the writing of the newer one
-	}
-	s := Saved[T]{Targets: map[string]*Kept[T]{}, Base: base.index, Generation: newer.generation, sequence: max(older.top, newer.top), decode: decode}
-	stale := Saved[T]{Targets: map[string]*Kept[T]{}, decode: decode}
-	for _, r := range spare.records {
-		if base.complete && r.sequence < base.first {
-			stale.take(r)
-		} else {
+	slices.SortFunc(records, func(a, b record) int { return cmp.Compare(a.sequence, b.sequence) })
+	for _, r := range records {
+		if s.Bad > 0 || r.sequence >= s.since && (!r.state || r.file == s.base) {
 			s.take(r)
 		}
 	}
-	for _, r := range base.records {
-		s.take(r)
-	}
-	for name, t := range stale.Targets {
-		if s.Targets[name] == nil && base.bad > 0 {
-			s.Targets[name] = t
-		}
-	}
-	if stale.logAt > s.logAt {
-		s.Log, s.logAt = stale.Log, stale.logAt
-	}
-	s.judge(base, older, newer)
-	maps.DeleteFunc(s.Targets, func(_ string, t *Kept[T]) bool { return t.ended })
+	s.Log.Lost = s.Log.Lost || s.Bad > 0
 	return s
 }
 
-// take merges a record into s.
-func (s *Saved[T]) take(r record) {
-	set := func(name string, t *Kept[T]) {
-		if was := s.Targets[name]; was == nil || was.record.sequence < r.sequence {
-			t.record = r
-			s.Targets[name] = t
+// scan reads the slots of one file. since is that of its state; 0 if the state is not whole. A missing part of a state counts as bad if a
+// later record says that the state was whole.
+//
+// Each sector is written whole or not at all, so a power cut leaves no bad slot, and a missing record was not durable. A write that failed
+// in part may leave one directly behind the newest record, and an earlier use of the file may have left others further on.
+func scan(slots []slot) (records []record, since uint64, bad int) {
+	newest, torn, whole := -1, 0, true
+	var state header
+	for i, s := range slots {
+		if s.good && (newest < 0 || s.sequence >= slots[newest].sequence) {
+			newest = i
 		}
+		if s.good && s.since > state.since {
+			state = s.header
+		}
+	}
+	proven, missing := false, max(0, int(state.slots)-len(slots))
+	for i, s := range slots {
+		damaged := !s.good && !s.blank
+		if damaged && i < newest {
+			bad++
+		}
+		switch {
+		case i >= int(state.slots):
+			proven = proven || s.good && s.since == state.since
+		case damaged:
+			whole = false
+		case !s.state || s.since != state.since:
+			missing++
+		}
+		if s.good && s.part == 0 {
+			if r, ok := recordAt(slots[i:]); ok {
+				records = append(records, r)
+			}
+		}
+	}
+	for i := newest + 1; newest >= 0 && i < len(slots) && !slots[i].good && !slots[i].blank; i++ {
+		torn++
+	}
+	if torn > 1 {
+		bad += torn
+	}
+	if proven {
+		return records, state.since, bad + missing
+	}
+	if whole && missing == 0 {
+		return records, state.since, bad
+	}
+	return records, 0, bad
+}
+
+// recordAt joins the parts of the record that begins at the first of the slots.
+func recordAt(slots []slot) (r record, ok bool) {
+	first := slots[0]
+	if first.parts > len(slots) {
+		return r, false
+	}
+	r = record{header: first.header, payload: slices.Clip(first.payload)}
+	for part := 1; part < first.parts; part++ {
+		s := slots[part]
+		if !s.good || s.header != first.header || s.part != part {
+			return r, false
+		}
+		r.payload = append(r.payload, s.payload...)
+	}
+	return r, true
+}
+
+// take applies a record to s.
+func (s *Saved) take(r record) {
+	if r.kind == kindLog {
+		if l, err := decodeLog(r.payload); err == nil {
+			s.Log = l
+		}
+		return
 	}
 	d := segment.Decoder{B: r.payload}
-	switch r.kind {
-	case kindLog:
-		if l, err := decodeLog(r.payload); err == nil && r.sequence >= s.logAt {
-			s.Log, s.logAt = l, r.sequence
+	if r.kind == kindRename || r.kind == kindDrop {
+		delete(s.Targets, d.Text())
+	}
+	if r.kind == kindRename || r.kind == kindTarget {
+		if name := d.Text(); d.Err == nil {
+			s.Targets[name] = d.B
 		}
-		return
-	case kindTarget, kindDrop, kindRename:
-	default:
-		return // builds of this version write no records of other kinds
-	}
-	var ended string
-	if r.kind != kindTarget {
-		ended = d.Text()
-	}
-	if r.kind != kindDrop {
-		name := d.Text()
-		value, err := s.decode(d.B)
-		if d.Err != nil || err != nil {
-			return
-		}
-		set(name, &Kept[T]{Value: value})
-	}
-	if ended != "" {
-		set(ended, &Kept[T]{ended: true})
 	}
 }
-
-// judge determines the effect of damage: any target may have lost a newer savepoint, and a target without a record may have had one.
-func (s *Saved[T]) judge(base, older, newer *contents) {
-	s.Damaged = base.bad
-	switch {
-	case !older.present && !newer.present:
-	case older.generation == 0, older.generation == newer.generation, !base.complete:
-		s.Damaged++ // both files always have a snapshot, with different generations: the newest file may have been lost
-	}
-	if s.Damaged == 0 {
-		return
-	}
-	s.Log.Lost = true
-	for _, t := range s.Targets {
-		t.Doubt = true
-	}
-}
-
-// File sizes in bytes. Files are large enough for snapshots to be a small part of all writes.
-const (
-	minFile = 256 << 10
-	maxFile = 64 << 20
-)
-
-// capacity is the size for a file that begins with a snapshot of n bytes.
-func capacity(n int64) int64 {
-	size := int64(minFile)
-	for size < 8*n && size < maxFile {
-		size *= 2
-	}
-	for compactionDue(n+n/8, size) { // otherwise the next snapshot would be due as soon as this one is written
-		size *= 2
-	}
-	return size
-}
-
-// compactionDue reports whether the next round must write a snapshot to the other file. The snapshot's fsync replaces the
-// one of the round, so a snapshot adds no fsync.
-func compactionDue(used, size int64) bool { return used > size/8*3 }
-
-// compactionUrgent reports whether that round must begin at once: more than an eighth of the file was written after compaction
-// became due. The other half of the file is for records appended while the snapshot is written, or while an fsync hangs.
-func compactionUrgent(used, size int64) bool { return used > size/2 }
-
-// wholeLength reports whether the store creates files of that size. The size of a file is durable before its content, so a file of
-// another size is truncated.
-func wholeLength(size int64) bool { return size >= minFile && size&(size-1) == 0 }

@@ -15,22 +15,21 @@ import (
 
 // number is a target whose savepoint is a number.
 type number struct {
-	name        string
-	n, relied   uint64
-	written, ok bool // ok: there is a record
+	name      string
+	n, relied uint64
+	written   bool
 }
 
 func (t *number) set(n uint64) { t.n, t.written = n, false }
 
 func (t *number) Name() string { return t.name }
 
-func (t *number) Encode(b []byte, always bool) ([]byte, Credit, bool) {
+func (t *number) Encode(b []byte, always bool) ([]byte, segment.Mark, bool) {
 	if t.written && !always {
-		return b, Credit{}, false
+		return b, segment.Mark{}, false
 	}
-	c := Credit{First: !t.ok, Acked: segment.Mark{Commit: t.n}}
-	t.written, t.ok = true, true
-	return binary.AppendUvarint(b, t.n), c, true
+	t.written = true
+	return binary.AppendUvarint(b, t.n), segment.Mark{Commit: t.n}, true
 }
 
 func (t *number) Unwritten() { t.written = false }
@@ -40,7 +39,7 @@ func (t *number) RelyOn(acked segment.Mark) { t.relied = acked.Commit }
 // openNumbers opens a store of those targets, and makes the files.
 func openNumbers(t *testing.T, dir Directory, list *[]Target) *Store {
 	t.Helper()
-	s, _, err := Open(dir, slog.New(slog.DiscardHandler), func(yield func(Target) bool) { slices.Values(*list)(yield) }, decodeNumber)
+	s, _, err := Open(dir, slog.New(slog.DiscardHandler), func(yield func(Target) bool) { slices.Values(*list)(yield) })
 	if err == nil {
 		err = s.Flush(false)
 	}
@@ -50,41 +49,60 @@ func openNumbers(t *testing.T, dir Directory, list *[]Target) *Store {
 	return s
 }
 
-func readNumbers(t *testing.T, dir Directory) Saved[uint64] {
+// found is what the next process finds.
+type found struct {
+	numbers map[string]uint64
+	Saved
+}
+
+func readNumbers(t *testing.T, dir Directory) found {
 	t.Helper()
-	saved, err := Read(dir, slog.New(slog.DiscardHandler), decodeNumber)
+	saved, err := Read(dir, slog.New(slog.DiscardHandler))
 	if err != nil {
 		t.Fatal(err)
 	}
-	return saved
+	return foundOf(t, saved)
 }
 
-// What is written is found by the next process at once, through many snapshots; a target may rely on it after Sync only. A target
+func foundOf(t testing.TB, saved Saved) found {
+	t.Helper()
+	f := found{numbers: map[string]uint64{}, Saved: saved}
+	for name, body := range saved.Targets {
+		n, size := binary.Uvarint(body)
+		if size != len(body) {
+			t.Fatalf("target %q has %x", name, body)
+		}
+		f.numbers[name] = n
+	}
+	return f
+}
+
+// What is written is found by the next process at once, through many turns of the files; a target may rely on it after Sync only. A target
 // that was renamed or has ended is not found under its old name.
 func TestWhatIsWrittenIsFound(t *testing.T) {
 	dir := newTempDir(t)
 	a, b := &number{name: "a"}, &number{name: "b"}
 	list := []Target{a, b}
 	s := openNumbers(t, dir, &list)
-	began := s.generation
-	var ticket uint64
+	began := s.head.since
+	var need uint64
 	for n := range uint64(2000) {
 		a.set(n + 1)
-		ticket = s.Write(a)
-		if got := readNumbers(t, dir).Targets["a"]; n%100 == 0 && (got == nil || got.Value != n+1) {
-			t.Fatalf("record %d: found %+v", n+1, got)
+		need = s.Write(a)
+		if n%100 == 0 && readNumbers(t, dir).numbers["a"] != n+1 {
+			t.Fatalf("record %d is not found", n+1)
 		}
 		if n%50 == 0 {
 			if a.relied > n {
 				t.Fatalf("record %d counts as durable before Sync", n+1)
 			}
-			if err := s.Sync(ticket); err != nil || a.relied != n+1 {
+			if err := s.Sync(need); err != nil || a.relied != n+1 {
 				t.Fatalf("record %d is not durable after Sync, %d is: %v", n+1, a.relied, err)
 			}
 		}
 	}
-	if err := s.Sync(ticket); err != nil || s.generation < began+2 {
-		t.Errorf("no snapshots: generation %d: %v", s.generation, err)
+	if err := s.Sync(need); err != nil || s.head.since == began {
+		t.Errorf("no other file was begun: %v", err)
 	}
 	c := &number{name: "c", n: 7}
 	if err := s.End("a", c, func() { list = []Target{b, c} }); err != nil {
@@ -93,7 +111,7 @@ func TestWhatIsWrittenIsFound(t *testing.T) {
 	if err := s.End("b", nil, func() { list = []Target{c} }); err != nil {
 		t.Fatal(err)
 	}
-	if got := readNumbers(t, dir); len(got.Targets) != 1 || got.Targets["c"].Value != 7 || got.Damaged > 0 {
+	if got := readNumbers(t, dir); len(got.numbers) != 1 || got.numbers["c"] != 7 || got.Bad > 0 {
 		t.Errorf("%+v", got)
 	}
 	if err := s.Close(); err != nil {
@@ -101,67 +119,23 @@ func TestWhatIsWrittenIsFound(t *testing.T) {
 	}
 }
 
-// A file of savepoints gets a length that is known as whole, whatever length it had and whatever the disk refuses meanwhile;
-// what is reported is the length that it has.
-func TestGrowFile(t *testing.T) {
-	const unit = minFile
-	for _, c := range []struct {
-		size, want, becomes int64
-		refuses             string
-		refused             int64 // what it is then
-	}{
-		{0, unit, unit, "write", 0},
-		{0, unit, unit, "sync", 0},
-		{unit, 4 * unit, 4 * unit, "write", unit},
-		{unit, unit, unit, "", 0},
-		{4 * unit, unit, 4 * unit, "", 0},
-		{3 * unit, 4 * unit, 4 * unit, "write", 2 * unit},
-		{3 * unit, unit, 2 * unit, "truncate", 3 * unit},
-		{cellSize, unit, unit, "sync", 0},
-	} {
-		for _, refuses := range slices.Compact([]string{"", c.refuses}) {
-			dir := newTempDir(t)
-			f, err := dir.Open("x", os.O_RDWR|os.O_CREATE)
-			if err == nil {
-				err = f.Truncate(c.size)
-			}
-			if err != nil {
-				t.Fatal(err)
-			}
-			want := c.becomes
-			if refuses != "" {
-				want = c.refused
-				dir.failing(refuses)
-			}
-			got, err := growFile(f, c.size, c.want)
-			if length := dir.size(t, "x"); got != want || length != want || (err != nil) != (refuses != "") {
-				t.Errorf("%d bytes, wanted %d, refused %q: %d, the file has %d: %v", c.size, c.want, refuses, got, length, err)
-			}
-		}
-	}
-}
-
-// A file that cannot be opened costs nothing but the snapshot that was to be written to it; and one that is the same as it was
-// when it is looked at once more stays as it is.
+// A file that cannot be opened costs nothing but the turn; and one that is the same as it was when it is looked at stays as it is.
 func TestFileCannotBeOpened(t *testing.T) {
 	dir := newTempDir(t)
 	list := []Target{&number{name: "a"}}
 	s := openNumbers(t, dir, &list)
-	generation := s.generation
-	for i := range names {
-		s.vanished(i)
-	}
-	if err := s.Flush(true); err != nil || s.generation != generation {
+	since := s.head.since
+	if err := errors.Join(s.Check(), s.Flush(true)); err != nil || s.head.since != since {
 		t.Errorf("files that are well were written anew: %v", err)
 	}
 	if err := s.Close(); err != nil {
 		t.Error(err)
 	}
-	again, _, err := Open(dir, slog.New(slog.DiscardHandler), slices.Values(list), decodeNumber)
+	again, _, err := Open(dir, slog.New(slog.DiscardHandler), slices.Values(list))
 	if err != nil {
 		t.Fatal(err)
 	}
-	again.unsure = false // nothing but the snapshot's file is opened
+	again.unsure = false // nothing but the other file is opened
 	dir.failing("open " + names[1-again.active])
 	if err := again.Flush(false); !errors.Is(err, errDisk) {
 		t.Errorf("the file cannot be opened: %v", err)
@@ -208,8 +182,7 @@ func TestCheck(t *testing.T) {
 			t.Errorf("%s is not noticed: %v, %s", what, err, said.String())
 		}
 		flush()
-		found := readNumbers(t, dir)
-		if kept := found.Targets["a"]; kept == nil || kept.Value != 7 || kept.Doubt || found.Damaged > 0 {
+		if found := readNumbers(t, dir); found.numbers["a"] != 7 || found.Bad > 0 {
 			t.Errorf("%s: %+v", what, found)
 		}
 		if err := s.Close(); err != nil {
@@ -231,7 +204,7 @@ func TestLogRecordWaitsForASync(t *testing.T) {
 		}
 	}
 	flush(false)
-	flush(false) // the record that proves the snapshot
+	flush(false) // the record that proves the state
 	dir.refuse = func(op string) error {
 		if op == "sync" {
 			syncs++
@@ -248,20 +221,20 @@ func TestLogRecordWaitsForASync(t *testing.T) {
 			t.Fatalf("a kill leaves %d for %d", found.Log.Durable.Commit, commit)
 		}
 	}
-	if snapshots := 1000 / (minFile / cellSize * 3 / 8); syncs > 3*snapshots+3 {
-		t.Errorf("%d syncs for 1000 records of the log and %d snapshots", syncs, snapshots)
+	if turns := 1000 / (minFile / slotSize / 2); syncs > 2*turns {
+		t.Errorf("%d syncs for 1000 records of the log and %d turns", syncs, turns)
 	}
 	a.set(1)
 	before := syncs
-	if flush(true); syncs != before+1 || s.synced != s.sequence {
-		t.Errorf("a record of a target: %d syncs, synced %d of %d", syncs-before, s.synced, s.sequence)
+	if flush(true); syncs != before+1 || a.relied != 1 {
+		t.Errorf("a record of a target: %d syncs, relied on %d", syncs-before, a.relied)
 	}
 	if err := s.Close(); err != nil {
 		t.Error(err)
 	}
 }
 
-// A closed store says so, a file that cannot be looked at is an error, and a foreign one that cannot be opened is none.
+// A closed store says so, and a file that cannot be looked at is an error.
 func TestStoreErrors(t *testing.T) {
 	dir := newTempDir(t)
 	a := &number{name: "a"}
@@ -279,21 +252,10 @@ func TestStoreErrors(t *testing.T) {
 	if err := s.Sync(s.Write(a) + 1); !errors.Is(err, ErrClosed) {
 		t.Errorf("closed: %v", err)
 	}
-	foreign := newTempDir(t)
-	if err := os.WriteFile(foreign.path+"/x", []byte("hwsp"), 0o600); err != nil {
-		t.Fatal(err)
-	}
-	if _, err := Read(foreign, slog.New(slog.DiscardHandler), decodeNumber); err == nil {
-		t.Error("savepoints of the earlier format are taken")
-	}
-	foreign.failing("open")
-	if _, err := Read(foreign, slog.New(slog.DiscardHandler), decodeNumber); err != nil {
-		t.Errorf("a foreign file that cannot be opened: %v", err)
-	}
 }
 
-// What is noted of the log while a snapshot is being written is durable afterwards, as what is noted of a target.
-func TestLogNotedAmidASnapshot(t *testing.T) {
+// What is noted of the log while a file is begun is durable afterwards, as what is noted of a target.
+func TestLogNotedAmidATurn(t *testing.T) {
 	dir := newTempDir(t)
 	list := []Target{&number{name: "a"}}
 	s := openNumbers(t, dir, &list)
@@ -311,7 +273,7 @@ func TestLogNotedAmidASnapshot(t *testing.T) {
 	}
 	s.Renew()
 	if err := s.Flush(false); err != nil || !noted {
-		t.Fatalf("no snapshot was written: %v", err)
+		t.Fatalf("no file was begun: %v", err)
 	}
 	dir.refuse = func(string) error { return nil }
 	if err := s.Flush(false); err != nil {

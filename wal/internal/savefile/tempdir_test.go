@@ -16,8 +16,7 @@ var errDisk = errors.New("disk is broken")
 type tempDir struct {
 	path string
 
-	// refuse is asked before each operation: open and the name, list, read, write, sync, truncate, syncdir; "direct" and "open direct"
-	// for a file past the page cache, which is a usual one here. An error fails it.
+	// refuse is asked before each operation: open and the name, look and the name, read, write, sync, truncate, syncdir. An error fails it.
 	refuse func(op string) error
 }
 
@@ -37,15 +36,6 @@ func (d *tempDir) failing(ops ...string) {
 	}
 }
 
-func (d *tempDir) size(t testing.TB, name string) int64 {
-	t.Helper()
-	info, err := os.Stat(filepath.Join(d.path, name))
-	if err != nil {
-		t.Fatal(err)
-	}
-	return info.Size()
-}
-
 func (d *tempDir) Open(name string, flag int) (disk.File, error) {
 	if err := d.refuse("open " + name); err != nil {
 		return nil, err
@@ -55,21 +45,6 @@ func (d *tempDir) Open(name string, flag int) (disk.File, error) {
 		return nil, err
 	}
 	return &tempFile{f, d}, nil
-}
-
-func (d *tempDir) List() (list []disk.Info, err error) {
-	entries, err := os.ReadDir(d.path)
-	if err = errors.Join(err, d.refuse("list")); err != nil {
-		return nil, err
-	}
-	for _, e := range entries {
-		info, err := e.Info()
-		if err != nil {
-			return nil, err
-		}
-		list = append(list, disk.Info{Name: e.Name(), Size: info.Size()})
-	}
-	return list, nil
 }
 
 func (d *tempDir) Look(name string, f disk.File) (disk.Info, error) {
