@@ -220,7 +220,7 @@ func showCounts(p *page, all []kindView, devices bool) {
 		}
 		p.put(` <b>`, k.Count, `</b>`)
 		if k.Bad != "" {
-			p.put(` <span class="state">`, k.Bad, `</span>`)
+			p.put(`, <span class="state">`, k.Bad, `</span>`)
 		}
 		p.raw("</li>\n")
 	}

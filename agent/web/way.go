@@ -64,7 +64,8 @@ func (w *wayView) addTexts(v *view, s status.Status) {
 	if n := w.Inputs.Bad + w.Inputs.Warned; n > 0 {
 		w.Inputs.Text = fmt.Sprint(n) + " with problems"
 	} else if s.WAL.Error != "" {
-		w.Inputs.Text = "the log refuses their samples"
+		w.Inputs.Text, w.Inputs.Level = "the log refuses their samples", status.SeverityError
+		w.Inputs.Bad, w.Inputs.Well = w.Inputs.Well, 0
 	}
 	switch {
 	case s.WAL.Error != "":
@@ -82,6 +83,9 @@ func (w *wayView) addTexts(v *view, s status.Status) {
 	}
 	w.Out.Rate = status.Rate(sent)
 	w.Targets.Text = status.Span(status.Seconds(worst)) + " behind at most"
+	if s.WAL.Error != "" {
+		w.Targets.Text, w.Out.Level = "nothing new comes", status.SeverityWarning
+	}
 	if n := w.Targets.Bad + w.Targets.Warned; n > 0 {
 		w.Targets.Text = fmt.Sprintf("%d with problems, %s waiting", n, status.Count(waiting))
 		if w.Out.Level = status.SeverityWarning; w.Targets.Well == 0 {
