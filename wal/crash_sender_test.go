@@ -88,11 +88,12 @@ func (c *crashLife) judge(f *crashTarget, t *target, l *Log) {
 	}
 }
 
-// beyond finds a range of sp that is not within one of before.
+// beyond finds a range of sp that is not within one of before. A range may end at a later commit with the same total: a start moves a
+// savepoint at the end of the log over the numbers of commits that a power cut took, and may be struck before its target knows.
 func beyond(sp, before queue.Savepoint) (queue.Range, bool) {
 	for _, r := range sp.Done {
 		if r.From.Commit < r.To.Commit && !slices.ContainsFunc(before.Done, func(b queue.Range) bool {
-			return b.From.Commit <= r.From.Commit && r.To.Commit <= b.To.Commit && r.To.Total <= b.To.Total
+			return b.From.Commit <= r.From.Commit && (r.To.Commit <= b.To.Commit && r.To.Total <= b.To.Total || r.To.Total == b.To.Total)
 		}) {
 			return r, true
 		}
