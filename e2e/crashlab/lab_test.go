@@ -4,6 +4,7 @@ package crashlab
 
 import (
 	"cmp"
+	"errors"
 	"fmt"
 	"net"
 	"os"
@@ -98,11 +99,7 @@ func newLab(t *testing.T, o options) *lab {
 		l.wal = "min_free_bytes: 1MiB"
 	}
 	l.witness = newWitness(t, l.journalFile())
-	l.recv = receiver.New(receiver.Options{Sink: l.sink, Addr: freeAddress(t)}) // no other test gets the port while this one is stopped
-	if err := l.recv.Start(); err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(l.recv.Stop)
+	l.startReceiver()
 	l.web = freeAddress(t)
 	l.configure(true)
 	l.args = []string{
@@ -116,6 +113,24 @@ func newLab(t *testing.T, o options) *lab {
 		}
 	})
 	return l
+}
+
+// startReceiver starts a receiver on an address that no other test gets while it is stopped. A process that was forked while the address was
+// tried holds it until it runs its program: then another one is taken.
+func (l *lab) startReceiver() {
+	l.t.Helper()
+	for tries := 1; ; tries++ {
+		l.recv = receiver.New(receiver.Options{Sink: l.sink, Addr: freeAddress(l.t)})
+		err := l.recv.Start()
+		if errors.Is(err, syscall.EADDRINUSE) && tries < 10 {
+			continue
+		}
+		if err != nil {
+			l.t.Fatal(err)
+		}
+		l.t.Cleanup(l.recv.Stop)
+		return
+	}
 }
 
 // sink is given what a receiver stores.
