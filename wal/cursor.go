@@ -251,6 +251,10 @@ func (c *cursor) pass(h segment.Header, head Mark) bool {
 	if h.Found < h.Total {
 		c.cut(span{h.Found, h.Total})
 	}
+	if h.Commit == c.last.Commit && h.Total > c.last.Total {
+		// As in skip, but the refused commit cannot be read from where the lost one ended.
+		c.cut(span{c.last.Total, h.Total})
+	}
 	return true
 }
 
