@@ -52,6 +52,8 @@ type fault struct {
 	wire bool
 	// leaky faults let data through, slowly.
 	leaky bool
+	// naming faults keep new connections from being made: one whose name was looked up just before goes on.
+	naming bool
 	// short faults are over at once.
 	short bool
 }
@@ -137,7 +139,8 @@ func (n *network) suffer(f fault, d time.Duration) {
 	}
 	// Pauses double up to half of max_backoff. A request that meets a connection that was
 	// closed meanwhile is sent twice.
-	if limit := 20 + int(6*d/maxBackoff); !f.leaky && after.requests-before.requests > limit {
+	escaped := f.naming && after.accepted > before.accepted
+	if limit := 20 + int(6*d/maxBackoff); !f.leaky && !escaped && after.requests-before.requests > limit {
 		n.t.Errorf("%s: %d requests in %s: a storm", f.name, after.requests-before.requests, d)
 	}
 }

@@ -120,7 +120,7 @@ func (s *names) questions() int {
 
 // wrong returns a fault of the name server, when connections must be made anew.
 func (s *names) wrong(what, says string, how func(s *names)) fault {
-	return fault{name: what, says: says, wire: true, on: func(n *network) func() int {
+	return fault{name: what, says: says, wire: true, naming: true, on: func(n *network) func() int {
 		before := s.questions()
 		s.change(how)
 		// A connection may be on its way for which the name was asked before.
@@ -129,7 +129,7 @@ func (s *names) wrong(what, says string, how func(s *names)) fault {
 				return ""
 			}
 			n.broken.cut(false)
-			return what + ": nobody asks for the name"
+			return what + ": the agent does not ask for the name"
 		})
 		return func() int {
 			asked := s.questions() - before
