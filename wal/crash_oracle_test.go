@@ -311,20 +311,23 @@ func (o *oracle) undone(there []bool) {
 	}
 }
 
-// dropped notes which commits the disk had dropped after a failed fsync when the process ended.
+// dropped notes which commits the disk had dropped after a failed fsync when the process ended. Commits that were in flight together are
+// in the log in any order, so one behind the last that was read may have a smaller number.
 func (o *oracle) dropped(there []bool, after crash) {
-	last := -1
+	last, viewed := -1, make([]bool, len(o.commits))
 	for _, s := range o.view {
-		last = max(last, s.id)
+		last, viewed[s.id] = max(last, s.id), true
 	}
 	survived := false // a later one
-	for id := len(o.commits) - 1; id > last; id-- {
-		c := &o.commits[id]
+	for id, c := range slices.Backward(o.commits) {
+		if id <= last && (viewed[id] || c.at.Before(o.commits[last].began)) {
+			continue
+		}
 		survived = survived || there[id]
 		if c.fate != acked || c.lost || c.safe || there[id] || after.unsynced.Before(c.began) {
 			continue
 		}
-		c.lost = true
+		o.commits[id].lost = true
 		o.lostSamples += uint64(c.samples)
 		if survived {
 			o.holeSamples += uint64(c.samples)
