@@ -30,7 +30,7 @@
 // late. Late samples are rejected; those that may be stored are unconfirmed.
 //
 // Too old. The newest samples of three series of a part are asked alone. If all are too old, the part is: the receiver's
-// bound is one for all series. The next batch asks its newest sample first. A sample that is under an hour old by the
+// bound is one for all series. The next batch asks its newest samples first. A sample that is under an hour old by the
 // receiver's clock is too old only if a control is taken after it.
 //
 // Failing part. The third failure of a batch asks the control. If it fails, the batch is retried as a whole. If it passes, the

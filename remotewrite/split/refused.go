@@ -131,17 +131,12 @@ type newest struct {
 	answer Answer
 }
 
-// newestAsked is how many samples are asked. After a part that was too old as a whole, one is enough for the next batch: three series have
-// shown the bound, which never moves back.
+// newestAsked is how many samples are asked.
 const newestAsked = 3
 
 func (t *newest) next(m *Machine, now time.Time) Step {
 	if !t.asked {
-		most := newestAsked
-		if t.unsent {
-			most = 1
-		}
-		if t.ask, t.asked = m.newestOf(t.at, most), true; len(t.ask) == 0 {
+		if t.ask, t.asked = m.newestOf(t.at), true; len(t.ask) == 0 {
 			return Step{Do: over}
 		}
 	}
@@ -168,11 +163,11 @@ func (t *newest) tell(m *Machine, a Answer, now time.Time) {
 	m.push(&branch{at: t.at, kind: TooOld})
 }
 
-// newestOf returns the newest samples of that many series at most.
-func (m *Machine) newestOf(at []int, most int) (ask []int) {
+// newestOf returns the newest samples of different series.
+func (m *Machine) newestOf(at []int) (ask []int) {
 	seen := make(map[uint64]bool)
 	for _, i := range slices.SortedStableFunc(slices.Values(m.ready(at)), func(i, j int) int { return cmp.Compare(m.samples[j].T, m.samples[i].T) }) {
-		if s := m.samples[i].Series; len(ask) < most && !seen[s] {
+		if s := m.samples[i].Series; len(ask) < newestAsked && !seen[s] {
 			seen[s] = true
 			ask = append(ask, i)
 		}
