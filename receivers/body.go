@@ -35,8 +35,8 @@ const (
 // buffers are those of the bodies of earlier requests.
 type buffers = spare.Stack[[]byte]
 
-// Reusable says that nothing keeps a part of the request's bodies after its handler has returned, so later requests may
-// have their memory.
+// Reusable says that nothing keeps a part of the request's bodies after its handler has returned, so later requests may use
+// their memory.
 func (r *Request) Reusable() { r.reusable = true }
 
 // buffer returns an empty buffer of an earlier request for n bytes, nil if there is none.

@@ -109,7 +109,7 @@ type Request struct {
 	gate  *Gate
 	taken int64 // bytes taken from the gate's memory
 
-	unpacked []byte // what was decompressed last, in a buffer of its own
+	unpacked []byte // the newest decompressed body; its buffer goes to the next request
 	reusable bool
 
 	number uint32   // tells it from other requests in flight; not 0
