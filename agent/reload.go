@@ -68,8 +68,11 @@ func (r Reloaded) WriteText(w io.Writer) error {
 	}
 	b.WriteString(did + "\n")
 	_, err := io.WriteString(w, b.String())
-	return errors.Join(err, check.WriteUnusable(w, r.Files))
+	return err
 }
+
+// WriteFiles prints the files that cannot be used, if there are any.
+func (r Reloaded) WriteFiles(w io.Writer) error { return check.WriteUnusable(w, r.Files) }
 
 // maxLogged bounds how many changes a line of the log names.
 const maxLogged = 10

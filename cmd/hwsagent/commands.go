@@ -254,14 +254,14 @@ func (c *cli) writeStatus(s status.Status) error {
 }
 
 func (c *cli) reload() *cobra.Command {
-	var dryRun bool
+	var dryRun, warn bool
 	cmd := &cobra.Command{
 		Use:   "reload",
 		Short: "Load the changed configuration, and print the changes",
 		Long: "After a mistake in the file the running agent keeps the old configuration.\nreload prints each key that differs from the previous configuration: + added, - removed, ~ changed. It never prints\n" +
 			"secrets. --dry-run prints the same and changes nothing.\n\n" +
 			"Then reload checks the files that the configuration names, as check does. A file that cannot be used stops only the\n" +
-			"target or probe that needs it, and makes the exit code 3.\n\n" + status.ExitCodes(),
+			"target or probe that needs it. reload names it as a warning, and exits with 3, or with --warn-files with 0.\n\n" + status.ExitCodes(),
 		Example: "  hwsagent reload --dry-run   # only print the changes\n" +
 			"  hwsagent reload",
 		Args: cobra.NoArgs,
@@ -275,13 +275,23 @@ func (c *cli) reload() *cobra.Command {
 			} else if err := r.WriteText(c.stdout); err != nil {
 				return err
 			}
-			if len(r.Files) > 0 {
-				return exited{status.ExitConfig}
+			if len(r.Files) == 0 {
+				return nil
 			}
-			return nil
+			if !c.json {
+				fmt.Fprintln(c.stderr, "warning: files that the configuration names cannot be used; only the targets and probes that need them do not work")
+				if err := r.WriteFiles(c.stderr); err != nil {
+					return err
+				}
+			}
+			if warn {
+				return nil
+			}
+			return exited{status.ExitConfig}
 		}),
 	}
 	cmd.Flags().BoolVar(&dryRun, "dry-run", false, "change nothing")
+	cmd.Flags().BoolVar(&warn, "warn-files", false, "exit with 0 although a file cannot be used, because the reload is done")
 	return cmd
 }
 

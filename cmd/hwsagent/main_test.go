@@ -10,6 +10,7 @@ import (
 	"net/http/httptest"
 	"os"
 	"path/filepath"
+	"regexp"
 	"strings"
 	"testing"
 	"time"
@@ -176,7 +177,7 @@ func TestRunStatusReload(t *testing.T) {
 	if err := os.WriteFile(file, []byte("prober: []\n"), 0o600); err != nil {
 		t.Fatal(err)
 	}
-	if code, _, stderr := hwsagent(t, "reload", "--storage.path", storage); code != status.ExitConfig || !strings.Contains(stderr, `did you mean "probes"?`) {
+	if code, _, stderr := hwsagent(t, unitReload(t, storage)...); code != status.ExitConfig || !strings.Contains(stderr, `did you mean "probes"?`) {
 		t.Errorf("reload of a mistake: exit %d, %s", code, stderr)
 	}
 	if code, stdout, _ := hwsagent(t, "status", "--storage.path", storage); code != status.ExitAttention || !strings.Contains(stdout, "the reload at") {
@@ -221,7 +222,6 @@ func TestRunStatusReload(t *testing.T) {
 	}
 }
 
-// damage overwrites the middle of the log's largest file.
 // reloadsWithoutFiles: a reload to targets whose files are missing is done, and names each file in the words of a check.
 func reloadsWithoutFiles(t *testing.T, file, storage string) {
 	t.Helper()
@@ -241,10 +241,14 @@ func reloadsWithoutFiles(t *testing.T, file, storage string) {
 			t.Errorf("reload %v without files: exit %d\n%s%s", args, code, stdout, stderr)
 		}
 		for _, line := range []string{"✗ files", token + ": for target x: does not exist", ca + ": for target y: does not exist", "Try: create it; no reload is needed"} {
-			if !strings.Contains(stdout, line) || !strings.Contains(checked, line) {
-				t.Errorf("%q is not in the answer of reload %v, or of check:\n%s\n%s", line, args, stdout, checked)
+			if !strings.Contains(stderr, line) || !strings.Contains(checked, line) {
+				t.Errorf("%q is not in the warning of reload %v, or of check:\n%s\n%s", line, args, stderr, checked)
 			}
 		}
+	}
+	byUnit := unitReload(t, storage)
+	if code, stdout, stderr := hwsagent(t, byUnit...); code != status.ExitOK || !strings.Contains(stdout, "reloaded "+file) || !strings.Contains(stderr, token) {
+		t.Errorf("%v, as the unit reloads, without files: exit %d\n%s%s", byUnit, code, stdout, stderr)
 	}
 	for _, name := range []string{token, ca} {
 		if err := os.WriteFile(name, []byte("x"), 0o600); err != nil {
@@ -262,6 +266,21 @@ func reloadsWithoutFiles(t *testing.T, file, storage string) {
 	}
 }
 
+// unitReload returns the arguments with which systemd has the agent reload, for a storage directory.
+func unitReload(t *testing.T, storage string) []string {
+	t.Helper()
+	unit, err := os.ReadFile("../../deploy/package/hwsagent.service")
+	if err != nil {
+		t.Fatal(err)
+	}
+	m := regexp.MustCompile(`(?m)^ExecReload=/usr/bin/hwsagent (.*) --storage\.path /var/lib/hwsagent$`).FindSubmatch(unit)
+	if m == nil {
+		t.Fatalf("the unit has no ExecReload of the agent:\n%s", unit)
+	}
+	return append(strings.Fields(string(m[1])), "--storage.path", storage)
+}
+
+// damage overwrites the middle of the log's largest file.
 func damage(t *testing.T, storage string) {
 	t.Helper()
 	var largest string
