@@ -76,7 +76,7 @@ var askedFor = []string{"processes", "tcpstat", "interrupts", "systemd", "hw_opt
 // hardwareNames are the collectors of hw_*, in the order in which they run, after the others. The last one adds up the
 // findings of those before.
 var hardwareNames = []string{
-	"hw_sensors", "hw_thermal", "hw_power", "hw_cpu", "hw_memory", "hw_disks", "hw_network", "hw_optics", "hw_pci", "hw_host",
+	"hw_sensors", "hw_thermal", "hw_power", "hw_cpu", "hw_memory", "hw_disks", "hw_network", "hw_optics", "hw_pci", "hw_gpus", "hw_host",
 }
 
 // settings are a Config with defaults filled in and patterns compiled.

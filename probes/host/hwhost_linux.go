@@ -29,9 +29,8 @@ func newHardwarePCI(e *environment) reader {
 	})
 }
 
-// pciDevice reads one device. udev's database has names for its vendor and model, which are read once; without udev they are numbers.
-func pciDevice(dir, udev string, names *sync.Map) []hw.Report {
-	address := filepath.Base(dir)
+// pciNames returns vendor and model of a device. udev's database has their names, which are read once; without udev they are numbers.
+func pciNames(dir, address, udev string, names *sync.Map) (vendor, model string) {
 	known, ok := names.Load(address)
 	if !ok {
 		u := udevProperties(udev + "/+pci:" + address)
@@ -39,8 +38,15 @@ func pciDevice(dir, udev string, names *sync.Map) []hw.Report {
 		names.Store(address, known)
 	}
 	called, _ := known.([2]string)
+	return cmp.Or(called[0], text(dir+"/vendor")), cmp.Or(called[1], text(dir+"/device"))
+}
+
+// pciDevice reads one device.
+func pciDevice(dir, udev string, names *sync.Map) []hw.Report {
+	address := filepath.Base(dir)
+	vendor, model := pciNames(dir, address, udev, names)
 	device := hw.Report{Component: hw.Component{Kind: hw.PCIDevice, ID: "pci:" + address, Name: address, Parent: enclosureID, Facts: []string{
-		hw.Vendor, cmp.Or(called[0], text(dir+"/vendor")), hw.Model, cmp.Or(called[1], text(dir+"/device")), hw.DriverName, linkName(dir + "/driver")}}}
+		hw.Vendor, vendor, hw.Model, model, hw.DriverName, linkName(dir + "/driver")}}}
 	for _, severity := range [...]string{"correctable", "nonfatal", "fatal"} {
 		if v, ok := aerTotal(text(dir + "/aer_dev_" + severity)); ok {
 			device.Add(hw.Errors, v, "error_type", severity)

@@ -157,7 +157,7 @@ func (c *sensorChips) list() ([]chip, error) {
 
 // chipLabel returns the place of a chip (bus and device, which survive a reboot), or else its name, or else its number.
 func chipLabel(dir, name string) string {
-	if path, err := filepath.EvalSymlinks(dir + "/device"); err == nil {
+	if path := follow(follow(dir) + "/device"); path != "" {
 		device, bus := clean(filepath.Base(path)), clean(filepath.Base(filepath.Dir(path)))
 		switch {
 		case bus != "" && device != "":

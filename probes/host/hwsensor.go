@@ -22,6 +22,8 @@ type origin struct {
 	parent string // ID of the component that contains the sensors
 	// elsewhere means that another collector reports this chip's values, so that each reading appears once.
 	elsewhere bool
+	// gpu means that hw_gpus reports the chip's power and energy, as those of the GPU.
+	gpu bool
 }
 
 // property is one file of a sensor: for temp1_max the name is max, for pwm1 "".
@@ -99,6 +101,27 @@ var sensorKinds = map[string]*sensorKind{
 	"energy":    {hw.PowerMeter, hw.Energy, 0, 1e6, [2]string{"input", ""}, 0, 0, nil},
 	"humidity":  {hw.Humidity, hw.HumidityNow, hw.HumidityLimit, 1e5, [2]string{"input", ""}, 0, 1, fourLimits},
 	"intrusion": {hw.Intrusion, 0, 0, 1, [2]string{}, 0, 0, nil},
+}
+
+// chipReports returns the reports of a chip's sensors, and of the power supply that the chip is a part of.
+func chipReports(chip string, at origin, sensors []sensor) (all []hw.Report) {
+	supply := isSupply(chip, sensors)
+	if supply {
+		at.parent = at.id
+	}
+	for _, s := range sensors {
+		power := s.kind == "power" || s.kind == "energy"
+		if power && (at.gpu || supply) {
+			continue
+		}
+		if p, ok := sensorReport(chip, at, s); ok {
+			all = append(all, p)
+		}
+	}
+	if supply {
+		all = append(all, supplyReport(chip, at.id, sensors))
+	}
+	return all
 }
 
 // sensorReport returns the report of one sensor of a chip; false for a sensor with neither a value nor a state. The

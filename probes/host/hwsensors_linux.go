@@ -36,10 +36,8 @@ func (h *hardwareSensors) read(ctx context.Context, r *probes.Round) error {
 		if c.origin.elsewhere {
 			continue
 		}
-		for _, s := range c.sensors {
-			if p, ok := sensorReport(c.name, c.origin, s); ok {
-				h.machine.add(r, &p)
-			}
+		for _, p := range chipReports(c.name, c.origin, c.sensors) {
+			h.machine.add(r, &p)
 		}
 	}
 	return errors.Join(errs...)
@@ -69,6 +67,9 @@ func (p places) chipOrigin(dir string) origin {
 		}
 	}
 	at := origin{id: p.of(device), parent: enclosureID}
+	if driver := p.gpuDriver(rel); driver != "" {
+		at.parent, at.gpu = gpuID(rel), name == driver
+	}
 	if nics, err := list(device + "/net"); err == nil {
 		at.parent = p.netID(p.devices + rel + "/net/" + nics[0])
 	}

@@ -65,6 +65,7 @@ func readerMakers() map[string]func(*environment) reader {
 		"hw_network": newHardwareNetwork,
 		"hw_optics":  newHardwareOptics,
 		"hw_pci":     newHardwarePCI,
+		"hw_gpus":    newHardwareGPUs,
 		"hw_host":    newHardwareHost,
 	}
 }

@@ -29,7 +29,7 @@ var recordedSys = []struct {
 	depth int
 }{
 	{"class/hwmon", 1}, {"class/thermal", 1}, {"class/power_supply", 1}, {"class/powercap", 1}, {"class/nvme", 2}, {"class/net", 2}, {"class/fc_host", 2}, {"class/infiniband", 4}, {"class/scsi_tape", 2},
-	{"class/scsi_host", 1}, {"class/dmi", 1}, {"class/watchdog", 1}, {"block", 3}, {"bus/pci/devices", 1}, {"devices/system/cpu", 2}, {"devices/system/edac/mc", 3}, {"devices/system/clocksource", 2},
+	{"class/scsi_host", 1}, {"class/dmi", 1}, {"class/watchdog", 1}, {"block", 3}, {"bus/pci/devices", 1}, {"class/drm", 0}, {"devices/system/cpu", 2}, {"devices/system/edac/mc", 3}, {"devices/system/clocksource", 2},
 	{"fs/xfs", 3}, {"fs/bcache", 3},
 }
 
@@ -170,10 +170,12 @@ func (w *treeWalk) above(real string) {
 	}
 }
 
-// udev adds the properties of block devices: whether one is a part of an array, and its name.
+// udev adds the properties of block devices, whether one is a part of an array, and its name; and the names of PCI devices.
 func (w *treeWalk) udev() {
-	matches, _ := filepath.Glob(w.env.UdevPath + "/b*:*") // the pattern is valid
-	w.files = append(w.files, matches...)
+	for _, pattern := range [...]string{"/b*:*", "/+pci:*"} {
+		matches, _ := filepath.Glob(w.env.UdevPath + pattern) // the pattern is valid
+		w.files = append(w.files, matches...)
+	}
 }
 
 // recorded returns a path of this machine in its recorded form.
@@ -230,7 +232,7 @@ func contents(names []string) (all []content) {
 		if err != nil || bytes.IndexByte(b, 0) >= 0 {
 			continue
 		}
-		if strings.HasPrefix(path.Base(name), "b") && strings.Contains(path.Base(name), ":") { // a file of udev's database
+		if base := path.Base(name); strings.HasPrefix(base, "b") && strings.Contains(base, ":") || strings.HasPrefix(base, "+pci:") { // a file of udev's database
 			b = udevKept(b)
 		}
 		all = append(all, content{name, bytes.Clone(b)})
@@ -243,7 +245,7 @@ func contents(names []string) (all []content) {
 func udevKept(b []byte) []byte {
 	var out bytes.Buffer
 	for line := range bytes.Lines(b) {
-		for _, key := range [...]string{"E:ID_ATA", "E:MD_UUID=", "E:MD_LEVEL=", "E:ID_MODEL=", "E:ID_REVISION=", "E:ID_BUS=", "E:ID_PATH="} {
+		for _, key := range [...]string{"E:ID_ATA", "E:MD_UUID=", "E:MD_LEVEL=", "E:ID_MODEL=", "E:ID_REVISION=", "E:ID_BUS=", "E:ID_PATH=", "E:ID_VENDOR_FROM_DATABASE=", "E:ID_MODEL_FROM_DATABASE="} {
 			if bytes.HasPrefix(line, []byte(key)) {
 				out.Write(line)
 				break

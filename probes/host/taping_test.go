@@ -61,7 +61,7 @@ func TestReplay(t *testing.T) {
 func numbersOf(t *testing.T, c Config) (all []string) {
 	t.Helper()
 	word := regexp.MustCompile(`^[0-9A-Za-z:-]{6,40}$`)
-	for _, pattern := range []string{"class/dmi/id/*_serial", "class/net/*/address", "class/nvme/*/serial", "block/*/device/wwid", "class/power_supply/*/serial_number"} {
+	for _, pattern := range []string{"class/dmi/id/*_serial", "class/net/*/address", "class/nvme/*/serial", "block/*/device/wwid", "class/power_supply/*/serial_number", "class/drm/*/device/unique_id"} {
 		files, _ := filepath.Glob(filepath.Join(c.SysPath, pattern))
 		for _, f := range files {
 			b, err := os.ReadFile(f)
