@@ -3,52 +3,76 @@ package remotewrite
 import "hwsagent/internal/refs"
 
 // heldSamples are the newest samples of the series in a window, by the hash of their labels. Each sample that the window sends is looked
-// up here. The series of a log come in much the same order each time, so the samples are in a list, and what is searched in no order is
-// small enough for the processor's caches, which a map of samples is not.
+// up here. The series of a log come in much the same order each time, so the samples are in a list, which keeps its order when the
+// window is empty: most samples are those after the one before, and only others are searched by their hash, at random in memory.
 type heldSamples struct {
 	byHash *refs.Positions // of all
 	all    []heldSample
-	entry  int // where the samples of the entry begin that is being admitted
+	next   int // the position after the one that find or add used last
+
+	entry uint64 // the entry that is being admitted; entries are counted from 1
+	since uint64 // samples of earlier entries are held no more
+	held  int    // samples that were added since
 }
 
 // heldSample is the newest sample of a series in the window.
 type heldSample struct {
-	hash uint64
-	t    int64
-	v    float64
+	hash  uint64
+	t     int64
+	v     float64
+	entry uint64 // that began the series; 0: none
 }
 
-func newHeldSamples() *heldSamples { return &heldSamples{byHash: refs.NewPositions(0)} }
+func newHeldSamples() *heldSamples { return &heldSamples{byHash: refs.NewPositions(0), since: 1} }
 
 // begin begins an entry.
-func (h *heldSamples) begin() { h.entry = len(h.all) }
+func (h *heldSamples) begin() { h.entry++ }
 
 // empty forgets all samples. The same entry begins again.
 func (h *heldSamples) empty() {
-	h.byHash.Clear()
-	h.all, h.entry = h.all[:0], 0
+	if h.held < len(h.all)/4 { // most series have gone
+		h.byHash.Clear()
+		h.all = h.all[:0]
+	}
+	h.entry++
+	h.since, h.held, h.next = h.entry, 0, 0
 }
 
 // undo forgets the series that the entry began.
 func (h *heldSamples) undo() {
-	for range h.all[h.entry:] {
-		h.byHash.Pop()
+	for i := range h.all {
+		if h.all[i].entry == h.entry {
+			h.all[i].entry = 0
+			h.held--
+		}
 	}
-	h.all = h.all[:h.entry]
 }
 
 // find returns the sample of a series, nil if there is none, and whether the present entry has brought it. It is valid until the next
 // call of add.
 func (h *heldSamples) find(hash uint64) (s *heldSample, present bool) {
-	i := h.byHash.Find(hash, func(i int) bool { return h.all[i].hash == hash })
-	if i < 0 {
+	i := h.next
+	if i >= len(h.all) || h.all[i].hash != hash {
+		if i = h.byHash.Find(hash, func(i int) bool { return h.all[i].hash == hash }); i < 0 {
+			return nil, false
+		}
+	}
+	h.next = i + 1
+	if s = &h.all[i]; s.entry < h.since {
 		return nil, false
 	}
-	return &h.all[i], i >= h.entry
+	return s, s.entry == h.entry
 }
 
-// add adds the sample of a series that has none.
-func (h *heldSamples) add(s heldSample) {
-	h.byHash.Add(s.hash)
+// add adds the sample of a series that find has just not found.
+func (h *heldSamples) add(hash uint64, t int64, v float64) {
+	s := heldSample{hash, t, v, h.entry}
+	h.held++
+	if last := h.next - 1; last >= 0 && last < len(h.all) && h.all[last].hash == hash {
+		h.all[last] = s // of an earlier time
+		return
+	}
+	h.byHash.Add(hash)
 	h.all = append(h.all, s)
+	h.next = len(h.all)
 }

@@ -19,10 +19,14 @@ func TestHeldSamplesAreAMap(t *testing.T) {
 		h.begin()
 		maps.Copy(before, now)
 		clear(now)
-		for range r.IntN(40) {
-			s := heldSample{hashes[r.IntN(len(hashes))], r.Int64(), r.Float64()}
+		at := r.IntN(len(hashes))
+		for range r.IntN(80) {
+			if at = (at + 1) % len(hashes); r.IntN(8) == 0 { // most series come in one order
+				at = r.IntN(len(hashes))
+			}
+			s := heldSample{hash: hashes[at], t: r.Int64(), v: r.Float64(), entry: h.entry}
 			if held, _ := h.find(s.hash); held == nil {
-				h.add(s)
+				h.add(s.hash, s.t, s.v)
 				now[s.hash] = s
 			}
 		}

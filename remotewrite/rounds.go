@@ -33,7 +33,7 @@ func (w *window) hold(p *point) bool {
 	was, present := w.held.find(hash)
 	switch {
 	case was == nil:
-		w.held.add(heldSample{hash, p.t, p.v})
+		w.held.add(hash, p.t, p.v)
 	case was.t == p.t && p.kind == float && was.v != p.v && p.v == p.v:
 		w.twins = append(w.twins, *p)
 		return false
