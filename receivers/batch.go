@@ -48,7 +48,7 @@ type Batch struct {
 	app storage.AppenderV2
 	now time.Time
 
-	taken           int64 // of the request's memory, when the batch began
+	used            int64 // of the request's memory, when the batch began
 	series, samples int
 
 	// State of the series set by the last call of Series.
@@ -81,7 +81,7 @@ const maxRefusals = 5
 func (r *Request) Batch() *Batch {
 	now := time.Now()
 	return &Batch{
-		r: r, g: r.gate, app: r.gate.o.Out.AppenderV2(r.Context()), now: now, taken: r.taken,
+		r: r, g: r.gate, app: r.gate.o.Out.AppenderV2(r.Context()), now: now, used: r.used(),
 		lb: labels.NewBuilder(labels.EmptyLabels()), refused: map[Reason]uint64{}, generation: r.gate.active.generation(now),
 	}
 }
@@ -389,6 +389,9 @@ func (b *Batch) Commit() (Written, error) {
 
 // RefusedSamples returns how many samples Commit refuses, not counting those that relabelling drops.
 func (b *Batch) RefusedSamples() (n uint64) {
+	if len(b.refused) == 0 { // a range over an empty map costs more, for each sample
+		return 0
+	}
 	for reason, refused := range b.refused {
 		if reason != Relabelled {
 			n += refused
@@ -405,12 +408,11 @@ func (b *Batch) Rollback() {
 	}
 }
 
-// Abandon discards everything, and releases the memory that the request has taken since the batch began: the caller reads
-// the request again in another way.
+// Abandon discards everything, and the request may use the memory again that the batch has used: the caller reads the request
+// again in another way.
 func (b *Batch) Abandon() {
 	b.Rollback()
-	b.r.gate.memory.Release(b.r.taken - b.taken)
-	b.r.taken = b.taken
+	b.r.spare = b.r.taken - b.used
 }
 
 // LongExemplars counts n exemplars that are dropped from the samples because they are too long.

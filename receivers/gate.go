@@ -108,6 +108,7 @@ type Request struct {
 	raw   []byte // as received
 	gate  *Gate
 	taken int64 // bytes taken from the gate's memory
+	spare int64 // of these, bytes that the request does not use yet
 
 	unpacked []byte // the newest decompressed body; its buffer goes to the next request
 	reusable bool
@@ -191,20 +192,34 @@ func (r *Request) ended() error {
 	return context.Cause(r.Context())
 }
 
+// portion is the least that a request takes from the gate's memory at once, if there is as much: most samples need no lock.
+const portion = 16 << 10
+
 // take reserves n bytes of the receiver's memory until the request has ended, or returns why it cannot.
 func (r *Request) take(n int64) error {
 	if n <= 0 {
 		return nil
 	}
-	if r.taken+n > r.gate.o.Limits.MemoryBytes {
-		return Refuse(TooComplex, http.StatusRequestEntityTooLarge, "the request takes more than %d bytes of memory: send less at once", r.gate.o.Limits.MemoryBytes)
+	if n > r.spare {
+		most := r.gate.o.Limits.MemoryBytes - r.taken
+		least := n - r.spare
+		if least > most {
+			return Refuse(TooComplex, http.StatusRequestEntityTooLarge, "the request takes more than %d bytes of memory: send less at once", r.gate.o.Limits.MemoryBytes)
+		}
+		more := min(max(least, portion), most)
+		if !r.gate.memory.TryAcquire(more) {
+			if more = least; !r.gate.memory.TryAcquire(more) {
+				return later(Busy, time.Second, "the requests in flight use all %d bytes of memory available to them", r.gate.o.Limits.MemoryBytes)
+			}
+		}
+		r.taken, r.spare = r.taken+more, r.spare+more
 	}
-	if !r.gate.memory.TryAcquire(n) {
-		return later(Busy, time.Second, "the requests in flight use all %d bytes of memory available to them", r.gate.o.Limits.MemoryBytes)
-	}
-	r.taken += n
+	r.spare -= n
 	return nil
 }
+
+// used is how many bytes of the receiver's memory the request uses.
+func (r *Request) used() int64 { return r.taken - r.spare }
 
 // Take reserves n bytes of the receiver's memory, for objects made from the body, until the request has ended, or
 // returns a [Refusal]. It must be called before the memory is allocated.
@@ -216,7 +231,7 @@ func (r *Request) release() {
 	r.keep(&r.gate.decoded, r.unpacked)
 	if r.taken > 0 {
 		r.gate.memory.Release(r.taken)
-		r.taken = 0
+		r.taken, r.spare = 0, 0
 	}
 }
 

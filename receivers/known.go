@@ -40,18 +40,18 @@ type Table[V any] struct {
 
 	mu         sync.Mutex
 	entries    *refs.Chains[entry[V]]
-	bytes      int       // of entries
-	generation uint32    // the present one
-	until      time.Time // when it ends
+	bytes      int           // of entries
+	generation atomic.Uint32 // the present one
+	until      time.Time     // when it ends
 }
 
 // entry is a value with the digest of its key.
 type entry[V any] struct {
 	low   uint64
 	high  uint32
-	used  uint32    // the last generation in which it was found
-	link  *entry[V] // of Table.entries
-	next  *entry[V] // found after this one the last time: senders repeat the order of series, too
+	used  atomic.Uint32            // the last generation in which it was found
+	link  *entry[V]                // of Table.entries
+	next  atomic.Pointer[entry[V]] // found after this one the last time: senders repeat the order of series, too
 	value V
 }
 
@@ -71,25 +71,32 @@ func (t *Table[V]) Find(key []byte, now time.Time) *V {
 	return nil
 }
 
-// find is Find. after is the entry that the caller found before, nil if there is none.
+// find is Find. after is the entry that the caller found before at that time, nil if there is none: the one that follows it is
+// found without the table's lock, if it was used in the present generation.
 func (t *Table[V]) find(after *entry[V], key []byte, now time.Time) *entry[V] {
 	low, high := t.digest(key)
+	var e *entry[V]
+	if after != nil {
+		if e = after.next.Load(); e != nil && (e.low != low || e.high != high) {
+			e = nil
+		}
+	}
+	if e != nil && e.used.Load() == t.generation.Load() {
+		return e
+	}
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	t.turn(now)
-	var e *entry[V]
-	if after != nil {
-		e = after.next
-	}
-	if e == nil || e.low != low || e.high != high || e.used+1 < t.generation { // the last one is not in the table any more
+	generation := t.generation.Load()
+	if e == nil || e.used.Load()+1 < generation { // the last one is not in the table any more
 		if e = t.get(low, high); e == nil {
 			return nil
 		}
 		if after != nil {
-			after.next = e
+			after.next.Store(e)
 		}
 	}
-	e.used = t.generation
+	e.used.Store(generation)
 	return e
 }
 
@@ -105,7 +112,8 @@ func (t *Table[V]) put(e *entry[V], key []byte) {
 	if bytes > t.most || t.get(e.low, e.high) != nil {
 		return
 	}
-	e.used, t.bytes = t.generation, bytes
+	t.bytes = bytes
+	e.used.Store(t.generation.Load())
 	t.entries.Add(e)
 }
 
@@ -123,12 +131,13 @@ func (t *Table[V]) turn(now time.Time) {
 	if now.Before(t.until) {
 		return
 	}
-	t.generation, t.until = t.generation+1, now.Add(knownFor)
+	generation := t.generation.Add(1)
+	t.until = now.Add(knownFor)
 	t.entries.RemoveIf(func(e *entry[V]) bool {
-		if e.used+1 >= t.generation {
+		if e.used.Load()+1 >= generation {
 			return false
 		}
-		e.next = nil // an entry that leads here must not keep all that followed
+		e.next.Store(nil) // an entry that leads here must not keep all that followed
 		t.bytes -= knownOverhead + t.size(&e.value)
 		return true
 	})
