@@ -177,6 +177,9 @@ func outside(p []byte) []byte {
 // maxSessions is how many sessions a BMC has, including those being opened; real ones have 4 to 15.
 const maxSessions = 8
 
+// privilegeAdministrator is the highest privilege of a session (section 13.18), and the account's.
+const privilegeAdministrator = 4
+
 // sessionLife is how long a session without packets is kept (section 6.12.15).
 const sessionLife = time.Minute
 
@@ -207,7 +210,11 @@ func (b *BMC) openSession(q []byte) []byte {
 	copy(s.theirs[:], q[4:])
 	_, _ = rand.Read(s.ours[:])
 	b.sessions[s.ours] = s
-	a := append([]byte{q[0], 0, q[1], 0}, q[4:8]...)
+	granted := q[1] & 0xf
+	if granted == 0 { // asks for the highest that there is
+		granted = privilegeAdministrator
+	}
+	a := append([]byte{q[0], 0, granted, 0}, q[4:8]...)
 	a = append(append(a, s.ours[:]...), q[8:32]...)
 	return plain(0x11, a)
 }

@@ -73,7 +73,7 @@ func importRules() []importRule {
 		{dir: "remotewrite/deadletter", ours: []string{"remotewrite"}, tests: []string{"wal/queue"}},
 		{dir: "internal/testnet"},
 		{dir: "remotewrite", ours: []string{"internal/meter", "internal/refs", "wal"}, not: []string{"remotewrite/deadletter", "remotewrite/replay"}, tests: testnet, never: []string{promModule + "tsdb/wlog", promModule + "scrape"}},
-		{dir: "probes", ours: []string{"internal/files", "internal/loopback", "internal/text", "internal/redact", "internal/refs", "internal/spare", "internal/httpbound", "internal/watchdog", "internal/panics", "internal/exposition", "internal/pages"}},
+		{dir: "probes", ours: []string{"internal/files", "internal/loopback", "internal/text", "internal/redact", "internal/refs", "internal/spare", "internal/httpbound", "internal/watchdog", "internal/panics", "internal/exposition", "internal/pages"}, tests: []string{"e2e/bmcsim"}},
 		{dir: "receivers", ours: []string{"internal/files", "internal/text", "internal/loopback", "internal/redact", "internal/refs", "internal/spare", "internal/httpbound", "internal/watchdog", "internal/panics", "internal/exposition", "internal/pages"}},
 		{dir: "agent/inputs", ours: []string{"internal/refs", "internal/spare", "internal/panics"}, tests: []string{"wal"}},
 		{dir: "agent/pull", ours: []string{"agent/inputs", "internal/panics", "internal/exposition", "internal/pages", "internal/spare"}, tests: []string{"wal"}},

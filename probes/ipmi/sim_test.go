@@ -34,7 +34,7 @@ func needProgram(t *testing.T, name string) string {
 	case os.Getenv("CI") == "true":
 		t.Fatalf("%s is not installed, and CI must run this test", name)
 	}
-	t.Skipf("%s is not installed (Debian: apt-get install openipmi ipmitool)", name)
+	t.Skipf("%s is not installed (Debian: apt-get install openipmi ipmitool prometheus-ipmi-exporter freeipmi-tools)", name)
 	return ""
 }
 
