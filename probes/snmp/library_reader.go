@@ -186,6 +186,7 @@ func variables(h *harvest) []library.Variable {
 		x := library.Variable{OID: library.OID(v.oid)}
 		if x.Number, x.Numeric = v.number(typeGauge); !x.Numeric {
 			x.Text = strings.TrimSpace(v.text(typeDisplayString))
+			x.Octets, _ = v.bytes()
 		}
 		all = append(all, x)
 	}

@@ -53,6 +53,9 @@ var reviewedValues = []review{
 	{"sinetica", "upsInputVoltage", "voltage", 10, byDevice, "208 V and 495 A are the 58,500 W of its upsOutputPower"},
 	{"sinetica", "upsOutputVoltage", "voltage", 10, byDevice, "208 V and 495 A are the 58,500 W of its upsOutputPower"},
 	{"sinetica", "upsOutputPower", "power", 10, byDevice, "208 V between phases and 495 A"},
+	{"vrp_ne8000-m8", "hwEntityOpticalTxPower", "dbm", 2.56 / -5.9176, byDevice, "hundredths of a decibel, as its powers by lane; its limits are -150 and 450"},
+	{"vrp_ne8000-m8", "hwEntityOpticalTxPower", "dbm", 2.67 / -5.7349, byDevice, "hundredths of a decibel, as its powers by lane; its limits are -150 and 450"},
+	{"vrp_ne8000-m8", "hwEntityOpticalTxPower", "dbm", 3.4 / -4.6852, byDevice, "hundredths of a decibel, as its powers by lane; its limits are -150 and 450"},
 	{"vertiv-dcs", "mpduMpscom8ActivePower", "power", 100, byMIB, "hundredths of a kilowatt"},
 }
 
@@ -94,6 +97,7 @@ var reviewedStates = []stateReview{
 	{"junos_qfx5130-32cd-evo", "jnxYellowAlarmState", "3", "warning", byMIB, "on: the lesser of two alarms"},
 	{"routeros_rb5009upr+s+", "mtxrPOEStatus", "5", "critical", byMIB, "shortCircuit"}, //nolint:misspell // the name of an operating system
 	{"rutos-2xx_rut240v7", "rut2MTemperature", "360", "", byMIB, "tenths of degrees Celsius"},
+	{"socomec-ups", "upsBatteryStatus", "3", "ok", byMIB, "batteryCharging; another result has its OID for upsOutputSource"},
 	{"swos_css106-1g-4p-1s", "mtxrPOEStatus", "5", "critical", byMIB, "shortCircuit"},
 	{"swos_css610-8p-2s+", "mtxrPOEStatus", "5", "critical", byMIB, "shortCircuit"},
 }

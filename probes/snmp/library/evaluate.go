@@ -316,6 +316,10 @@ func (v *value) finding(r row, x *Variable) (f Finding, q *quantity, ok bool) {
 		f.Status = status
 		return f, nil, status != 0
 	}
+	if v.bits != nil {
+		f.Metric, f.Status = hw.StatusOf, statusOfBits(x.Octets, v.bits)
+		return f, nil, x.Octets != nil
+	}
 	if q = v.quantity; v.metricBy != nil {
 		if q, ok = chosen(v.metricBy, r); !ok {
 			return f, nil, false
@@ -347,6 +351,17 @@ func (v *value) finding(r row, x *Variable) (f Finding, q *quantity, ok bool) {
 	}
 	f.refused = !ok
 	return f, q, true
+}
+
+// statusOfBits is the worst of the states that the set bits mean, ok without any. The first bit of BITS is the highest one of the first octet.
+func statusOfBits(octets []byte, means []hw.Status) hw.Status {
+	status := hw.OK
+	for i, s := range means[:min(len(means), 8*len(octets))] {
+		if octets[i/8]&(0x80>>(i%8)) != 0 {
+			status = status.Join(s)
+		}
+	}
+	return status
 }
 
 // scaling returns the conversion of the row's number to the metric's unit; ok is false if the row does not say it.

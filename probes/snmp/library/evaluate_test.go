@@ -1,6 +1,7 @@
 package library
 
 import (
+	"encoding/hex"
 	"fmt"
 	"math"
 	"strings"
@@ -11,7 +12,7 @@ import (
 	"hwsagent/probes/hw"
 )
 
-// tree has a variable for each line: OID, blank, number or text in quotes.
+// tree has a variable for each line: OID, blank, number, text in quotes, or the word octets and hexadecimal digits.
 func tree(t *testing.T, lines string) *Tree {
 	t.Helper()
 	var vars []Variable
@@ -25,7 +26,11 @@ func tree(t *testing.T, lines string) *Tree {
 			t.Fatal(err)
 		}
 		v := Variable{OID: o}
-		if _, err := fmt.Sscanf(value, "%g", &v.Number); err == nil {
+		if digits, ok := strings.CutPrefix(value, "octets "); ok {
+			if v.Octets, err = hex.DecodeString(digits); err != nil {
+				t.Fatal(err)
+			}
+		} else if _, err := fmt.Sscanf(value, "%g", &v.Number); err == nil {
 			v.Numeric = true
 		} else {
 			v.Text = strings.Trim(value, `"`)
@@ -67,6 +72,10 @@ func TestEvaluate(t *testing.T) {
   - {object: p, column: 4, states: {a(1): degraded}, other: ok}`,
 			e + "3.1 1\n" + e + "4.1 1\n" + e + `3.2 "bad"` + "\n" + e + "3.3 9\n" + e + "4.4 8\n" + e + "3.5 3",
 			`module "d/Module 1" "Module 1"<"" degraded` + "\n" + `module "d/Module 2" "Module 2"<"" failed` + "\n" + `module "d/Module 3" "Module 3"<"" unknown` + "\n" + `module "d/Module 4" "Module 4"<"" ok`},
+		{"bits: the worst that is set, ok without any, no component without octets", `  - {object: o, column: 3, bits: {low(2): degraded, jammed(5): failed, duplex(6): none, late(14): degraded}}`,
+			e + "3.1 octets 00\n" + e + "3.2 octets 20\n" + e + "3.3 octets 24\n" + e + "3.4 octets 0202\n" + e + "3.5 octets 02\n" + e + "3.6 octets 000004\n" + e + "3.7 4\n" + e + "3.8 octets ",
+			`module "d/Module 1" "Module 1"<"" ok` + "\n" + `module "d/Module 2" "Module 2"<"" degraded` + "\n" + `module "d/Module 3" "Module 3"<"" failed` + "\n" + `module "d/Module 4" "Module 4"<"" degraded` + "\n" +
+				`module "d/Module 5" "Module 5"<"" ok` + "\n" + `module "d/Module 6" "Module 6"<"" ok`},
 		{"a sensor is a component of its own", `  - {object: o, column: 3, states: {up(1): ok}}
   - {object: p, column: 4, metric: fan_speed, sensor: "fan {2}"}`, e + "3.1 1\n" + e + "4.1 900\n" + e + `2.1 "left"`,
 			`module "d/Module 1" "Module 1"<"" ok` + "\n" + `fan "d/Module 1 fan left" "Module 1 fan left"<"d/Module 1"  hw_fan_speed_rpm[]=900`},

@@ -76,9 +76,10 @@ type condition struct {
 type value struct {
 	object   string
 	column   column
-	quantity *quantity // nil for a state, and if metricBy determines it
+	quantity *quantity // nil for states and bits, and if metricBy determines it
 	states   map[string]hw.Status
-	other    hw.Status // for values that states lacks
+	bits     []hw.Status // of BITS: the state that each means when it is set
+	other    hw.Status   // for values that states lacks
 	scale    float64
 	offset   float64
 	signed   bool

@@ -221,6 +221,7 @@ func (r *reader) value(n *yaml.Node) *value {
 		"column":     func(x *yaml.Node) { v.column = r.column(x) },
 		"metric":     func(x *yaml.Node) { v.quantity = r.quantity(x) },
 		"states":     func(x *yaml.Node) { v.states = r.states(x) },
+		"bits":       func(x *yaml.Node) { v.bits = r.bits(x) },
 		"other":      func(x *yaml.Node) { v.other = r.status(x) },
 		"scale":      func(x *yaml.Node) { v.scale = r.number(x) },
 		"offset":     func(x *yaml.Node) { v.offset = r.number(x) },
@@ -247,7 +248,7 @@ func (r *reader) value(n *yaml.Node) *value {
 		"precision_by": func(x *yaml.Node) { c := r.column(x); v.precision = &c },
 	})
 	means := 0
-	for _, said := range []bool{v.quantity != nil, v.states != nil, v.metricBy != nil} {
+	for _, said := range []bool{v.quantity != nil, v.states != nil, v.bits != nil, v.metricBy != nil} {
 		if said {
 			means++
 		}
@@ -256,7 +257,7 @@ func (r *reader) value(n *yaml.Node) *value {
 	case v.object == "" || v.column.arcs == nil:
 		r.fail(n, "a value needs object:, its name in the MIB, and column:")
 	case means != 1:
-		r.fail(n, "%s: write one of metric, metric_by and states", v.object)
+		r.fail(n, "%s: write one of metric, metric_by, states and bits", v.object)
 	case v.scale == 0:
 		r.fail(n, "%s: scale must not be 0", v.object)
 	}

@@ -203,6 +203,20 @@ func (r *reader) states(n *yaml.Node) map[string]hw.Status {
 	return all
 }
 
+// bits reads {name(number): state}: what each bit of BITS means when it is set.
+func (r *reader) bits(n *yaml.Node) []hw.Status {
+	all := make([]hw.Status, 64)
+	for key, status := range r.states(n) {
+		number, err := strconv.Atoi(key)
+		if err != nil || number < 0 || number >= len(all) {
+			r.fail(n, "a bit is name(number), with a number from 0 to %d, and not %.40q", len(all)-1, key)
+			continue
+		}
+		all[number] = status
+	}
+	return all
+}
+
 // conditions reads {COLUMN: [value, …]}, or a list of these.
 func (r *reader) conditions(n *yaml.Node, not bool) (all []condition) {
 	if n.Kind == yaml.SequenceNode {

@@ -12,6 +12,7 @@ type Variable struct {
 	Number  float64 // if Numeric
 	Numeric bool
 	Text    string // if not Numeric
+	Octets  []byte // of an OCTET STRING, as the device sent them
 }
 
 // Tree holds the variables that a device returned in one round.

@@ -130,6 +130,190 @@ temperature Unit 1 board  hw_temperature_celsius=47`},
 temperature CPU Temp  hw_temperature_celsius=32 hw_temperature_limit_celsius[high.critical]=100
 fan FAN1  hw_fan_speed_rpm=1100
 voltage 12V  hw_voltage_volts=12.063`},
+	{"Asentria's points: the second number of the index is the class; outputs have no health", "1.3.6.1.4.1.3052.20.3.2", `
+1.3.6.1.4.1.3052.20.1.1.1.1.4.3.1.1 "Hall"
+1.3.6.1.4.1.3052.20.1.1.1.1.5.3.1.1 4
+1.3.6.1.4.1.3052.20.1.1.1.1.7.3.1.1 "86 F"
+1.3.6.1.4.1.3052.20.1.1.1.1.4.3.3.1 "Hall"
+1.3.6.1.4.1.3052.20.1.1.1.1.5.3.3.1 3
+1.3.6.1.4.1.3052.20.1.1.1.1.6.3.3.1 28
+1.3.6.1.4.1.3052.20.1.1.1.1.4.200.2.1 "Door"
+1.3.6.1.4.1.3052.20.1.1.1.1.5.200.2.1 1
+1.3.6.1.4.1.3052.20.1.1.1.1.6.200.2.1 1
+1.3.6.1.4.1.3052.20.1.1.1.1.4.1.6.1 "Lamp"
+1.3.6.1.4.1.3052.20.1.1.1.1.5.1.6.1 2
+1.3.6.1.4.1.3052.20.1.1.1.1.4.2.5.1 "Rectifier"
+1.3.6.1.4.1.3052.20.1.1.1.1.5.2.5.1 3
+1.3.6.1.4.1.3052.20.1.1.1.1.7.2.5.1 "54.2 VDC"
+1.3.6.1.4.1.3052.20.1.1.1.1.4.2.5.2 "Fuel"
+1.3.6.1.4.1.3052.20.1.1.1.1.5.2.5.2 3
+1.3.6.1.4.1.3052.20.1.1.1.1.7.2.5.2 "89.0 %"`, `
+temperature Hall 3 degraded hw_temperature_celsius=30
+module Door 200.1 degraded
+humidity Hall 3 ok hw_humidity_ratio=0.28
+voltage Rectifier 2.1  hw_voltage_volts=54.2`},
+	{"an amplifier of Alpine, a fan card with one fan, a card with one rail", "1.3.6.1.4.1.52326", `
+1.3.6.1.4.1.52326.2.1.2.1.2.1 1
+1.3.6.1.4.1.52326.2.1.2.1.2.2 0
+1.3.6.1.4.1.52326.2.1.1.1.8.1 "38.02"
+1.3.6.1.4.1.52326.2.1.1.1.9.1 0
+1.3.6.1.4.1.52326.2.1.1.1.10.1 "3.39"
+1.3.6.1.4.1.52326.2.1.1.1.11.1 1
+1.3.6.1.4.1.52326.2.1.1.1.13.1 1
+1.3.6.1.4.1.52326.2.1.1.1.8.2 "0"
+1.3.6.1.4.1.52326.1.1.1.1.6.1.1 "9.90"
+1.3.6.1.4.1.52326.1.1.1.1.10.1.1 "-5.20"
+1.3.6.1.4.1.52326.1.1.2.1.1.3.1.1 "-25.00"
+1.3.6.1.4.1.52326.1.1.2.2.1.3.1.1 1
+1.3.6.1.4.1.52326.1.1.2.2.1.6.1.1 1
+1.3.6.1.4.1.52326.2.1.4.1.8.1 1
+1.3.6.1.4.1.52326.2.1.4.1.9.1 "0.00"
+1.3.6.1.4.1.52326.2.1.5.1.2.1 1
+1.3.6.1.4.1.52326.2.1.5.1.9.1 14051
+1.3.6.1.4.1.52326.2.1.5.1.10.1 0
+1.3.6.1.4.1.52326.2.1.5.1.11.1 0
+1.3.6.1.4.1.52326.2.1.5.1.12.1 1`, `
+module Line card 1 ok hw_temperature_celsius=38.02
+voltage Line card 1 power 1 ok hw_voltage_volts=3.39
+network Amplifier 1.1 failed hw_optical_power_dbm[transmit]=9.9 hw_optical_power_dbm[receive]=-5.2 hw_optical_power_limit_dbm[receive][low.critical]=-25
+power_supply Power supply 1 failed hw_voltage_volts=0
+fan Fan card 1 fan 1 ok hw_fan_speed_rpm=14051`},
+	{"a multiplexer of Fibernet: a channel whose remote transceiver is missing", "1.3.6.1.4.1.29003.2.44.1", `
+1.3.6.1.4.1.29003.2.44.1.1.9.1.3.1 0
+1.3.6.1.4.1.29003.2.44.1.1.9.1.5.1 "31.08"
+1.3.6.1.4.1.29003.2.44.1.1.9.1.8.1 "1.13"
+1.3.6.1.4.1.29003.2.44.1.1.9.1.10.1 0
+1.3.6.1.4.1.29003.2.44.1.2.1.3.1.1 1
+1.3.6.1.4.1.29003.2.44.1.2.1.5.1.1 0
+1.3.6.1.4.1.29003.2.44.1.2.1.7.1.1 0
+1.3.6.1.4.1.29003.2.44.1.2.1.8.1.1 1
+1.3.6.1.4.1.29003.2.44.1.2.1.9.1.1 0
+1.3.6.1.4.1.29003.2.44.1.2.1.3.1.2 0
+1.3.6.1.4.1.29003.2.44.1.2.1.5.1.2 0
+1.3.6.1.4.1.29003.2.44.1.2.1.8.1.2 1`, `
+module Multiplexer 1 ok
+temperature Multiplexer 1 interior  hw_temperature_celsius=31.08
+voltage Multiplexer 1 1.2 V  hw_voltage_volts=1.13
+network Channel 1.1 degraded`},
+	{"a power analyser of Janitza", "1.3.6.1.4.1.34278.10.1", `
+1.3.6.1.4.1.34278.1.1.0 2301
+1.3.6.1.4.1.34278.1.8.0 216052
+1.3.6.1.4.1.34278.1.12.0 45924
+1.3.6.1.4.1.34278.1.16.0 -18353
+1.3.6.1.4.1.34278.1.5.0 3977
+1.3.6.1.4.1.34278.2.1.0 136678
+1.3.6.1.4.1.34278.4.1.0 39301973
+1.3.6.1.4.1.34278.8.1.0 5001`, `
+power_meter Phase L1  hw_voltage_volts=230.1 hw_current_amperes=216.052 hw_power_watts=45924 hw_energy_joules_total=1.41487e+13
+voltage Between phases L1-L2  hw_voltage_volts=397.7
+power_meter Sum of L1 to L3  hw_power_watts=136678
+frequency Mains frequency  hw_frequency_hertz=50.01`},
+	{"a printer that is jammed and low on paper, and one that is well", "1.3.6.1.4.1.253.8.62.1", `
+1.3.6.1.2.1.25.3.2.1.3.1 "Printer"
+1.3.6.1.2.1.25.3.5.1.2.1 octets 8400
+1.3.6.1.2.1.25.3.2.1.3.2 "Copier"
+1.3.6.1.2.1.25.3.5.1.2.2 octets 00`, `
+module Printer failed
+module Copier ok`},
+	{"a UPS of Socomec on its battery, whose fans have failed; 65535 is no reading", "1.3.6.1.4.1.4555.1.1.7", `
+1.3.6.1.4.1.4555.1.1.7.1.2.1.0 5
+1.3.6.1.4.1.4555.1.1.7.1.2.3.0 65535
+1.3.6.1.4.1.4555.1.1.7.1.2.4.0 88
+1.3.6.1.4.1.4555.1.1.7.1.2.5.0 542
+1.3.6.1.4.1.4555.1.1.7.1.2.7.0 210
+1.3.6.1.4.1.4555.1.1.7.1.3.3.1.2.1 0
+1.3.6.1.4.1.4555.1.1.7.1.4.1.0 3
+1.3.6.1.4.1.4555.1.1.7.1.4.4.1.2.1 2300
+1.3.6.1.4.1.4555.1.1.7.1.4.4.1.4.1 31
+1.3.6.1.4.1.4555.1.1.7.1.4.4.1.6.1 65535
+1.3.6.1.4.1.4555.1.1.7.1.6.3.14.0 0
+1.3.6.1.4.1.4555.1.1.7.1.6.3.32.0 1`, `
+battery Battery degraded hw_battery_charge_ratio=0.88 hw_voltage_volts=54.2
+temperature Ambient  hw_temperature_celsius=21
+power_supply Input 1  hw_voltage_volts=0
+power_supply Output degraded hw_power_supply_on_battery=1
+power_supply Output 1  hw_voltage_volts=230 hw_power_supply_utilization_ratio=0.31
+fan Fans failed`},
+	{"a rack PDU behind Vertiv's DCS with two outlets, of which one is off, and without a third branch", "1.3.6.1.4.1.13400.2", `
+1.3.6.1.4.1.13400.3.2.225.1.1.3.1 230
+1.3.6.1.4.1.13400.3.2.225.1.1.42.1 1
+1.3.6.1.4.1.13400.3.2.225.1.1.50.1 9999
+1.3.6.1.4.1.13400.3.2.225.1.1.51.1 0
+1.3.6.1.4.1.13400.3.2.225.1.1.52.1 1
+1.3.6.1.4.1.13400.3.2.225.1.1.53.1 0
+1.3.6.1.4.1.13400.3.2.225.1.1.54.1 0
+1.3.6.1.4.1.13400.3.2.225.1.1.77.1 240
+1.3.6.1.4.1.13400.3.2.225.1.1.110.1 2`, `
+power_supply PDU 1 degraded hw_voltage_volts=230 hw_voltage_limit_volts[high.degraded]=240
+power_supply PDU 1 outlet 1 ok
+power_supply PDU 1 outlet 2 unknown`},
+	{"a PDU of Raritan whose breaker has tripped, and an outlet that is switched off", "1.3.6.1.4.1.13742.6", `
+1.3.6.1.4.1.13742.6.3.4.4.1.6.1.1.1 2
+1.3.6.1.4.1.13742.6.3.4.4.1.7.1.1.1 3
+1.3.6.1.4.1.13742.6.5.3.3.1.2.1.1.1 1
+1.3.6.1.4.1.13742.6.5.3.3.1.3.1.1.1 4
+1.3.6.1.4.1.13742.6.5.3.3.1.4.1.1.1 680
+1.3.6.1.4.1.13742.6.5.3.3.1.2.1.1.15 1
+1.3.6.1.4.1.13742.6.5.3.3.1.3.1.1.15 0
+1.3.6.1.4.1.13742.6.5.4.3.1.2.1.7.14 1
+1.3.6.1.4.1.13742.6.5.4.3.1.3.1.7.14 8`, `
+current Breaker 1 sensor 1 ok hw_current_amperes=0.68
+power_supply Breaker 1 sensor 15 failed
+power_supply Outlet 7 sensor 14 unknown`},
+	{"a rack server of Cisco: an empty bay for a supply, a disk that will fail", "1.3.6.1.4.1.9.1.1512", `
+1.3.6.1.4.1.9.9.719.1.15.56.1.2.1 "sys/rack-unit-1/psu-1"
+1.3.6.1.4.1.9.9.719.1.15.56.1.7.1 1
+1.3.6.1.4.1.9.9.719.1.15.56.1.10.1 1
+1.3.6.1.4.1.9.9.719.1.15.56.1.11.1 10
+1.3.6.1.4.1.9.9.719.1.15.56.1.2.2 "sys/rack-unit-1/psu-2"
+1.3.6.1.4.1.9.9.719.1.15.56.1.7.2 6
+1.3.6.1.4.1.9.9.719.1.15.56.1.10.2 3
+1.3.6.1.4.1.9.9.719.1.15.56.1.11.2 11
+1.3.6.1.4.1.9.9.719.1.45.4.1.2.1 "sys/rack-unit-1/board/storage-SAS-1/disk-1"
+1.3.6.1.4.1.9.9.719.1.45.4.1.9.1 1
+1.3.6.1.4.1.9.9.719.1.45.4.1.10.1 10
+1.3.6.1.4.1.9.9.719.1.45.4.1.18.1 11
+1.3.6.1.4.1.9.9.719.1.9.44.1.2.1 "sys/rack-unit-1/board/temp-stats"
+1.3.6.1.4.1.9.9.719.1.9.44.1.4.1 24
+1.3.6.1.4.1.9.9.719.1.9.44.1.13.1 0`, `
+power_supply sys/rack-unit-1/psu-1 ok
+physical_disk sys/rack-unit-1/board/storage-SAS-1/disk-1 ok+predicted_failure
+temperature sys/rack-unit-1/board/temp-stats ambient  hw_temperature_celsius=24`},
+	{"a Waveserver of Ciena: an empty bay, a fan's speed, powers with a decimal place", "1.3.6.1.4.1.1271.3", `
+1.3.6.1.4.1.1271.3.4.6.20.1.2.1 "PSU-1"
+1.3.6.1.4.1.1271.3.4.6.21.1.3.1.1 2
+1.3.6.1.4.1.1271.3.4.6.20.1.2.2 "PSU-2"
+1.3.6.1.4.1.1271.3.4.6.21.1.3.2.1 0
+1.3.6.1.4.1.1271.3.4.6.24.1.2.1 "CFU-1"
+1.3.6.1.4.1.1271.3.4.6.27.1.2.1.2 8100
+1.3.6.1.4.1.1271.3.4.15.4.1.2.3.1 "1-3"
+1.3.6.1.4.1.1271.3.4.15.5.1.2.3.1 1
+1.3.6.1.4.1.1271.3.4.15.5.1.3.3.1 2
+1.3.6.1.4.1.1271.3.4.15.17.1.2.3.1.1 -51`, `
+power_supply PSU-1 failed
+fan CFU-1 fan 2  hw_fan_speed_rpm=8100
+network Transceiver 1-3 degraded
+network Transceiver 3 channel 1  hw_optical_power_dbm[receive]=-5.1`},
+	{"a transfer switch of APC that has lost source B, and its sensor in tenths of Fahrenheit", "1.3.6.1.4.1.318.1.3.32", `
+1.3.6.1.4.1.318.1.1.33.3.1.4.1 4
+1.3.6.1.4.1.318.1.1.33.3.1.9.1 1
+1.3.6.1.4.1.318.1.1.33.3.1.10.1 2
+1.3.6.1.4.1.318.1.1.33.3.1.11.1 1
+1.3.6.1.4.1.318.1.1.33.3.1.19.1 231
+1.3.6.1.4.1.318.1.1.33.3.1.20.1 0
+1.3.6.1.4.1.318.1.1.33.4.1.3.1 4
+1.3.6.1.4.1.318.1.1.33.4.1.5.1 680
+1.3.6.1.4.1.318.1.1.33.4.1.10.1 -1
+1.3.6.1.4.1.318.1.1.33.4.1.3.2 1
+1.3.6.1.4.1.318.1.1.33.4.1.5.2 0
+1.3.6.1.4.1.318.1.1.22.4.3.1.0 123`, `
+power_meter Distribution system  hw_power_watts=12300
+power_supply Transfer switch 1 failed
+power_supply Transfer switch 1 source A ok
+power_supply Transfer switch 1 source B failed
+voltage Transfer switch 1 source A  hw_voltage_volts=231
+voltage Transfer switch 1 source B  hw_voltage_volts=0
+temperature Sensor 1  hw_temperature_celsius=20`},
 }
 
 // TestVendors evaluates the made-up devices.
