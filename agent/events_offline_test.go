@@ -10,6 +10,7 @@ import (
 
 	"hwsagent/agent/events"
 	"hwsagent/agent/queues"
+	"hwsagent/agent/status"
 	"hwsagent/remotewrite/deadletter"
 )
 
@@ -27,7 +28,7 @@ func TestOfflineEventsHaveTheLedgersLosses(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if !slices.ContainsFunc(list.Events, func(e events.Event) bool { return e.Kind == events.Lost && e.Subject == "target a" }) {
+	if !slices.ContainsFunc(list.Events, func(e events.Event) bool { return e.Kind == status.OutcomeLost && e.Subject == "target a" }) {
 		t.Errorf("no loss in %+v", list.Events)
 	}
 }

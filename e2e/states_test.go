@@ -116,7 +116,7 @@ func (s state) unsaidInRow(page string) string {
 			"the cause " + s.cause: strings.Contains(whole, s.cause), "what to do: " + s.try: strings.Contains(try, s.try),
 			"since when: " + s.since: regexp.MustCompile(s.since).MatchString(whole), "what it costs: " + s.cost: regexp.MustCompile(s.cost).MatchString(whole),
 			"since when, closed":    regexp.MustCompile(`since \d\d:\d\d:\d\d \d+(\.\d)? (s|ms|min)`).MatchString(closed),
-			"what it costs, closed": regexp.MustCompile(`\d waiting|\d refused|\d lost|the old one is in force|log does not grow`).MatchString(closed),
+			"what it costs, closed": regexp.MustCompile(`\d(?: samples?| requests)? (?:waiting|refused|lost)|the old one is in force|log does not grow`).MatchString(closed),
 		} {
 			if !found {
 				lacks = append(lacks, what)
@@ -205,12 +205,12 @@ func TestStatesOfTheDiskAreUnderstood(t *testing.T) {
 	}{
 		{"little space", "16MiB", 12 * mib, "http://127.0.0.1:1/", exitTarget, func(a *agent) []state {
 			return []state{
-				{"(?:wal|Log)", "are free at " + a.storage + ", less than wal.min_free_bytes", `since \d\d:\d\d`, "the log does not grow, and where it would, new samples replace the oldest", "make room on that file system"},
+				{"[lL]og", "are free at " + a.storage + ", less than wal.min_free_bytes", `since \d\d:\d\d`, "the log does not grow, and where it would, new samples replace the oldest", "make room on that file system"},
 				{"plant", "the log, or the target's max_backlog, was full, and the oldest samples were dropped", `at \d\d:\d\d|from \d\d:\d\d:\d\d to \d\d:\d\d:\d\d`, `samples were lost`, "make room on the disk"},
 			}
 		}},
 		{"full disk", "0B", 0, answers(t, 204, "", "", ""), 5, func(a *agent) []state {
-			return []state{{"(?:wal|Log)", "no space left on device", `the log cannot be written since \d\d:\d\d`, `New samples are refused meanwhile \(.* samples so far\)`, "make room or repair the file system at " + a.storage}}
+			return []state{{"[lL]og", "no space left on device", `the log cannot be written since \d\d:\d\d`, `New samples are refused meanwhile \(.* samples so far\)`, "make room or repair the file system at " + a.storage}}
 		}},
 	} {
 		t.Run(c.name, func(t *testing.T) {
@@ -230,7 +230,7 @@ func TestStatesOfTheDiskAreUnderstood(t *testing.T) {
 			eventually(t, 30*time.Second, func() string { // while it lasts, it is one finding
 				inside(fill)
 				stdout, _ := inside(binary(t) + " status --storage.path " + a.storage)
-				if !strings.Contains(stdout, "the log cannot be written since") || strings.Count(stdout, " wal: ") != 1 {
+				if !strings.Contains(stdout, "the log cannot be written since") || strings.Count(stdout, " log: ") != 1 {
 					return stdout
 				}
 				return ""

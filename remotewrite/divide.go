@@ -296,7 +296,7 @@ func (s *shard) holdForData(ctx context.Context, a client.Answer) error {
 }
 
 // refusesAll explains why a target is held that refuses samples without contrast.
-const refusesAll = "not one sample is accepted, even alone: "
+const refusesAll = "refuses every sample: "
 
 // refused gives p back after an answer that holds the target.
 func (q *Queue) refused(p gate.Pass, a client.Answer) {

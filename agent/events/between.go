@@ -20,9 +20,9 @@ func Between(before, after status.Status) []Event {
 	}
 	switch was, is := before.WAL.Error != "", after.WAL.Error != ""; {
 	case is && !was:
-		add(Down, "wal", "the log cannot be written: "+text.FirstLine(after.WAL.Error))
+		add(Down, "log", "the log cannot be written: "+text.FirstLine(after.WAL.Error))
 	case was && !is:
-		add(Up, "wal", "the log can be written again")
+		add(Up, "log", "the log can be written again")
 	}
 	known := map[string]status.TargetStatus{}
 	for _, t := range before.Targets {

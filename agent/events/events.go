@@ -41,7 +41,6 @@ const (
 	Up           = "up"
 	Paused       = "paused"
 	Resumed      = "resumed"
-	Lost         = "lost"
 	Reloaded     = "reload"
 	ReloadFailed = "reload_failed"
 	Credentials  = "credentials" // a token, password or certificate was replaced
@@ -50,11 +49,13 @@ const (
 	Released     = "released" // these series are sent again
 )
 
+// The kind of a loss is its [status.LossStatus.Outcome].
+
 // Event is one thing that happened in the agent.
 type Event struct {
 	Time    time.Time `json:"time"`
 	Kind    string    `json:"kind"`
-	Subject string    `json:"subject"` // "target mimir", "wal", "config", "agent"
+	Subject string    `json:"subject"` // "target mimir", "log", "config", "agent"
 	Text    string    `json:"text"`
 }
 
@@ -329,7 +330,7 @@ func (j *Journal) Events(now time.Time) []Event {
 	j.forget(now)
 	all := slices.Clone(j.s.Events)
 	for _, l := range j.s.Losses {
-		subject := "wal"
+		subject := "log"
 		if l.Target != "" {
 			subject = "target " + l.Target
 		}
@@ -337,7 +338,7 @@ func (j *Journal) Events(now time.Time) []Event {
 		if l.Acknowledged {
 			text += " (acknowledged)"
 		}
-		all = append(all, Event{l.LastAt, Lost, subject, text})
+		all = append(all, Event{l.LastAt, l.Outcome(), subject, text})
 	}
 	slices.SortStableFunc(all, func(a, b Event) int { return cmp.Compare(a.Time.UnixNano(), b.Time.UnixNano()) })
 	return all

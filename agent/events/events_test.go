@@ -263,7 +263,7 @@ func TestUnreadableFile(t *testing.T) {
 	if n := unread(j); n != 1 {
 		t.Errorf("%d losses of the record", n)
 	}
-	if all := j.Events(start.Add(time.Minute)); len(all) != 1 || all[0].Kind != Lost || !strings.Contains(all[0].Text, "could not be read") {
+	if all := j.Events(start.Add(time.Minute)); len(all) != 1 || all[0].Kind != status.OutcomeLost || !strings.Contains(all[0].Text, "could not be read") {
 		t.Errorf("events %+v", all)
 	}
 	if err := j.Save(start); err != nil {

@@ -196,7 +196,7 @@ func members(s Status) map[Problem]member {
 			if since.IsZero() {
 				since = l.LastAt
 			}
-			cause := "samples lost: " + lossCause(l)
+			cause := "samples " + l.Outcome() + ": " + lossCause(l)
 			known[lossProblem(s, l)] = member{key: "loss\x00" + l.Reason, plain: cause, cause: cause, loss: l, since: since, join: joinLosses}
 		}
 	}
@@ -206,9 +206,9 @@ func members(s Status) map[Problem]member {
 // causeOf returns the cause in a problem without when it began; "" for its whole text.
 func causeOf(s Status, kind string, p Problem) string {
 	switch w := s.WAL; {
-	case kind == "wal" && w.Error != "" && strings.HasPrefix(p.Text, logFails):
+	case kind == "log" && w.Error != "" && strings.HasPrefix(p.Text, logFails):
 		return "cannot be written: " + logErrorEnd(w.Error)
-	case kind == "wal" && strings.Contains(p.Text, "less than wal.min_free_bytes"):
+	case kind == "log" && strings.Contains(p.Text, "less than wal.min_free_bytes"):
 		return Size(w.FreeBytes) + " free, less than wal.min_free_bytes"
 	case kind == "config" && s.Config.ReloadError != "" && strings.HasPrefix(p.Text, "the reload at"):
 		return "reload failed: " + firstMistake(s.Config)
@@ -225,7 +225,7 @@ func causeOf(s Status, kind string, p Problem) string {
 // sinceOf returns when a problem began that has no record of its own; zero: unknown.
 func sinceOf(s Status, kind, name string) time.Time {
 	switch kind {
-	case "wal":
+	case "log":
 		if s.WAL.Error != "" {
 			return s.WAL.ErrorSince
 		}

@@ -74,7 +74,7 @@ func roomProblems(s Status) []Problem {
 		if !full && (!known || left >= warn) {
 			continue
 		}
-		p := Problem{SeverityWarning, "wal", fmt.Sprintf("%s of the log's %s wait for %s", Size(t.PendingBytes), Size(w.MaxBytes), t.Name),
+		p := Problem{SeverityWarning, "log", fmt.Sprintf("%s of the log's %s wait for %s", Size(t.PendingBytes), Size(w.MaxBytes), t.Name),
 			"bring the target back, or raise wal.max_bytes and reload"}
 		if full {
 			p.Severity = SeverityError
@@ -101,7 +101,7 @@ func freeProblem(now time.Time, w WALStatus) *Problem {
 	if w.OnFull == "reject" {
 		replaced = "new samples are refused"
 	}
-	p := &Problem{SeverityWarning, "wal", fmt.Sprintf("%s are free at %s. Below wal.min_free_bytes, %s, the log does not grow: %s",
+	p := &Problem{SeverityWarning, "log", fmt.Sprintf("%s are free at %s. Below wal.min_free_bytes, %s, the log does not grow: %s",
 		Size(w.FreeBytes), w.Dir, Size(w.MinFreeBytes), replaced), "make room on that file system"}
 	if w.FreeBytes < w.MinFreeBytes {
 		p.Severity = SeverityError

@@ -33,7 +33,11 @@ func Word(s Status, t TargetStatus) string {
 	case StateHeld, StateRetrying, StatePaused, StateStopped, StateOrphan:
 		return t.State
 	}
-	return strings.ReplaceAll(deliveryOf(s, t), "_", " ")
+	d := deliveryOf(s, t)
+	if sum, _ := lossesOf(s, t.Name); (d == DeliveryLosing || d == DeliveryLost) && sum.Refused > 0 && sum.Lost == 0 {
+		return OutcomeRefused
+	}
+	return strings.ReplaceAll(d, "_", " ")
 }
 
 // Level returns the level of the probe's state.

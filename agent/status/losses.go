@@ -26,8 +26,29 @@ const (
 	ReasonUnread  = "unreadable_record" // not known: the record of losses could not be read. Samples is 0
 )
 
+// ReasonRejected is the reason of samples that a receiver refused.
+const ReasonRejected = "rejected"
+
 // reasonUnconfirmed is the reason of samples that may be stored: they are a warning, but not lost.
 const reasonUnconfirmed = "unconfirmed"
+
+// The words for what became of samples that were not delivered, on the page, in the history and in commands.
+const (
+	OutcomeRefused     = "refused"     // by the receiver or the log
+	OutcomeUnconfirmed = "unconfirmed" // they may be stored
+	OutcomeLost        = "lost"
+)
+
+// Outcome returns the word for what became of the samples.
+func (l LossStatus) Outcome() string {
+	switch l.Reason {
+	case ReasonRejected, ReasonRefused:
+		return OutcomeRefused
+	case reasonUnconfirmed:
+		return OutcomeUnconfirmed
+	}
+	return OutcomeLost
+}
 
 // Ends returns how long a loss is shown.
 func (l LossStatus) Ends() time.Time {
@@ -58,19 +79,18 @@ func AtMost(bound bool) string {
 	return ""
 }
 
-// lossesOf sums the unacknowledged losses of a target, "" for the log. atMost says that the sum is an upper bound.
-func lossesOf(s Status, target string) (samples uint64, last time.Time, atMost bool) {
+// lossesOf sums the unacknowledged losses of a target, "" for the log, and says when the last one was.
+func lossesOf(s Status, target string) (sum Undelivered, last time.Time) {
 	for _, l := range s.Losses {
 		if l.Target != target || l.Reason == reasonUnconfirmed || !l.alarms(s.Now) {
 			continue
 		}
-		samples += l.Samples
-		atMost = atMost || l.AtMost
+		sum.add(l)
 		if l.LastAt.After(last) {
 			last = l.LastAt
 		}
 	}
-	return samples, last, atMost
+	return sum, last
 }
 
 // lossProblems reports each loss with its time, reason, size and remedy.
@@ -92,7 +112,7 @@ func (l LossStatus) goesOn(s Status) bool {
 
 // lossProblem returns the problem for one loss.
 func lossProblem(s Status, l LossStatus) Problem {
-	p := Problem{Severity: SeverityWarning, Subject: "wal", Text: l.Text(s.Now), Try: lossTry(l)}
+	p := Problem{Severity: SeverityWarning, Subject: "log", Text: l.Text(s.Now), Try: lossTry(l)}
 	if l.Target != "" {
 		p.Subject = "target " + l.Target
 	}
@@ -102,14 +122,67 @@ func lossProblem(s Status, l LossStatus) Problem {
 	return p
 }
 
-// Lost24 returns how many samples of a target were lost in the last 24 hours, acknowledged or not.
-func Lost24(s Status, target string) (n uint64) {
+// Last24 returns how many samples of a target were refused and lost in the last 24 hours, acknowledged or not.
+func Last24(s Status, target string) (sum Undelivered) {
 	for _, l := range s.Losses {
-		if l.Target == target && l.Reason != reasonUnconfirmed && s.Now.Sub(l.LastAt) < LossesFor {
-			n += l.Samples
+		if l.Target == target && s.Now.Sub(l.LastAt) < LossesFor {
+			sum.add(l)
 		}
 	}
-	return n
+	return sum
+}
+
+// Undelivered counts samples that did not arrive. Those without a confirmation are not among them.
+type Undelivered struct {
+	Refused, Lost uint64
+	atMost        bool // Lost is an upper bound
+}
+
+func (u *Undelivered) add(l LossStatus) {
+	switch l.Outcome() {
+	case OutcomeRefused:
+		u.Refused += l.Samples
+	case OutcomeLost:
+		u.Lost += l.Samples
+		u.atMost = u.atMost || l.AtMost
+	}
+}
+
+// going says for a verdict how many samples have been lost and refused, while more must be expected.
+func (u Undelivered) going() string {
+	lost := "being lost: " + AtMost(u.atMost) + Count(u.Lost)
+	switch {
+	case u.Lost == 0:
+		return "refused: " + Count(u.Refused)
+	case u.Refused == 0:
+		return lost
+	}
+	return lost + ", and " + Count(u.Refused) + " refused,"
+}
+
+// Plus returns the sum of u and o.
+func (u Undelivered) Plus(o Undelivered) Undelivered {
+	return Undelivered{u.Refused + o.Refused, u.Lost + o.Lost, u.atMost || o.atMost}
+}
+
+// Undelivered returns the samples of a ledger that the receiver does not have.
+func (l LedgerStatus) Undelivered() Undelivered {
+	refused := min(l.Dropped[ReasonRejected], l.Lost)
+	return Undelivered{Refused: refused, Lost: l.Lost - refused}
+}
+
+// Any reports whether there are such samples.
+func (u Undelivered) Any() bool { return u.Refused+u.Lost > 0 }
+
+// Text says how many samples were lost and how many refused, as in "3 samples lost, 5 refused".
+func (u Undelivered) Text() string {
+	switch {
+	case u.Lost == 0:
+		return Samples(u.Refused) + " refused"
+	case u.Refused == 0:
+		return AtMost(u.atMost) + Samples(u.Lost) + " lost"
+	}
+	return AtMost(u.atMost) + Samples(u.Lost) + " lost, " + Count(u.Refused) + " refused"
 }
 
 // Text reports how many samples were given up, when, and why.
@@ -131,7 +204,7 @@ func (l LossStatus) Text(now time.Time) string {
 	if l.Samples == 1 {
 		verb = "was"
 	}
-	return fmt.Sprintf("%s%s %s lost %s: %s", AtMost(l.AtMost), Samples(l.Samples), verb, when, lossCause(l))
+	return fmt.Sprintf("%s%s %s %s %s: %s", AtMost(l.AtMost), Samples(l.Samples), verb, l.Outcome(), when, lossCause(l))
 }
 
 // lossCause describes a reason in words.
@@ -141,8 +214,8 @@ func lossCause(l LossStatus) string {
 		return "the log, or the target's max_backlog, was full, and the oldest samples were dropped"
 	case "too_old":
 		return "they were older than queue_config.sample_age_limit"
-	case "rejected":
-		return "the receiver refused them"
+	case ReasonRejected:
+		return "the receiver does not accept them"
 	case "damage":
 		return "a part of the log is unreadable"
 	case "power_cut":
@@ -154,7 +227,7 @@ func lossCause(l LossStatus) string {
 	case "no_tenant":
 		return "they belong to no tenant, and there is no default"
 	case ReasonRefused:
-		return "the log refused them"
+		return "the log could not take them"
 	}
 	return l.Reason
 }
@@ -167,7 +240,7 @@ func lossTry(l LossStatus) string {
 		return "raise wal.max_bytes, or the target's max_backlog, or make room on the disk; bring the target back" + seen
 	case "too_old":
 		return "raise or remove queue_config.sample_age_limit" + seen
-	case "rejected", reasonUnconfirmed:
+	case ReasonRejected, reasonUnconfirmed:
 		return "`hwsagent targets rejected " + l.Target + "` shows them with the receiver's words" + seen
 	case "damage":
 		return "look at the disk: `hwsagent wal inspect`, dmesg, smartctl" + seen

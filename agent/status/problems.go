@@ -95,7 +95,7 @@ func logProblems(s Status) []Problem {
 		if !w.ErrorSince.IsZero() {
 			text += " since " + Clock(s.Now, w.ErrorSince)
 		}
-		all = append(all, Problem{SeverityError, "wal", fmt.Sprintf("%s: %s. New samples are refused meanwhile (%s so far)", text, w.Error, Samples(w.Refused)),
+		all = append(all, Problem{SeverityError, "log", fmt.Sprintf("%s: %s. New samples are refused meanwhile (%s so far)", text, w.Error, Samples(w.Refused)),
 			"make room or repair the file system at " + w.Dir + "; the agent then resumes"})
 	}
 	return all
@@ -122,8 +122,8 @@ func targetProblems(s Status, t TargetStatus) []Problem {
 	if !t.Ledger.Balanced && (t.Ledger.Appended > 0 || t.Ledger.Delivered > 0) {
 		add(SeverityError, "its account of samples does not add up", "report it with the output of `hwsagent status --json`")
 	}
-	if reported, _, _ := lossesOf(s, t.Name); t.Ledger.Lost > reported {
-		add(SeverityNote, AtMost(t.LostAtMost)+Samples(t.Ledger.Lost)+" lost since the target was added: "+reasons(t.Ledger.Dropped), "")
+	if reported, _ := lossesOf(s, t.Name); t.Ledger.Lost > reported.Lost+reported.Refused {
+		add(SeverityNote, AtMost(t.LostAtMost)+Samples(t.Ledger.Lost)+" did not arrive since the target was added: "+reasons(t.Ledger.Dropped), "")
 	}
 	if t.DeadLetters > 0 {
 		add(SeverityNote, fmt.Sprintf("%s refused by the receiver and kept as dead letters", Samples(uint64(t.DeadLetters))), "")
@@ -257,6 +257,9 @@ func firstMistake(c ConfigStatus) string {
 func reasons(dropped map[string]uint64) string {
 	var parts []string
 	for reason, n := range dropped {
+		if reason == ReasonRejected {
+			reason = "refused"
+		}
 		if n > 0 {
 			parts = append(parts, fmt.Sprintf("%s %s", Count(n), strings.ReplaceAll(reason, "_", " ")))
 		}

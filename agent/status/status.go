@@ -235,7 +235,7 @@ type DuplicateStatus struct {
 // Problem is one present or coming problem that a person must solve.
 type Problem struct {
 	Severity string `json:"severity"`      // error, warning
-	Subject  string `json:"subject"`       // "target mimir", "probe bmc", "wal", "config"
+	Subject  string `json:"subject"`       // "target mimir", "probe bmc", "log", "config"
 	Text     string `json:"text"`          // what and why
 	Try      string `json:"try,omitempty"` // what to do
 }

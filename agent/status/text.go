@@ -83,12 +83,12 @@ func writeTargets(table io.Writer, s Status) {
 	for _, t := range s.Targets {
 		if !s.Running {
 			fmt.Fprintf(table, "%s\t%s\t%s\t%s\t%s\t%s\t%s\t%s\n", Plain(t.Name), Span(Seconds(t.LagSeconds)), Count(t.PendingSamples),
-				Size(t.PendingBytes), Clock(s.Now, t.OldestPending), Count(t.Ledger.Delivered), Count(t.Ledger.Dropped["rejected"]), Count(t.Ledger.Lost))
+				Size(t.PendingBytes), Clock(s.Now, t.OldestPending), Count(t.Ledger.Delivered), Count(t.Ledger.Undelivered().Refused), Count(t.Ledger.Undelivered().Lost))
 			continue
 		}
 		fmt.Fprintf(table, "%s\t%s\t%s\t%s\t%s\t%s\t%s\t%s\t%s\t%d/%d\t%s\n", Plain(t.Name), Word(s, t), Span(Seconds(t.LagSeconds)),
 			Count(t.PendingSamples), Size(t.PendingBytes), Clock(s.Now, t.OldestPending), Rate(t.SentPerSec),
-			Count(t.Ledger.Dropped["rejected"]), Count(t.Ledger.Lost), t.Shards, t.MaxShards, lastError(s, t))
+			Count(t.Ledger.Undelivered().Refused), Count(t.Ledger.Undelivered().Lost), t.Shards, t.MaxShards, lastError(s, t))
 	}
 }
 

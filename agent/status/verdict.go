@@ -1,6 +1,7 @@
 package status
 
 import (
+	"cmp"
 	"fmt"
 	"slices"
 	"strings"
@@ -102,7 +103,7 @@ func shortestInterval(s Status) time.Duration {
 // deliveryOf returns the delivery of t; the worst state that applies wins.
 func deliveryOf(s Status, t TargetStatus) string {
 	l := t.Ledger
-	old, last, _ := lossesOf(s, t.Name)
+	old, last := lossesOf(s, t.Name)
 	switch {
 	case !s.Running:
 		return DeliveryIdle
@@ -118,7 +119,7 @@ func deliveryOf(s Status, t TargetStatus) string {
 		return DeliveryNever
 	case t.State == StateRetrying || t.MissedSamples > 0 || Seconds(t.LagSeconds) > late(s):
 		return DeliveryBehind
-	case old > 0:
+	case old.Any():
 		return DeliveryLost
 	case l.Delivered == 0 || t.PendingSamples > 0 && t.OldestPending.IsZero() && t.LagSeconds == 0:
 		return DeliveryIdle
@@ -163,25 +164,24 @@ func VerdictOf(s Status) Verdict {
 // tally counts the configured targets by delivery.
 type tally struct {
 	live, good, idle, never int
-	stuck, losing           []string      // names of targets that get nothing, and of those that lose samples
+	stuck, losing           []string      // names of targets that get nothing, and of those that lose samples, the worst first
 	worst                   time.Duration // the longest delay of the others
-	pending, missed, lost   uint64        // samples
-	atMost                  bool          // lost is an upper bound
+	pending, missed         uint64        // samples
+	gone                    Undelivered
 }
 
 // idleOnly reports whether every target without a good state had no data to get yet.
 func (c tally) idleOnly() bool { return c.good+c.idle == c.live }
 
 func countTargets(s Status) (c tally) {
-	for _, t := range s.Targets {
+	for _, t := range worstFirst(s) {
 		c.pending = max(c.pending, t.PendingSamples)
 		if t.State == StateOrphan {
 			continue
 		}
 		c.live++
-		old, _, atMost := lossesOf(s, t.Name)
-		c.lost += old
-		c.atMost = c.atMost || atMost
+		of, _ := lossesOf(s, t.Name)
+		c.gone = c.gone.Plus(of)
 		switch d := deliveryOf(s, t); d {
 		case Delivering:
 			c.good++
@@ -208,9 +208,26 @@ func countTargets(s Status) (c tally) {
 		}
 		c.worst = max(c.worst, Seconds(t.LagSeconds))
 	}
-	old, _, _ := lossesOf(s, "")
-	c.lost += old
+	of, _ := lossesOf(s, "")
+	c.gone = c.gone.Plus(of)
 	return c
+}
+
+// worstFirst returns the targets in the order of their worst problems.
+func worstFirst(s Status) []TargetStatus {
+	place := make(map[string]int, len(s.Problems))
+	for i, p := range s.Problems { // the worst come first
+		if _, ok := place[p.Subject]; !ok {
+			place[p.Subject] = i
+		}
+	}
+	of := func(t TargetStatus) int {
+		if i, ok := place["target "+t.Name]; ok {
+			return i
+		}
+		return len(s.Problems)
+	}
+	return slices.SortedStableFunc(slices.Values(s.Targets), func(a, b TargetStatus) int { return cmp.Compare(of(a), of(b)) })
 }
 
 // verdictText returns the verdict in words.
@@ -225,7 +242,7 @@ func verdictText(s Status, c tally, level string) string {
 	case c.live == 0:
 		return "Samples are kept in the log; there is no target to send them to"
 	case len(c.losing) > 0:
-		return fmt.Sprintf("Samples are being lost: %s%s so far, at %s", AtMost(c.atMost), Samples(c.lost), someOf(c.losing))
+		return "Samples are " + c.gone.going() + " so far, at " + someOf(c.losing)
 	case c.never == c.live && c.worst > 0 && c.worst <= late(s): // the first samples wait
 		return "Nothing is delivered yet" + waitingText(c.pending)
 	case c.never == c.live:
@@ -240,8 +257,8 @@ func verdictText(s Status, c tally, level string) string {
 		return "Fresh data arrives; " + Samples(c.missed) + " of a backlog follow"
 	case s.WAL.Appended == 0 || c.idle == c.live:
 		return "Ready; nothing collected yet"
-	case c.lost > 0:
-		return "Data arrives" + behindText(c.worst) + "; " + AtMost(c.atMost) + Samples(c.lost) + " were lost in the last 24 hours"
+	case c.gone.Any():
+		return "Data arrives" + behindText(c.worst) + "; " + c.gone.Text() + " in the last 24 hours"
 	case level != LevelOK:
 		return "Data arrives" + behindText(c.worst) + "; something needs attention"
 	case c.worst <= 0:

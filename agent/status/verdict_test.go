@@ -247,6 +247,10 @@ func TestEachThingCounts(t *testing.T) {
 		{"a missing file before the first request", func(s *Status) {
 			s.Targets[0].State, s.Targets[0].Credentials = StateStarting, "open x: no such file or directory"
 		}, ExitTarget, "Data arrives at 1 of 2 targets; not at a", DeliveryHeld},
+		{"the worst first", func(s *Status) {
+			s.Targets[0].State, s.Targets[1].State, s.Targets[1].Permanent = StateRetrying, StateHeld, true
+			s.Targets = append(s.Targets, TargetStatus{Name: "c", State: StateOK, Ledger: LedgerStatus{Appended: 9, Delivered: 9, Balanced: true}})
+		}, ExitTarget, "Data arrives at 1 of 3 targets; not at b, a", DeliveryBehind},
 		{"held", func(s *Status) { s.Targets[0].State = StateHeld }, ExitTarget, "not at a", DeliveryHeld},
 		{"behind", func(s *Status) { s.Targets[0].LagSeconds = 46 }, ExitTarget, "up to 46 s late", DeliveryBehind},
 		{"nearly behind", func(s *Status) { s.Targets[0].LagSeconds = 44 }, ExitOK, "Data arrives, 44 s behind", Delivering},
@@ -256,7 +260,7 @@ func TestEachThingCounts(t *testing.T) {
 		}, ExitTarget, "are being lost", DeliveryLosing},
 		{"lost", func(s *Status) {
 			s.Losses = []LossStatus{{Target: "a", Reason: "budget", Samples: 144329, FirstAt: now.Add(-2 * time.Hour), LastAt: now.Add(-time.Hour)}}
-		}, ExitTarget, "144\u202f329 samples were lost", DeliveryLost},
+		}, ExitTarget, "144\u202f329 samples lost", DeliveryLost},
 		{"may be stored", func(s *Status) {
 			s.Losses = []LossStatus{{Target: "a", Reason: "unconfirmed", Samples: 7, FirstAt: now.Add(-time.Minute), LastAt: now.Add(-time.Minute)}}
 		}, ExitTarget, "something needs attention", Delivering},
@@ -268,13 +272,19 @@ func TestEachThingCounts(t *testing.T) {
 		}, ExitOK, "All data", Delivering},
 		{"refused by the log", func(s *Status) {
 			s.Losses = []LossStatus{{Reason: ReasonRefused, Samples: 7, FirstAt: now.Add(-time.Hour), LastAt: now.Add(-time.Hour)}}
-		}, ExitAttention, "7 samples were lost", Delivering},
+		}, ExitAttention, "7 samples refused in the last", Delivering},
+		{"refused by the receiver", func(s *Status) {
+			s.Losses = []LossStatus{{Target: "a", Reason: ReasonRejected, Samples: 7, FirstAt: now.Add(-time.Minute), LastAt: now.Add(-time.Minute)}}
+		}, ExitTarget, "Samples are refused: 7 so far, at a", DeliveryLosing},
+		{"refused and lost", func(s *Status) {
+			s.Losses = []LossStatus{{Target: "a", Reason: ReasonRejected, Samples: 7, LastAt: now.Add(-time.Hour)}, {Target: "a", Reason: "budget", Samples: 5, LastAt: now.Add(-time.Hour)}}
+		}, ExitTarget, "5 samples lost, 7 refused in the last", DeliveryLost},
 		{"the record of losses is unreadable", func(s *Status) {
 			s.Losses = []LossStatus{{Reason: ReasonUnread, LastAt: now}}
 		}, ExitAttention, "something needs attention", Delivering},
 		{"lost long ago by a clock that has jumped", func(s *Status) {
 			s.Losses = []LossStatus{{Target: "a", Reason: "budget", Samples: 144329, LastAt: now.Add(-48 * time.Hour), Until: now.Add(time.Hour)}}
-		}, ExitTarget, "144\u202f329 samples were lost", DeliveryLost},
+		}, ExitTarget, "144\u202f329 samples lost", DeliveryLost},
 		{"paused", func(s *Status) { s.Targets[0].State = StatePaused }, ExitTarget, "not at a", DeliveryPaused},
 		{"series are muted", func(s *Status) {
 			s.Targets[0].Muted = []MuteStatus{{Reason: "series-limit", Text: "the receiver's limit of series is reached", Words: "per-user series limit", Series: 5000, Example: `{__name__="a"}`, Since: now}}
@@ -318,7 +328,7 @@ func TestLossIsTold(t *testing.T) {
 		fmt.Fprintln(&said, p.Severity, p.Subject, p.Text, p.Try)
 	}
 	for _, want := range []string{"144\u202f329 samples were lost from 10:00:00 to 11:00:00 (60 min): the log", "wal.max_bytes", "events ack",
-		"1 sample was lost before 11:00:00: the receiver refused", "hwsagent targets rejected a"} {
+		"1 sample was refused before 11:00:00: the receiver does not accept", "hwsagent targets rejected a"} {
 		if !strings.Contains(said.String(), want) {
 			t.Errorf("%q is not told:\n%s", want, said.String())
 		}

@@ -126,7 +126,7 @@ func markOf(level string) string {
 
 // screenTargets lists targets, those with problems first.
 func screenTargets(s status.Status) []line {
-	table := [][]string{{"TARGET", "STATE", "BEHIND", "WAITING", "SIZE", "IN", "SENT", "LOST"}}
+	table := [][]string{{"TARGET", "STATE", "BEHIND", "WAITING", "SIZE", "IN", "SENT", "REFUSED", "LOST"}}
 	targets := slices.SortedStableFunc(slices.Values(s.Targets), func(a, b status.TargetStatus) int {
 		return cmp.Compare(status.Rank(status.LevelOf(s, a)), status.Rank(status.LevelOf(s, b)))
 	})
@@ -136,7 +136,7 @@ func screenTargets(s status.Status) []line {
 			in = "–"
 		}
 		table = append(table, []string{status.Cut(status.Plain(t.Name), 24), status.Word(s, t), status.Span(status.Seconds(t.LagSeconds)), status.Count(t.PendingSamples),
-			status.Size(t.PendingBytes), in, status.Rate(t.SentPerSec), status.Count(t.Ledger.Lost)})
+			status.Size(t.PendingBytes), in, status.Rate(t.SentPerSec), status.Count(t.Ledger.Undelivered().Refused), status.Count(t.Ledger.Undelivered().Lost)})
 	}
 	texts := aligned(table)
 	lines := []line{{texts[0], levelHead}}

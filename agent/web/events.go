@@ -32,13 +32,13 @@ func newEvents(s status.Status, events []status.Event) eventsView {
 		if s.Now.Sub(e.Time) > status.LossesFor {
 			break
 		}
-		l := eventLine{At: newMoment(s.Now, e.Time), Kind: strings.ReplaceAll(e.Kind, "_", " "), Level: eventLevel(e.Kind), Subjects: []string{subjectOf(e)}, Text: e.Text}
+		l := eventLine{At: newMoment(s.Now, e.Time), Kind: strings.ReplaceAll(e.Kind, "_", " "), Level: eventLevel(e.Kind), Subjects: []string{e.Subject}, Text: e.Text}
 		if slices.ContainsFunc(s.Problems, func(p status.Problem) bool { return strings.Contains(p.Text, e.Text) }) {
 			l.Text = ""
 		}
 		if n := len(v.Lines); n > 0 && v.More == 0 && v.Lines[n-1].Kind == l.Kind && v.Lines[n-1].Text == l.Text && last.Sub(e.Time) < time.Minute {
-			if before := &v.Lines[n-1].Subjects; !slices.Contains(*before, subjectOf(e)) {
-				*before = append(*before, subjectOf(e))
+			if before := &v.Lines[n-1].Subjects; !slices.Contains(*before, e.Subject) {
+				*before = append(*before, e.Subject)
 			}
 			continue
 		}
@@ -51,20 +51,12 @@ func newEvents(s status.Status, events []status.Event) eventsView {
 	return v
 }
 
-// subjectOf returns what an event is about, as the page names it.
-func subjectOf(e status.Event) string {
-	if e.Subject == "wal" {
-		return "log"
-	}
-	return e.Subject
-}
-
 // eventLevel returns the colour of an event.
 func eventLevel(kind string) string {
 	switch kind {
-	case "down", "held", "lost", "reload_failed":
+	case "down", "held", "lost", "refused", "reload_failed":
 		return status.SeverityError
-	case "paused":
+	case "paused", "unconfirmed":
 		return status.SeverityWarning
 	case "up", "resumed", "reload":
 		return status.LevelOK

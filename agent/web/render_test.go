@@ -163,12 +163,12 @@ func TestRowsSayWhatIsWrong(t *testing.T) {
 		t.Fatalf("%d rows with problems: %+v", len(rows), rows)
 	}
 	for i, want := range []row{
-		{"retrying", "receiver-00 target", "connection refused by 192.0.2.10:9090 Try: start the receiver", "since 11:53:00 7 min", "20\u202f000 waiting none lost", ""},
-		{"held", "receiver-03 target", "receiver refuses access: 401 Unauthorized … Try: put a valid token", "since 11:40:00 20 min", "29\u202f000 waiting none lost", "401 Unauthorized: the token is not known"},
-		{"held", "receiver-06 target", "404 Not Found: 404 page not found Try: change the path", "since 11:27:00 33 min", "38\u202f000 waiting none lost", ""},
-		{"held", "receiver-09 target", "certificate of mimir-03.plant.example has expired … Try: renew", "since 11:14:00 46 min", "47\u202f000 waiting none lost", "it ended on 2026-11-19"},
-		{"held", "receiver-12 target", "413 Request Entity Too Large, for a request … Try: raise the limit", "since 11:01:00 59 min", "56\u202f000 waiting none lost", "for a request of one sample"},
-		{"retrying", "receiver-15 target", "no address for cortex.plant.example: no such host Try: correct the host in url:", "since 10:48:00 72 min", "65\u202f000 waiting none lost", "room for "},
+		{"retrying", "receiver-00 target", "connection refused by 192.0.2.10:9090 Try: start the receiver", "since 11:53:00 7 min", "20\u202f000 samples waiting none lost", ""},
+		{"held", "receiver-03 target", "receiver refuses access: 401 Unauthorized Try: put a valid token", "since 11:40:00 20 min", "29\u202f000 samples waiting none lost", "401 Unauthorized: the token is not known"},
+		{"held", "receiver-06 target", "404 Not Found: 404 page not found Try: change the path", "since 11:27:00 33 min", "38\u202f000 samples waiting none lost", ""},
+		{"held", "receiver-09 target", "certificate of mimir-03.plant.example has expired Try: renew", "since 11:14:00 46 min", "47\u202f000 samples waiting none lost", "it ended on 2026-11-19"},
+		{"held", "receiver-12 target", "413 Request Entity Too Large, for a request … Try: raise the limit", "since 11:01:00 59 min", "56\u202f000 samples waiting none lost", "for a request of one sample"},
+		{"retrying", "receiver-15 target", "no address for cortex.plant.example: no such host Try: correct the host in url:", "since 10:48:00 72 min", "65\u202f000 samples waiting none lost", "room for "},
 	} {
 		got := rows[i]
 		if got.state != want.state || got.name != want.name || !strings.HasPrefix(got.cause, want.cause) || got.since != want.since ||
@@ -186,8 +186,8 @@ func TestFewWords(t *testing.T) {
 	for text, want := range map[string]string{
 		"connection refused by 127.0.0.1:1": "connection refused by 127.0.0.1:1",
 		"the receiver, or a proxy in front of it, finds the request too large: 413 Request Entity Too Large":                                                  "413 Request Entity Too Large",
-		"not asked before 10:21:32, because every request since 2026-11-29 10:18:56 failed: udp 127.0.0.1:1: connection refused: no SNMP agent listens there": "udp 127.0.0.1:1: connection refused …",
-		"the receiver refuses access: 401 Unauthorized: the token is not known":                                                                               "receiver refuses access: 401 Unauthorized …",
+		"not asked before 10:21:32, because every request since 2026-11-29 10:18:56 failed: udp 127.0.0.1:1: connection refused: no SNMP agent listens there": "udp 127.0.0.1:1: connection refused",
+		"the receiver refuses access: 401 Unauthorized: the token is not known":                                                                               "receiver refuses access: 401 Unauthorized",
 		"samples lost: the log, or the target's max_backlog, was full":                                                                                        "samples lost: the log, or the target's max_backlog …",
 		"one two three four five six seven eight nine":                                                                                                        "one two three four five six seven eight …",
 		"": "",
@@ -261,10 +261,10 @@ func TestEveryKindHasRows(t *testing.T) {
 	rows := problemRows(t, render(t, status.Judge(s), nil))
 	for _, want := range []row{
 		{"error", "Configuration", "reload failed: agent.yaml:3:1: unknown key (and 1 more … Try: correct /etc/hwsagent/agent.yaml", "since 11:55:00 5 min", "the old one is in force", "the reload at 11:55:00 failed"},
-		{"lost", "receiver-01 target", "samples lost: the log, or the target's max_backlog … Try: raise wal.max_bytes", "since 10:00:00 2 h", "412 waiting 1\u202f200 lost", "the oldest samples were dropped"},
+		{"lost", "receiver-01 target", "samples lost: the log, or the target's max_backlog … Try: raise wal.max_bytes", "since 10:00:00 2 h", "412 samples waiting 1\u202f200 samples lost", "the oldest samples were dropped"},
 		{"failing", "probe-0 probe", "no answer within 10s Try: hwsagent probe probe-0 runs it once", "since 11:57:57 2 min", "no samples", "failed 9 times in a row"},
 		{"0 of 1 up", "node scrape", "http://10.0.0.1:9100/metrics is down: context deadline exceeded Try: look at the target", "since 11:56:00 4 min", "no samples of some", "all its targets"},
-		{"refusing", "otlp receiver", "refuses requests: too large Try: the sender's log has the details", "since 11:59:00 60 s", "14 refused", "127.0.0.1:4318"},
+		{"refusing", "otlp receiver", "refuses requests: too large Try: the sender's log has the details", "since 11:59:00 60 s", "14 requests refused", "127.0.0.1:4318"},
 	} {
 		i := slices.IndexFunc(rows, func(r row) bool { return r.name == want.name })
 		if i < 0 {
@@ -282,14 +282,14 @@ func TestEveryKindHasRows(t *testing.T) {
 	s.Inputs = []status.InputStatus{{Kind: "probe", Name: "probe-2", MaxSeries: 100, OverSince: s.Now.Add(-3 * time.Minute), Refused: 4321, Example: "x"}}
 	s.Duplicates = []status.DuplicateStatus{{Input: "probe probe-0", Other: "probe probe-1", Series: 2, Example: "y", Since: s.Now.Add(-8 * time.Minute)}}
 	rows = problemRows(t, render(t, status.Judge(s), nil))
-	if len(rows) != 2 || rows[0].since != "since 11:57:00 3 min" || rows[0].cost != "4\u202f321 refused" || !strings.HasPrefix(rows[0].cause, "reached its limit of 100 series") || rows[1].since != "since 11:52:00 8 min" {
+	if len(rows) != 2 || rows[0].since != "since 11:57:00 3 min" || rows[0].cost != "4\u202f321 samples refused" || !strings.HasPrefix(rows[0].cause, "reached its limit of 100 series") || rows[1].since != "since 11:52:00 8 min" {
 		t.Errorf("a limit, and series from two inputs: %+v", rows)
 	}
 	s = fleet(1)
 	s.WAL.Error, s.WAL.ErrorSince, s.WAL.Refused = "append to 00000004: write: no space left on device", s.Now.Add(-20*time.Minute), 3822
 	rows = problemRows(t, render(t, status.Judge(s), nil))
 	if len(rows) != 1 || rows[0].name != "Log" || !strings.HasPrefix(rows[0].cause, "cannot be written: no space left on device Try: make room") ||
-		rows[0].since != "since 11:40:00 20 min" || rows[0].cost != "3\u202f822 refused" {
+		rows[0].since != "since 11:40:00 20 min" || rows[0].cost != "3\u202f822 samples refused" {
 		t.Errorf("a full disk: %+v", rows)
 	}
 }
@@ -363,7 +363,7 @@ func TestEqualProblemsAreSaidOnce(t *testing.T) {
 	want := []string{
 		"error targets receiver-00,receiver-01,receiver-02: dial tcp its address: connect: connection refused. Down since 11:53:00 (7 min); nothing is lost; 3\u202f000 samples wait on disk, all targets added up" +
 			" | receiver-00, receiver-01: start it | receiver-02: start the third",
-		"warning targets receiver-04,receiver-05: 80 samples were lost at 11:00:00: the receiver refused them (all targets added up) | : `hwsagent targets rejected NAME` shows them with the receiver's words; `hwsagent events ack` ends this warning",
+		"warning targets receiver-04,receiver-05: 80 samples were refused at 11:00:00: the receiver does not accept them (all targets added up) | : `hwsagent targets rejected NAME` shows them with the receiver's words; `hwsagent events ack` ends this warning",
 		"warning probes probe-0,probe-1: fail: its address: timeout | : `hwsagent probe NAME` runs it once and prints its samples",
 	}
 	if diff := cmp.Diff(want, got); diff != "" {
@@ -382,8 +382,8 @@ func TestEqualProblemsAreSaidOnce(t *testing.T) {
 		t.Fatalf("%d rows: %+v", len(rows), rows)
 	}
 	for i, want := range []row{
-		{"retrying", "receiver-00, receiver-01, receiver-02 3 targets", "dial tcp its address: connect: connection refused Try (receiver-00, receiver-01): start it Try (receiver-02): start the third", "since 11:53:00 7 min", "3\u202f000 waiting none lost", ""},
-		{"lost", "receiver-04, receiver-05 2 targets", "samples lost: the receiver refused them Try: hwsagent targets rejected NAME", "since 11:00:00 60 min", "824 waiting 80 lost", ""},
+		{"retrying", "receiver-00, receiver-01, receiver-02 3 targets", "dial tcp its address: connect: connection refused Try (receiver-00, receiver-01): start it Try (receiver-02): start the third", "since 11:53:00 7 min", "3\u202f000 samples waiting none lost", ""},
+		{"refused", "receiver-04, receiver-05 2 targets", "samples refused: the receiver does not accept them Try: hwsagent targets rejected NAME", "since 11:00:00 60 min", "824 samples waiting 80 samples refused", ""},
 		{"failing", "probe-0, probe-1 2 probes", "address: timeout Try: hwsagent probe NAME", "since 11:59:12 48 s", "no samples", ""},
 	} {
 		if got := rows[i]; got.state != want.state || got.name != want.name || !strings.HasPrefix(got.cause, want.cause) || got.since != want.since || !strings.HasPrefix(got.cost, want.cost) {

@@ -15,7 +15,7 @@ type rowView struct {
 	status.TargetStatus
 	Level                             string // the row's colour: ok, warning, error, note
 	Word                              string // state or delivery
-	Lag, Waiting, Sent, Lost24        string // the row
+	Lag, Waiting, Sent, Gone          string // the row
 	Size, FullIn, Retry               string // shown when the row is open
 	Oldest, ErrorAt                   moment
 	Refused, Delivered, Success, Skew string
@@ -43,8 +43,8 @@ func newRow(s status.Status, t status.TargetStatus) rowView {
 		Refused: status.Count(t.Ledger.Dropped["rejected"]), Delivered: status.Count(t.Ledger.Delivered), Success: status.Ago(s.Now, t.LastSuccess),
 		Backlog: status.Percent(t.PendingBytes, s.WAL.MaxBytes), Ends: status.ExpiryText(s, t), Down: status.Down(s, t),
 	}
-	if n := status.Lost24(s, t.Name); n > 0 {
-		r.Lost24 = status.AtMost(t.LostAtMost) + status.Count(n)
+	if gone := status.Last24(s, t.Name); gone.Any() {
+		r.Gone = gone.Text()
 	}
 	if d, ok := status.FullIn(s, t); ok {
 		r.FullIn = "lasts " + status.Lasting(d) + " at this rate"

@@ -10,8 +10,8 @@ func showTargets(p *page, v view) {
 		showCurve(p, r)
 		p.put(`<span>`, r.Lag, ` <small>behind</small></span> `)
 		p.put(`<span>`, r.Waiting, ` <small>waiting`)
-		if r.Lost24 != "" {
-			p.put(`, <b class="bad">`, r.Lost24, ` lost</b>`)
+		if r.Gone != "" {
+			p.put(`, <b class="bad">`, r.Gone, `</b>`)
 		}
 		p.raw("</small></span>")
 		p.put(`</summary>

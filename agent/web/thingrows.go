@@ -107,7 +107,7 @@ func showNames(p *page, t thing) {
 // ownName returns the name of a part of the agent that has no name of its own.
 func ownName(kind string) string {
 	switch kind {
-	case "wal":
+	case "log":
 		return "Log"
 	case "config":
 		return "Configuration"

@@ -105,7 +105,7 @@ func fewWords(text string) string {
 	case n == len(parts):
 		return strings.Join(parts, ": ")
 	case words >= causeWords/2:
-		return strings.Join(parts[:n], ": ") + " …"
+		return strings.Join(parts[:n], ": ")
 	}
 	return strings.TrimRight(strings.Join(strings.Fields(strings.Join(parts, ": "))[:causeWords], " "), ".,;:") + " …"
 }
@@ -134,7 +134,7 @@ func addThings(v *view, s status.Status, events []status.Event) {
 	})
 	v.Intakes = take(things, at, "receiver", v.Intakes, func(r receiverView) string { return r.Name }, func(t *thing, r receiverView) { t.Intakes = append(t.Intakes, r) })
 	v.Well = take(things, at, "scrape", v.Jobs, func(j scrapeView) string { return j.Job }, func(t *thing, j scrapeView) { t.Jobs = append(t.Jobs, j) })
-	if i, ok := at["wal "]; ok {
+	if i, ok := at["log "]; ok {
 		things[i].Log = &v.Log
 		v.LogBroken = true
 	}
@@ -180,13 +180,13 @@ func (t *thing) addCost(s status.Status) {
 	case len(t.Jobs) > 0:
 		t.Cost = "no samples of some"
 	case refused > 0:
-		t.Cost = status.Count(refused) + " refused"
-	case t.Kind == "wal" && s.WAL.Error != "":
-		t.Cost = status.Count(s.WAL.Refused) + " refused"
-	case t.Kind == "wal" && !s.WAL.LowSince.IsZero():
+		t.Cost = status.Count(refused) + " requests refused"
+	case t.Kind == "log" && s.WAL.Error != "":
+		t.Cost = status.Samples(s.WAL.Refused) + " refused"
+	case t.Kind == "log" && !s.WAL.LowSince.IsZero():
 		t.Cost = "log does not grow"
 	case t.overLimit(s) > 0:
-		t.Cost = status.Count(t.overLimit(s)) + " refused"
+		t.Cost = status.Samples(t.overLimit(s)) + " refused"
 	case t.Kind == "config" && s.Config.ReloadError != "":
 		t.Cost = "the old one is in force"
 	}
@@ -204,20 +204,20 @@ func (t *thing) overLimit(s status.Status) (n uint64) {
 
 // addWaiting says how much waits for the targets of the row and how long there is room for more, and what was lost.
 func (t *thing) addWaiting(s status.Status) {
-	var waiting, lost uint64
+	var waiting uint64
+	var gone status.Undelivered
 	var least time.Duration
-	room, atMost := "", false
+	room := ""
 	for _, r := range t.Targets {
 		waiting += r.PendingSamples
-		lost += status.Lost24(s, r.Name)
-		atMost = atMost || r.LostAtMost
+		gone = gone.Plus(status.Last24(s, r.Name))
 		if d, ok := status.FullIn(s, r.TargetStatus); ok && (room == "" || d < least) {
 			least, room = d, ", room for "+status.Lasting(d)
 		}
 	}
-	t.Cost, t.Room = status.Count(waiting)+" waiting", "none lost"+room
-	if t.Lost = lost > 0; t.Lost {
-		t.Room = status.AtMost(atMost) + status.Count(lost) + " lost" + room
+	t.Cost, t.Room = status.Samples(waiting)+" waiting", "none lost"+room
+	if t.Lost = gone.Any(); t.Lost {
+		t.Room = gone.Text() + room
 	}
 }
 

@@ -37,7 +37,7 @@ func newWay(v *view, s status.Status) wayView {
 			w.Inputs.add(t)
 		case "target":
 			w.Targets.add(t)
-		case "wal":
+		case "log":
 			w.Log.Level = worse(w.Log.Level, t.Level)
 		}
 	}
