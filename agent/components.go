@@ -93,7 +93,7 @@ func (c *components) take(all []status.Component, now time.Time) {
 		key := [2]string{one.Device, one.ID}
 		before, known := c.states[key]
 		if !known || before.state != one.State {
-			before = stateSince{one.State, now, !known}
+			before = stateSince{one.State, one.Seen, !known}
 		}
 		states[key] = before
 		one.Since, one.First = before.since, before.first

@@ -20,7 +20,8 @@ func TestComponents(t *testing.T) {
 	sample := func(v float64, pairs ...string) inputs.Sample {
 		return inputs.Sample{Labels: labels.FromStrings(append(pairs, "instance", "node-1")...), V: v, T: now.UnixMilli()}
 	}
-	read := func(failed float64) []status.Component {
+	read := func(failed float64, at time.Time) []status.Component {
+		now = at
 		return componentsOf([]inputs.Sample{
 			sample(1-failed, "__name__", "hw_status", "hw_id", "d1", "hw_name", "Disk 1", "hw_type", "physical_disk", "hw_state", "ok", "hw_parent", "c"),
 			sample(failed, "__name__", "hw_status", "hw_id", "d1", "hw_name", "Disk 1", "hw_type", "physical_disk", "hw_state", "failed", "hw_parent", "c"),
@@ -34,14 +35,14 @@ func TestComponents(t *testing.T) {
 		})
 	}
 	var c components
-	c.take(read(0), now)
-	c.take(read(0), now.Add(time.Minute))
-	later := now.Add(2 * time.Minute)
-	c.take(read(1), later)
+	begin, later := now, now.Add(2*time.Minute)
+	c.take(read(0, begin), begin.Add(time.Second)) // the search comes after the samples
+	c.take(read(0, begin.Add(time.Minute)), begin.Add(time.Minute))
+	c.take(read(1, later), later.Add(time.Second))
 	want := []status.Component{
-		{Device: "node-1", Watts: 300, Since: now, First: true, Seen: now},
-		{Device: "node-1", ID: "t1", Name: "Inlet", Parent: "c", Since: now, First: true, Seen: now, Celsius: 41, Limit: 50},
-		{Device: "node-1", ID: "d1", Name: "Disk 1", Type: "physical_disk", Vendor: "SEAGATE", Model: "ST16", Serial: "Z1", Parent: "c", State: "failed", Since: later, Seen: now},
+		{Device: "node-1", Watts: 300, Since: begin, First: true, Seen: later},
+		{Device: "node-1", ID: "t1", Name: "Inlet", Parent: "c", Since: begin, First: true, Seen: later, Celsius: 41, Limit: 50},
+		{Device: "node-1", ID: "d1", Name: "Disk 1", Type: "physical_disk", Vendor: "SEAGATE", Model: "ST16", Serial: "Z1", Parent: "c", State: "failed", Since: later, Seen: later},
 	}
 	if diff := cmp.Diff(want, c.all); diff != "" {
 		t.Errorf("(-want +got):\n%s", diff)

@@ -174,15 +174,19 @@ func (l LedgerStatus) Undelivered() Undelivered {
 // Any reports whether there are such samples.
 func (u Undelivered) Any() bool { return u.Refused+u.Lost > 0 }
 
-// Text says how many samples were lost and how many refused, as in "3 samples lost, 5 refused".
-func (u Undelivered) Text() string {
+// Text says how many samples were lost and how many refused, as in "3 lost, 5 refused".
+func (u Undelivered) Text() string { return u.text(Count) }
+
+// text is Text with the first number in the form of count.
+func (u Undelivered) text(count func(uint64) string) string {
+	lost := AtMost(u.atMost) + count(u.Lost) + " lost"
 	switch {
 	case u.Lost == 0:
-		return Samples(u.Refused) + " refused"
+		return count(u.Refused) + " refused"
 	case u.Refused == 0:
-		return AtMost(u.atMost) + Samples(u.Lost) + " lost"
+		return lost
 	}
-	return AtMost(u.atMost) + Samples(u.Lost) + " lost, " + Count(u.Refused) + " refused"
+	return lost + ", " + Count(u.Refused) + " refused"
 }
 
 // Text reports how many samples were given up, when, and why.

@@ -49,8 +49,8 @@ func Problems(s Status) []Problem {
 		all = append(all, targetProblems(s, t)...)
 	}
 	for _, p := range s.Probes {
-		if p.State == "failing" && s.WAL.Error != "" && strings.Contains(p.LastError, logErrorEnd(s.WAL.Error)) {
-			continue // the probe works; the log's problem says why its samples are refused
+		if RefusedByLog(s, p) {
+			continue // the log's problem says why
 		}
 		all = append(all, probeProblems(p)...)
 	}
@@ -289,6 +289,11 @@ func probeProblems(p ProbeStatus) []Problem {
 		all = append(all, Problem{SeverityNote, subject, Samples(p.Refused) + " were invalid or refused by the log", ""})
 	}
 	return all
+}
+
+// RefusedByLog reports whether a probe works, but the log does not take its samples.
+func RefusedByLog(s Status, p ProbeStatus) bool {
+	return p.State == "failing" && s.WAL.Error != "" && strings.Contains(p.LastError, logErrorEnd(s.WAL.Error))
 }
 
 // failing returns the trouble of a probe whose rounds fail.

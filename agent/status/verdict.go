@@ -258,7 +258,7 @@ func verdictText(s Status, c tally, level string) string {
 	case s.WAL.Appended == 0 || c.idle == c.live:
 		return "Ready; nothing collected yet"
 	case c.gone.Any():
-		return "Data arrives" + behindText(c.worst) + "; " + c.gone.Text() + " in the last 24 hours"
+		return "Data arrives" + behindText(c.worst) + "; " + c.gone.text(Samples) + " in the last 24 hours"
 	case level != LevelOK:
 		return "Data arrives" + behindText(c.worst) + "; something needs attention"
 	case c.worst <= 0:

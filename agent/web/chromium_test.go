@@ -182,8 +182,8 @@ func TestSelectedTextChromium(t *testing.T) {
 	}
 }
 
-// TestTimesAreLocalChromium: a reader in another zone reads the times of the rows in that zone, with the host's as titles; the page says so, and
-// which times are the host's. In the host's zone the page stays as it is.
+// TestTimesAreLocalChromium: a reader in another zone reads the times of the rows in that zone, with the host's as titles, also in
+// sentences; the page says so. In the host's zone the page stays as it is.
 func TestTimesAreLocalChromium(t *testing.T) {
 	browser := chromium(t)
 	s, events := plant()
@@ -197,7 +197,7 @@ func TestTimesAreLocalChromium(t *testing.T) {
 	}))
 	defer srv.Close()
 	for zone, want := range map[string][]string{
-		"Asia/Tokyo": {`title="2026-11-20 12:00:00 UTC">11/20/2026, 21:00:00 GMT+9</time>, your time; sentences have the host's, UTC`, `title="11:53:00 UTC">20:53:00</time> <small>7 min</small>`, "(times in UTC)"},
+		"Asia/Tokyo": {`title="2026-11-20 12:00:00 UTC">11/20/2026, 21:00:00 GMT+9</time>, your time`, `title="11:53:00 UTC">20:53:00</time> <small>7 min</small>`, `Down since <time datetime="2026-11-20T11:53:00Z" title="11:53:00 UTC">20:53:00</time> (7 min)`},
 		"UTC":        {`<time datetime="2026-11-20T12:00:00Z">2026-11-20 12:00:00 UTC</time></p>`, `<time datetime="2026-11-20T11:53:00Z">11:53:00</time>`},
 	} {
 		cmd := exec.CommandContext(t.Context(), browser, "--headless", "--no-sandbox", "--disable-gpu", "--disable-dev-shm-usage", "--user-data-dir="+t.TempDir(), "--virtual-time-budget=1000", "--lang=en-US", "--dump-dom", srv.URL)

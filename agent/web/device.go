@@ -32,7 +32,7 @@ type deviceView struct {
 type partView struct {
 	Depth                          int
 	Level, State, Name, Kind, Made string
-	Word, Since, Age, Try          string // Word is since or before
+	Word, Since, Age, Try          string // Word is since, or since before
 	Clock                          moment
 	Values                         []valueView
 	More                           int // values left out
@@ -158,7 +158,7 @@ func sinceWords(now, since time.Time, first bool) (word string, clock moment, sp
 	}
 	clock, span = newMoment(now, since), status.Span(max(0, now.Sub(since)))
 	if first { // the agent has seen no other state
-		return "before", clock, "over " + span
+		return "since before", clock, "first seen " + status.Ago(now, since)
 	}
 	return "since", clock, span
 }

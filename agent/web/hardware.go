@@ -39,7 +39,7 @@ type hardwareView struct {
 type kindView struct{ Level, Name, Count, Bad string }
 
 type componentView struct {
-	Level, State, Name, Kind, Device, In, Made, Word, Since, Age string // Word is since or before
+	Level, State, Name, Kind, Device, In, Made, Word, Since, Age string // Word is since, or since before
 	Try                                                          string // what to do
 	Clock                                                        moment
 }

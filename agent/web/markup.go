@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"net/url"
 	"strings"
+	"time"
 
 	"hwsagent/agent/status"
 )
@@ -15,7 +16,10 @@ type markup string
 
 // page is HTML being written. Everything except markup goes through one of its methods, which escape a text for the
 // place where it goes.
-type page struct{ b bytes.Buffer }
+type page struct {
+	b   bytes.Buffer
+	now time.Time // of the status, in the zone of the host
+}
 
 // raw writes markup.
 func (p *page) raw(m markup) { p.b.WriteString(string(m)) }

@@ -34,7 +34,7 @@ type screenful struct {
 
 // whole returns the document.
 func (s screenful) whole(v view) []byte {
-	var p page
+	p := page{now: v.Now}
 	p.put(pageStart, s.title(v), pageBody)
 	showIcon(&p, s.level(v))
 	p.rawIf(!v.All, pageRefresh)
@@ -47,7 +47,7 @@ func (s screenful) whole(v view) []byte {
 
 // part returns its main element.
 func (s screenful) part(v view) string {
-	var p page
+	p := page{now: v.Now}
 	s.main(&p, v)
 	return p.b.String()
 }

@@ -91,6 +91,9 @@ func newProbe(s status.Status, p status.ProbeStatus) probeView {
 	if p.Took > 0 {
 		v.TookText = status.Span(p.Took)
 	}
+	if status.RefusedByLog(s, p) {
+		v.State, v.Level = status.OutcomeRefused, status.SeverityError
+	}
 	if p.LastError != "" {
 		v.Error = text.FirstLine(p.LastError)
 	}

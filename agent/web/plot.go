@@ -51,12 +51,13 @@ func plotsOf(target string, now time.Time) (views []plotView) {
 	return views
 }
 
-// The curve of a row: what waits as an area, and the delay as a line.
+// The curve of a row: the delay as a line and what waits as an area, each as high as its most, which stands beside it.
 const (
 	curveName                       = "curve"
-	curveWidth, curveHeight         = 80, 16
-	leastLag                        = 60        // seconds that are as high as the curve at least, so that a healthy target's is flat
-	leastBacklog            float64 = 256 << 10 // bytes
+	curveWidth, curveHeight         = 80, 20
+	curveText                       = 44       // width of the texts
+	leastLag                        = 5        // seconds that are as high as the curve at least, so that a delay of a moment is low
+	leastBacklog            float64 = 16 << 10 // bytes
 )
 
 // curveOf returns the address of the curve of a target, which changes each minute as the curve does.
@@ -69,7 +70,7 @@ const (
 	plotWidth, plotHeight = 160, 34
 	plotTop               = 12 // room for the text
 	plotColumns           = 80
-	leastPlot             = time.Hour
+	leastPlot             = 10 * time.Minute
 )
 
 // plot serves GET /plot.
@@ -104,8 +105,8 @@ func (h *handlers) plot(w http.ResponseWriter, r *http.Request) {
 
 // The style of plots, by day and by night.
 const plotStyle = `<style>text{font:9px system-ui,sans-serif;fill:#59626d}` +
-	`.l{fill:none;stroke:#2f6fb0;stroke-width:1.2}.a{fill:#2f6fb0;fill-opacity:.16;stroke:none}.b{stroke:#dfe3e8}` +
-	`@media(prefers-color-scheme:dark){text{fill:#9aa4af}.l{stroke:#7fb2e5}.a{fill:#7fb2e5}.b{stroke:#30363d}}</style>`
+	`.l{fill:none;stroke:#2f6fb0;stroke-width:1.2}.a{fill:#2f6fb0;fill-opacity:.25;stroke:none}.b{stroke:#dfe3e8}.k{fill:#2f6fb0}` +
+	`@media(prefers-color-scheme:dark){text{fill:#9aa4af}.l{stroke:#7fb2e5}.a{fill:#7fb2e5}.b{stroke:#30363d}.k{fill:#7fb2e5}}</style>`
 
 // plotFrom returns when a plot begins: with the first figure, or leastPlot ago.
 func plotFrom(figures []Figures, now time.Time) time.Time {
@@ -136,7 +137,7 @@ func plotSVG(k plotKind, figures []Figures, now time.Time) string {
 // curveSVG draws the curve of a row from the figures, which must be sorted by time. It is pure.
 func curveSVG(figures []Figures, now time.Time) string {
 	var b strings.Builder
-	fmt.Fprintf(&b, `<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 %d %d">%s<path class="b" d="M0 %d.5H%d"/>`, curveWidth, curveHeight, plotStyle, curveHeight-1, curveWidth)
+	fmt.Fprintf(&b, `<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 %d %d">%s<path class="b" d="M0 %d.5H%d"/>`, curveWidth+curveText, curveHeight, plotStyle, curveHeight-1, curveWidth)
 	from := plotFrom(figures, now)
 	for _, k := range plotKinds() {
 		least := map[string]float64{"lag": leastLag, "backlog": leastBacklog}[k.Name]
@@ -150,6 +151,13 @@ func curveSVG(figures []Figures, now time.Time) string {
 			} else {
 				fmt.Fprintf(&b, `<path class="a" d="%s"/>`, l.area)
 			}
+		}
+		switch {
+		case len(figures) == 0:
+		case k.Name == "lag":
+			fmt.Fprintf(&b, `<text class="k" x="%d" y="9">%s</text>`, curveWidth+4, k.text(most))
+		default:
+			fmt.Fprintf(&b, `<text x="%d" y="%d">%s</text>`, curveWidth+4, curveHeight-2, k.text(most))
 		}
 	}
 	b.WriteString("</svg>")

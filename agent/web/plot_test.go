@@ -34,7 +34,7 @@ func TestPlots(t *testing.T) {
 		lines   int
 	}{
 		"none":          {nil, []string{"no figures yet"}, 0},
-		"one":           {day(now, 1, func(int) float64 { return 7 }), []string{"60 min"}, 1},
+		"one":           {day(now, 1, func(int) float64 { return 7 }), []string{"10 min"}, 1},
 		"an hour":       {day(now, 60, func(i int) float64 { return float64(i) }), []string{"60 min"}, 1},
 		"a day of zero": {day(now, 1440, func(int) float64 { return 0 }), []string{"24 h"}, 1},
 		"with a gap":    {gap, []string{"24 h"}, 2},
@@ -81,25 +81,33 @@ func TestPlotsReachThePresent(t *testing.T) {
 	}
 }
 
-// TestCurve: the curve of a row has the delay as a line and what waits as an area; that of a healthy target is flat.
+// TestCurve: the curve of a row has the delay as a line and what waits as an area, with the most of each; that of a target whose data
+// waits for a moment only is low.
 func TestCurve(t *testing.T) {
 	now := time.Date(2026, 11, 20, 12, 0, 0, 0, time.UTC)
 	for name, c := range map[string]struct {
 		figures []Figures
 		parts   int
-		flat    bool
+		low     bool
+		texts   []string
 	}{
-		"none":    {nil, 0, true},
-		"healthy": {day(now, 1440, func(int) float64 { return 1.2 }), 1, true},
-		"stuck":   {day(now, 1440, func(i int) float64 { return float64(i) * 60 }), 1, false},
+		"none":    {nil, 0, true, nil},
+		"healthy": {day(now, 1440, func(int) float64 { return 1.2 }), 1, true, []string{">1.2 s<", ">1 B<"}},
+		"delayed": {day(now, 1440, func(i int) float64 { return float64(i % 15) }), 1, false, []string{">14 s<", ">14 B<"}},
+		"stuck":   {day(now, 1440, func(i int) float64 { return float64(i) * 60 }), 1, false, []string{">24 h<", ">84 KiB<"}},
 	} {
 		svg := curveSVG(c.figures, now)
 		wellFormed(t, svg)
 		if n, m := strings.Count(svg, `class="l"`), strings.Count(svg, `class="a"`); n != c.parts || m != c.parts {
 			t.Errorf("%s: %d lines and %d areas: %s", name, n, m, svg)
 		}
-		if flat := !strings.Contains(svg, " 1.0"); flat != c.flat {
-			t.Errorf("%s: flat is %v: %s", name, flat, svg)
+		if low := !strings.Contains(svg, " 1.0"); low != c.low {
+			t.Errorf("%s: low is %v: %s", name, low, svg)
+		}
+		for _, one := range c.texts {
+			if !strings.Contains(svg, one) {
+				t.Errorf("%s: %q is not in %s", name, one, svg)
+			}
 		}
 	}
 }

@@ -261,7 +261,7 @@ func TestEveryKindHasRows(t *testing.T) {
 	rows := problemRows(t, render(t, status.Judge(s), nil))
 	for _, want := range []row{
 		{"error", "Configuration", "reload failed: agent.yaml:3:1: unknown key (and 1 more … Try: correct /etc/hwsagent/agent.yaml", "since 11:55:00 5 min", "the old one is in force", "the reload at 11:55:00 failed"},
-		{"lost", "receiver-01 target", "samples lost: the log, or the target's max_backlog … Try: raise wal.max_bytes", "since 10:00:00 2 h", "412 samples waiting 1\u202f200 samples lost", "the oldest samples were dropped"},
+		{"lost", "receiver-01 target", "samples lost: the log, or the target's max_backlog … Try: raise wal.max_bytes", "since 10:00:00 2 h", "412 samples waiting 1\u202f200 lost", "the oldest samples were dropped"},
 		{"failing", "probe-0 probe", "no answer within 10s Try: hwsagent probe probe-0 runs it once", "since 11:57:57 2 min", "no samples", "failed 9 times in a row"},
 		{"0 of 1 up", "node scrape", "http://10.0.0.1:9100/metrics is down: context deadline exceeded Try: look at the target", "since 11:56:00 4 min", "no samples of some", "all its targets"},
 		{"refusing", "otlp receiver", "refuses requests: too large Try: the sender's log has the details", "since 11:59:00 60 s", "14 requests refused", "127.0.0.1:4318"},
@@ -287,7 +287,12 @@ func TestEveryKindHasRows(t *testing.T) {
 	}
 	s = fleet(1)
 	s.WAL.Error, s.WAL.ErrorSince, s.WAL.Refused = "append to 00000004: write: no space left on device", s.Now.Add(-20*time.Minute), 3822
-	rows = problemRows(t, render(t, status.Judge(s), nil))
+	s.Probes[0].State, s.Probes[0].Failures, s.Probes[0].LastError = "failing", 9, s.WAL.Error
+	body := render(t, status.Judge(s), nil)
+	if !strings.Contains(body, `</i>refused</span> <b title="`+s.Probes[0].Name) {
+		t.Errorf("the probe is not called refused:\n%s", body)
+	}
+	rows = problemRows(t, body)
 	if len(rows) != 1 || rows[0].name != "Log" || !strings.HasPrefix(rows[0].cause, "cannot be written: no space left on device Try: make room") ||
 		rows[0].since != "since 11:40:00 20 min" || rows[0].cost != "3\u202f822 samples refused" {
 		t.Errorf("a full disk: %+v", rows)
@@ -383,7 +388,7 @@ func TestEqualProblemsAreSaidOnce(t *testing.T) {
 	}
 	for i, want := range []row{
 		{"retrying", "receiver-00, receiver-01, receiver-02 3 targets", "dial tcp its address: connect: connection refused Try (receiver-00, receiver-01): start it Try (receiver-02): start the third", "since 11:53:00 7 min", "3\u202f000 samples waiting none lost", ""},
-		{"refused", "receiver-04, receiver-05 2 targets", "samples refused: the receiver does not accept them Try: hwsagent targets rejected NAME", "since 11:00:00 60 min", "824 samples waiting 80 samples refused", ""},
+		{"refused", "receiver-04, receiver-05 2 targets", "samples refused: the receiver does not accept them Try: hwsagent targets rejected NAME", "since 11:00:00 60 min", "824 samples waiting 80 refused", ""},
 		{"failing", "probe-0, probe-1 2 probes", "address: timeout Try: hwsagent probe NAME", "since 11:59:12 48 s", "no samples", ""},
 	} {
 		if got := rows[i]; got.state != want.state || got.name != want.name || !strings.HasPrefix(got.cause, want.cause) || got.since != want.since || !strings.HasPrefix(got.cost, want.cost) {

@@ -81,7 +81,9 @@ func showTarget(p *page, r rowView) {
 	}
 	showPlots(p, r.Plots)
 	for _, note := range r.Notes {
-		p.put(`<p>`, note, "</p>\n")
+		p.raw(`<p>`)
+		p.sentence(note)
+		p.raw("</p>\n")
 	}
 	showMore(p, r)
 }
@@ -92,7 +94,7 @@ func showCurve(p *page, r rowView) {
 	if r.Curve != "" {
 		p.raw(`<img src="`)
 		p.local(r.Curve)
-		p.raw(`" alt="delay and waiting, 24 h" loading="lazy">`)
+		p.raw(`" alt="24 h: delay (line), waiting (area), the most of each" loading="lazy">`)
 	}
 	p.raw(`</span> `)
 }
@@ -114,7 +116,9 @@ func showPlots(p *page, plots []plotView) {
 func showMore(p *page, r rowView) {
 	p.raw(`<p class="more">`)
 	if r.Down != "" {
-		p.put(`<b class="bad">`, r.Down, `</b> · `)
+		p.raw(`<b class="bad">`)
+		p.sentence(r.Down)
+		p.raw(`</b> · `)
 	}
 	if r.Error != "" {
 		p.raw(`<span`)

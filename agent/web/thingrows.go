@@ -129,7 +129,12 @@ func showHeading(p *page, t thing, name string) {
 // showFindings writes the whole texts, the remedies that the row leaves out, and the last errors.
 func showFindings(p *page, t thing) {
 	for i, f := range t.Findings {
-		p.put(`<p class="what">`, f.Text, ``)
+		words := "" // of another program
+		if f.Text != f.Cause && strings.HasPrefix(f.Text, f.Cause) {
+			words = f.Cause
+		}
+		p.put(`<p class="what">`, words, ``)
+		p.sentence(f.Text[len(words):])
 		for j, a := range f.Tries {
 			if i > 0 || j >= rowTries {
 				showAdvice(p, a)
@@ -177,7 +182,13 @@ func showEvent(p *page, e eventLine) {
 		p.put(` <b>`, strings.Join(e.Subjects, ", "), `</b>`)
 	}
 	if e.Text != "" {
-		p.put(`: `, e.Text, ``)
+		p.raw(`: `)
+	}
+	switch e.Kind {
+	case status.OutcomeLost, status.OutcomeRefused, status.OutcomeUnconfirmed:
+		p.sentence(e.Text)
+	default:
+		p.text(e.Text)
 	}
 	p.raw("</li>\n")
 }

@@ -29,7 +29,7 @@
     if (icon.getAttribute("href") !== address) { icon.href = address; }
   }
   // The agent writes times in its host's zone, as in its log and commands. For a reader in another zone the times change, and each has the
-  // host's as its title; sentences stay as the agent wrote them, and say so.
+  // host's as its title.
   function here() {
     var t = main.querySelector(".who time");
     var zone = t && /(Z|([+-])(\d\d):(\d\d))$/.exec(t.dateTime);
@@ -46,10 +46,7 @@
       one.title = one.textContent + (one === t ? "" : " " + host);
       one.textContent = new Date(one.dateTime).toLocaleString([], form);
     });
-    t.after(", your time; sentences have the host's, " + host);
-    main.querySelectorAll(".what").forEach(function (one) {
-      if (/\d\d:\d\d/.test(one.textContent)) { one.append(" (times in " + host + ")"); }
-    });
+    t.after(", your time");
   }
   function lost() {
     main.classList.add("stale");
