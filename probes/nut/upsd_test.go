@@ -54,14 +54,15 @@ func start(t *testing.T, dir, path string, args ...string) *daemon {
 	return d
 }
 
-// TestUpsd reads Debian's upsd, with a driver that plays a dump, and compares with upsc, the client of Network UPS Tools.
-func TestUpsd(t *testing.T) {
-	server, driver, upsc := needProgram(t, "/lib/nut/upsd", "upsd"), needProgram(t, "/lib/nut/dummy-ups"), needProgram(t, "upsc")
+// startUpsd runs Debian's upsd with a device demo, whose driver plays a dump, and a device absent without a driver.
+func startUpsd(t *testing.T) (address string, played, server *daemon) {
+	t.Helper()
+	path, driver := needProgram(t, "/lib/nut/upsd", "upsd"), needProgram(t, "/lib/nut/dummy-ups")
 	l, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {
 		t.Fatal(err)
 	}
-	address := l.Addr().String()
+	address = l.Addr().String()
 	_ = l.Close()
 	dir := t.TempDir()
 	for name, text := range map[string]string{
@@ -77,11 +78,18 @@ func TestUpsd(t *testing.T) {
 	if os.Getuid() == 0 || me == "" {
 		me = "root"
 	}
-	played := start(t, dir, driver, "-a", "demo", "-u", me, "-D")
+	played = start(t, dir, driver, "-a", "demo", "-u", me, "-D")
 	waitFor(t, played, func() bool { _, err := os.Stat(filepath.Join(dir, "dummy-ups-demo")); return err == nil })
-	daemon := start(t, dir, server, "-D", "-u", me)
+	return address, played, start(t, dir, path, "-D", "-u", me)
+}
+
+// TestUpsd reads Debian's upsd and compares with upsc, the client of Network UPS Tools.
+func TestUpsd(t *testing.T) {
+	upsc := needProgram(t, "upsc")
+	address, played, daemon := startUpsd(t)
 	p := newProbe(t, Config{Target: address, UPS: []string{"demo", "absent"}})
 	var got string
+	var err error
 	waitFor(t, daemon, func() bool {
 		got, err = round(t, p)
 		// The driver sends its variables in the order of their names: with the last one, upsd has all of them.

@@ -27,6 +27,9 @@ type capture struct {
 	ModelName   string `json:"model_name"`
 	SCSIModel   string `json:"scsi_model_name"` // in place of model_name, until smartctl 7.4
 	Vendor      string `json:"scsi_vendor"`
+	Product     string `json:"scsi_product"`
+	Standard    string `json:"scsi_version"`
+	Addition    string `json:"ata_additional_product_id"`
 	Serial      string `json:"serial_number"`
 	Firmware    string `json:"firmware_version"`
 	Revision    string `json:"scsi_revision"`
@@ -70,9 +73,15 @@ type capture struct {
 	SCSIUsed   *float64 `json:"scsi_percentage_used_endurance_indicator"`
 	Defects    *float64 `json:"scsi_grown_defect_list"`
 	SCSIErrors map[string]struct {
-		Corrected   *float64 `json:"errors_corrected_by_rereads_rewrites"`
-		Uncorrected *float64 `json:"total_uncorrected_errors"`
+		Fast        *float64    `json:"errors_corrected_by_eccfast"`
+		Delayed     *float64    `json:"errors_corrected_by_eccdelayed"`
+		Corrected   *float64    `json:"errors_corrected_by_rereads_rewrites"`
+		Uncorrected *float64    `json:"total_uncorrected_errors"`
+		Gigabytes   json.Number `json:"gigabytes_processed"` // of 10⁹ bytes; "" if absent
 	} `json:"scsi_error_counter_log"`
+	SCSIStarts struct {
+		Sum *float64 `json:"accumulated_start_stop_cycles"`
+	} `json:"scsi_start_stop_cycle_counter"`
 }
 
 // selfStatus is the disk's overall self-assessment.

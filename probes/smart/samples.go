@@ -45,11 +45,15 @@ func newFamilies() families {
 		{model.MetricTypeCounter, "device_critical_warning", "Warnings of the NVMe disk as a bit mask; 0 means no warning."},
 		{model.MetricTypeCounter, "device_media_errors", "Data errors of the NVMe disk that were not corrected."},
 		{model.MetricTypeCounter, "device_num_err_log_entries", "Entries that the NVMe disk has written to its error log over its life."},
-		{model.MetricTypeCounter, "device_bytes_read", "Bytes read from the NVMe disk."},
-		{model.MetricTypeCounter, "device_bytes_written", "Bytes written to the NVMe disk."},
+		{model.MetricTypeCounter, "device_bytes_read", "Bytes read from the NVMe or SCSI disk."},
+		{model.MetricTypeCounter, "device_bytes_written", "Bytes written to the NVMe or SCSI disk."},
 		{model.MetricTypeCounter, "scsi_grown_defect_list", "Blocks that the SCSI disk has replaced."},
+		{model.MetricTypeCounter, "read_errors_corrected_by_eccfast", "Reads corrected by the error-correcting code without delay."},
+		{model.MetricTypeCounter, "read_errors_corrected_by_eccdelayed", "Reads corrected by the error-correcting code with a delay."},
 		{model.MetricTypeCounter, "read_errors_corrected_by_rereads_rewrites", "Reads that succeeded only when repeated."},
 		{model.MetricTypeCounter, "read_total_uncorrected_errors", "Reads that failed."},
+		{model.MetricTypeCounter, "write_errors_corrected_by_eccfast", "Writes corrected by the error-correcting code without delay."},
+		{model.MetricTypeCounter, "write_errors_corrected_by_eccdelayed", "Writes corrected by the error-correcting code with a delay."},
 		{model.MetricTypeCounter, "write_errors_corrected_by_rereads_rewrites", "Writes that succeeded only when repeated."},
 		{model.MetricTypeCounter, "write_total_uncorrected_errors", "Writes that failed."},
 	} {
@@ -81,7 +85,8 @@ func (w *writer) set(name string, v float64, labels ...string) { w.add(name, &v,
 // native adds the smartctl_* of a capture.
 func (w *writer) native(c *capture) {
 	w.set("device", 1, "interface", c.Device.Type, "protocol", c.Device.Protocol, "model_family", c.ModelFamily, "model_name", c.ModelName,
-		"serial_number", c.Serial, "firmware_version", c.Firmware, "ata_version", c.ATAVersion.String, "sata_version", c.SATAVersion.String, "form_factor", c.FormFactor.Name)
+		"serial_number", c.Serial, "firmware_version", c.Firmware, "ata_version", c.ATAVersion.String, "sata_version", c.SATAVersion.String, "form_factor", c.FormFactor.Name,
+		"ata_additional_product_id", c.Addition, "scsi_vendor", c.Vendor, "scsi_product", c.Product, "scsi_revision", c.Revision, "scsi_version", c.Standard)
 	if c.Capacity != nil {
 		w.add("device_capacity_blocks", c.Capacity.Blocks)
 		w.add("device_capacity_bytes", c.Capacity.Bytes)
@@ -172,10 +177,18 @@ func (w *writer) nvme(n *nvmeHealth) {
 }
 
 func (w *writer) scsi(c *capture) {
-	which := []string{"model_family", c.ModelFamily, "model_name", c.ModelName, "serial_number", c.Serial}
-	w.add("scsi_grown_defect_list", c.Defects, which...)
-	for _, way := range [...]string{"read", "write"} {
-		w.add(way+"_errors_corrected_by_rereads_rewrites", c.SCSIErrors[way].Corrected, which...)
-		w.add(way+"_total_uncorrected_errors", c.SCSIErrors[way].Uncorrected, which...)
+	w.add("scsi_grown_defect_list", c.Defects)
+	if c.PowerCycles == nil {
+		w.add("device_power_cycle_count", c.SCSIStarts.Sum)
+	}
+	for _, way := range [...]struct{ name, bytes string }{{"read", "device_bytes_read"}, {"write", "device_bytes_written"}} {
+		log := c.SCSIErrors[way.name]
+		w.add(way.name+"_errors_corrected_by_eccfast", log.Fast)
+		w.add(way.name+"_errors_corrected_by_eccdelayed", log.Delayed)
+		w.add(way.name+"_errors_corrected_by_rereads_rewrites", log.Corrected)
+		w.add(way.name+"_total_uncorrected_errors", log.Uncorrected)
+		if v, err := log.Gigabytes.Float64(); err == nil {
+			w.set(way.bytes, v*1e9)
+		}
 	}
 }
