@@ -314,6 +314,174 @@ power_supply Transfer switch 1 source B failed
 voltage Transfer switch 1 source A  hw_voltage_volts=231
 voltage Transfer switch 1 source B  hw_voltage_volts=0
 temperature Sensor 1  hw_temperature_celsius=20`},
+	{"a switch with Linux, whose sensors are in two MIBs", "1.3.6.1.4.1.40310", `
+1.3.6.1.2.1.47.1.1.1.1.7.1 "Temp1"
+1.3.6.1.2.1.99.1.1.1.1.1 8
+1.3.6.1.2.1.99.1.1.1.2.1 9
+1.3.6.1.2.1.99.1.1.1.3.1 0
+1.3.6.1.2.1.99.1.1.1.4.1 25
+1.3.6.1.2.1.99.1.1.1.5.1 1
+1.3.6.1.4.1.2021.13.16.2.1.2.1 "temp1"
+1.3.6.1.4.1.2021.13.16.2.1.3.1 25000`, `
+temperature Temp1 ok hw_temperature_celsius=25`},
+	{"a node of Isilon with an empty bay and a dead disk", "1.3.6.1.4.1.12124.1.1", `
+1.3.6.1.4.1.12124.2.1.2.0 1
+1.3.6.1.4.1.12124.2.52.1.5.1 "HEALTHY"
+1.3.6.1.4.1.12124.2.52.1.9.1 4000787030016
+1.3.6.1.4.1.12124.2.52.1.5.2 "DEAD"
+1.3.6.1.4.1.12124.2.52.1.5.3 "EMPTY"
+1.3.6.1.4.1.12124.2.53.1.3.1 "Fan 1"
+1.3.6.1.4.1.12124.2.53.1.4.1 6300
+1.3.6.1.4.1.12124.2.54.1.3.1 "Front"
+1.3.6.1.4.1.12124.2.54.1.4.1 "21.000"
+1.3.6.1.4.1.12124.2.55.1.3.1 "Volts In"
+1.3.6.1.4.1.12124.2.55.1.4.1 "231.0"
+1.3.6.1.4.1.12124.2.55.1.3.2 "Amps Out"
+1.3.6.1.4.1.12124.2.55.1.4.2 "12.5"`, `
+enclosure Node degraded
+physical_disk Bay 1 ok hw_physical_disk_size_bytes=4.00079e+12
+physical_disk Bay 2 failed
+fan Fan 1  hw_fan_speed_rpm=6300
+temperature Front  hw_temperature_celsius=21
+current Amps Out  hw_current_amperes=12.5
+voltage Volts In  hw_voltage_volts=231`},
+	{"a Data Domain with a supply without mains, and an absent sensor", "1.3.6.1.4.1.19746.3", `
+1.3.6.1.4.1.19746.1.1.1.1.1.1.3.1.1 "PSU A"
+1.3.6.1.4.1.19746.1.1.1.1.1.1.4.1.1 4
+1.3.6.1.4.1.19746.1.1.2.1.1.1.4.1.1 "CPU"
+1.3.6.1.4.1.19746.1.1.2.1.1.1.5.1.1 45
+1.3.6.1.4.1.19746.1.1.2.1.1.1.6.1.1 3
+1.3.6.1.4.1.19746.1.1.2.1.1.1.5.1.2 0
+1.3.6.1.4.1.19746.1.1.2.1.1.1.6.1.2 2
+1.3.6.1.4.1.19746.1.6.1.1.1.8.1.4 5`, `
+power_supply Enclosure 1 PSU A failed
+temperature Enclosure 1 CPU degraded hw_temperature_celsius=45
+physical_disk Disk 1.4 ok`},
+	{"a NetScaler", "1.3.6.1.4.1.5951.1", `
+1.3.6.1.4.1.5951.4.1.1.41.7.1.1.1 "CPUFan0Speed"
+1.3.6.1.4.1.5951.4.1.1.41.7.1.2.1 9000
+1.3.6.1.4.1.5951.4.1.1.41.7.1.1.2 "InternalTemperature"
+1.3.6.1.4.1.5951.4.1.1.41.7.1.2.2 31
+1.3.6.1.4.1.5951.4.1.1.41.7.1.1.3 "CPU0CoreVoltage"
+1.3.6.1.4.1.5951.4.1.1.41.7.1.2.3 1056
+1.3.6.1.4.1.5951.4.1.1.41.7.1.1.4 "AuxiliaryTemperature0"
+1.3.6.1.4.1.5951.4.1.1.41.7.1.2.4 0`, `
+temperature InternalTemperature  hw_temperature_celsius=31
+fan CPUFan0Speed  hw_fan_speed_rpm=9000
+voltage CPU0CoreVoltage  hw_voltage_volts=1.056`},
+	{"a load balancer of A10 with one supply, a failed fan and one that is not ready", "1.3.6.1.4.1.22610.1.3.14", `
+1.3.6.1.4.1.22610.2.4.1.5.1.0 38
+1.3.6.1.4.1.22610.2.4.1.5.5.0 4
+1.3.6.1.4.1.22610.2.4.1.5.9.1.2.1 "Fan1A"
+1.3.6.1.4.1.22610.2.4.1.5.9.1.3.1 0
+1.3.6.1.4.1.22610.2.4.1.5.9.1.4.1 0
+1.3.6.1.4.1.22610.2.4.1.5.9.1.2.2 "Fan1B"
+1.3.6.1.4.1.22610.2.4.1.5.9.1.3.2 -2
+1.3.6.1.4.1.22610.2.4.1.5.12.1.2.1 "Left"
+1.3.6.1.4.1.22610.2.4.1.5.12.1.3.1 1
+1.3.6.1.4.1.22610.2.4.1.5.12.1.2.2 "Right"
+1.3.6.1.4.1.22610.2.4.1.5.12.1.3.2 2`, `
+temperature System ok hw_temperature_celsius=38
+fan Fan1A failed
+fan Fan1B unknown
+power_supply Left ok`},
+	{"an IMM: fans in percent, a supply that is critical", "1.3.6.1.4.1.2.3.51.3", `
+1.3.6.1.4.1.2.3.51.3.1.1.2.1.2.1 "Ambient Temp"
+1.3.6.1.4.1.2.3.51.3.1.1.2.1.3.1 24
+1.3.6.1.4.1.2.3.51.3.1.1.2.1.6.1 43
+1.3.6.1.4.1.2.3.51.3.1.1.2.1.11.1 "Normal"
+1.3.6.1.4.1.2.3.51.3.1.2.2.1.2.1 "Planar 12V"
+1.3.6.1.4.1.2.3.51.3.1.2.2.1.3.1 12150
+1.3.6.1.4.1.2.3.51.3.1.2.2.1.11.1 "Normal"
+1.3.6.1.4.1.2.3.51.3.1.3.2.1.2.1 "Fan 1A Tach"
+1.3.6.1.4.1.2.3.51.3.1.3.2.1.3.1 "27% of maximum"
+1.3.6.1.4.1.2.3.51.3.1.3.2.1.10.1 "Normal"
+1.3.6.1.4.1.2.3.51.3.1.4.1.0 4
+1.3.6.1.4.1.2.3.51.3.1.11.2.1.2.1 "Power 1"
+1.3.6.1.4.1.2.3.51.3.1.11.2.1.6.1 "Critical"`, `
+temperature Ambient Temp ok hw_temperature_celsius=24 hw_temperature_limit_celsius[high.critical]=43
+voltage Planar 12V ok hw_voltage_volts=12.15
+fan Fan 1A Tach ok hw_fan_speed_ratio=0.27
+enclosure System degraded
+power_supply Power 1 failed`},
+	{"a PDU of Enlogic with sensors in Fahrenheit and percent", "1.3.6.1.4.1.38446.1.1", `
+1.3.6.1.4.1.38446.1.2.4.1.3.1 5
+1.3.6.1.4.1.38446.1.2.4.1.4.1 812
+1.3.6.1.4.1.38446.1.3.4.1.3.1.1 2
+1.3.6.1.4.1.38446.1.3.4.1.5.1.1 352
+1.3.6.1.4.1.38446.1.3.4.1.6.1.1 231
+1.3.6.1.4.1.38446.1.6.2.1.6.1 1
+1.3.6.1.4.1.38446.1.6.2.1.7.1 2
+1.3.6.1.4.1.38446.1.6.4.1.2.1 "Rear"
+1.3.6.1.4.1.38446.1.6.4.1.4.1 2
+1.3.6.1.4.1.38446.1.6.4.1.5.1 2
+1.3.6.1.4.1.38446.1.6.4.1.6.1 86
+1.3.6.1.4.1.38446.1.6.4.1.8.1 860
+1.3.6.1.4.1.38446.1.6.2.1.6.2 2
+1.3.6.1.4.1.38446.1.6.2.1.7.2 3
+1.3.6.1.4.1.38446.1.6.4.1.2.2 "Rear"
+1.3.6.1.4.1.38446.1.6.4.1.4.2 2
+1.3.6.1.4.1.38446.1.6.4.1.5.2 5
+1.3.6.1.4.1.38446.1.6.4.1.6.2 61
+1.3.6.1.4.1.38446.1.6.4.1.4.3 1
+1.3.6.1.4.1.38446.1.6.4.1.5.3 0`, `
+power_meter PDU 1 ok hw_power_watts=812
+power_meter Phase 1.1 degraded hw_current_amperes=3.52 hw_voltage_volts=231
+temperature Rear 1 ok hw_temperature_celsius=30
+humidity Rear 2 degraded hw_humidity_ratio=0.61`},
+	{"a NetScreen with one of two supplies", "1.3.6.1.4.1.3224.1.16", `
+1.3.6.1.4.1.3224.21.1.1.2.0 1
+1.3.6.1.4.1.3224.21.1.1.3.0 "Power 1"
+1.3.6.1.4.1.3224.21.1.1.2.1 2
+1.3.6.1.4.1.3224.21.2.1.2.0 0
+1.3.6.1.4.1.3224.21.3.0 2
+1.3.6.1.4.1.3224.21.4.1.3.0 33
+1.3.6.1.4.1.3224.21.4.1.4.0 "Board"`, `
+power_supply Power 1 ok
+fan Fan 0 failed
+battery Battery failed
+temperature Board  hw_temperature_celsius=33`},
+	{"a wireless controller of Aruba", "1.3.6.1.4.1.14823.1.1.32", `
+1.3.6.1.4.1.14823.2.2.1.2.1.10.0 "Main Board 34.00 degrees Celsius / CPU Board 39 degrees"
+1.3.6.1.4.1.14823.2.2.1.2.1.17.1.2.1 2
+1.3.6.1.4.1.14823.2.2.1.2.1.18.1.2.1 1`, `
+temperature Internal  hw_temperature_celsius=34
+fan Fan 1 failed
+power_supply Power supply 1 ok`},
+	{"a PDU of HPE whose outlet is overloaded, and one that is off; a negative number is none", "1.3.6.1.4.1.232.165.7", `
+1.3.6.1.4.1.232.165.7.2.1.1.2.0 500
+1.3.6.1.4.1.232.165.7.2.1.1.3.0 1
+1.3.6.1.4.1.232.165.7.2.1.1.5.0 97
+1.3.6.1.4.1.232.165.7.5.1.1.5.0.6 8000
+1.3.6.1.4.1.232.165.7.5.1.1.6.0.6 5
+1.3.6.1.4.1.232.165.7.5.1.1.14.0.6 -1
+1.3.6.1.4.1.232.165.7.5.2.1.1.0.6 2
+1.3.6.1.4.1.232.165.7.5.2.1.1.0.7 1`, `
+power_meter Input 0  hw_power_watts=97
+frequency Input 0 frequency ok hw_frequency_hertz=50
+power_supply Outlet 6 failed hw_current_amperes=8
+power_supply Outlet 7 unknown`},
+	{"a gateway of Packet Power: the unit of each channel stands beside it; battery and signal are no humidity", "1.3.6.1.4.1.33688.4", `
+1.3.6.1.4.1.33688.4.1.1.7.46864.0.0.38674.100 "B710"
+1.3.6.1.4.1.33688.4.1.1.8.46864.0.0.38674.100 "Temperature0"
+1.3.6.1.4.1.33688.4.1.1.12.46864.0.0.38674.100 146
+1.3.6.1.4.1.33688.4.1.1.13.46864.0.0.38674.100 "ddegC"
+1.3.6.1.4.1.33688.4.1.1.7.46864.0.0.38674.191 "B710"
+1.3.6.1.4.1.33688.4.1.1.8.46864.0.0.38674.191 "Humidity"
+1.3.6.1.4.1.33688.4.1.1.12.46864.0.0.38674.191 54
+1.3.6.1.4.1.33688.4.1.1.13.46864.0.0.38674.191 "%"
+1.3.6.1.4.1.33688.4.1.1.8.46864.0.0.38674.192 "Battery"
+1.3.6.1.4.1.33688.4.1.1.12.46864.0.0.38674.192 97
+1.3.6.1.4.1.33688.4.1.1.13.46864.0.0.38674.192 "%"`, `
+temperature B710 Temperature0  hw_temperature_celsius=14.6
+humidity B710 Humidity  hw_humidity_ratio=0.54`},
+	{"a stack of Huawei's switches with a cable that is down", "1.3.6.1.4.1.2011.2.23.339", `
+1.3.6.1.4.1.2011.5.25.183.1.21.1.3.1.0 "1/1"
+1.3.6.1.4.1.2011.5.25.183.1.21.1.5.1.0 1
+1.3.6.1.4.1.2011.5.25.183.1.21.1.3.1.1 "1/2"
+1.3.6.1.4.1.2011.5.25.183.1.21.1.5.1.1 2`, `
+network Stack port 1/1 ok
+network Stack port 1/2 degraded`},
 }
 
 // TestVendors evaluates the made-up devices.
