@@ -86,6 +86,7 @@ type member struct {
 	key        string // equal if the cause is equal
 	plain      string // the cause of this one
 	cause      string // without the parts that differ between members
+	try        string // likewise
 	target     TargetStatus
 	loss       LossStatus
 	since      time.Time // zero: unknown
@@ -144,8 +145,8 @@ func newFinding(s Status, group []member) Finding {
 			f.Names = append(f.Names, m.name)
 		}
 		try := m.problem.Try
-		if len(group) > 1 && m.name != "" {
-			try = impersonal(strings.ReplaceAll(try, " "+m.name, " "+nameHere), m.target.URL)
+		if len(group) > 1 && m.try != "" {
+			try = impersonal(m.try, m.target.URL)
 		}
 		i := slices.IndexFunc(f.Tries, func(a Advice) bool { return a.Text == try })
 		if i < 0 && try != "" {
@@ -181,13 +182,13 @@ func members(s Status) map[Problem]member {
 			if t.State != StatePaused {
 				since = s.Now.Add(-downFor(s, t))
 			}
-			known[b.problem("target", t.Name)] = member{key: cause, plain: b.cause, cause: cause, target: t, since: since, join: joinStuck}
+			known[b.problem("target", t.Name)] = member{key: cause, plain: b.cause, cause: cause, try: b.try, target: t, since: since, join: joinStuck}
 		}
 	}
 	for _, p := range s.Probes {
 		if b, ok := failing(p); ok {
 			cause := impersonal(text.FirstLine(p.LastError), p.Target)
-			known[b.problem("probe", p.Name)] = member{key: cause, plain: text.FirstLine(p.LastError), cause: cause, since: failingSince(p), join: func(_ Status, all []member) string { return "fail: " + all[0].cause }}
+			known[b.problem("probe", p.Name)] = member{key: cause, plain: text.FirstLine(p.LastError), cause: cause, try: b.try, since: failingSince(p), join: func(_ Status, all []member) string { return "fail: " + all[0].cause }}
 		}
 	}
 	for _, l := range s.Losses {
@@ -197,7 +198,9 @@ func members(s Status) map[Problem]member {
 				since = l.LastAt
 			}
 			cause := "samples " + l.Outcome() + ": " + lossCause(l)
-			known[lossProblem(s, l)] = member{key: "loss\x00" + l.Reason, plain: cause, cause: cause, loss: l, since: since, join: joinLosses}
+			all := l
+			all.Target = nameHere
+			known[lossProblem(s, l)] = member{key: "loss\x00" + l.Reason, plain: cause, cause: cause, try: lossTry(all), loss: l, since: since, join: joinLosses}
 		}
 	}
 	return known
@@ -291,15 +294,18 @@ func failingSince(p ProbeStatus) time.Time {
 	return p.LastRun.Add(-time.Duration(p.Failures-1) * p.Interval)
 }
 
-// impersonal replaces the address in a text, so that the same failure at two addresses gives the same text.
+// impersonal replaces the address in a text, so that the same failure at two addresses gives the same text. A host without a dot or colon
+// stays: it may be a word.
 func impersonal(text, address string) string {
 	if address == "" {
 		return text
 	}
 	text = strings.ReplaceAll(text, address, "its address")
-	if u, err := url.Parse(address); err == nil && u.Host != "" {
+	if u, err := url.Parse(address); err == nil && strings.ContainsAny(u.Host, ".:") {
 		text = strings.ReplaceAll(text, u.Host, "its address")
-		text = strings.ReplaceAll(text, u.Hostname(), "its host")
+		if strings.ContainsAny(u.Hostname(), ".:") {
+			text = strings.ReplaceAll(text, u.Hostname(), "its host")
+		}
 	}
 	return text
 }

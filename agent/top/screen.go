@@ -161,13 +161,7 @@ func screenProbes(s status.Status) []line {
 	for _, j := range s.Scrape {
 		v := j.Summary(s.Now)
 		took, samples := v.Took.Seconds(), "–"
-		says := j.Error
-		for _, t := range j.Targets {
-			if says == "" && t.LastError != "" {
-				says = t.URL + ": " + t.LastError
-			}
-		}
-		rows = append(rows, row{[]string{status.Cut(status.Plain("scrape "+j.Job), 30), v.Up, status.Span(v.Took), samples, v.Every}, v.Level, says, took})
+		rows = append(rows, row{[]string{status.Cut(status.Plain("scrape "+j.Job), 30), v.Up, status.Span(v.Took), samples, v.Every}, v.Level, v.Problem, took})
 	}
 	if len(rows) == 0 {
 		return nil

@@ -33,7 +33,8 @@ func newEvents(s status.Status, events []status.Event) eventsView {
 			break
 		}
 		l := eventLine{At: newMoment(s.Now, e.Time), Kind: strings.ReplaceAll(e.Kind, "_", " "), Level: eventLevel(e.Kind), Subjects: []string{e.Subject}, Text: e.Text}
-		if slices.ContainsFunc(s.Problems, func(p status.Problem) bool { return strings.Contains(p.Text, e.Text) }) {
+		goesOn := s.WAL.Error != "" && e.Subject == "log" && e.Kind == status.OutcomeRefused // the log's row counts them by now
+		if goesOn || slices.ContainsFunc(s.Problems, func(p status.Problem) bool { return strings.Contains(p.Text, e.Text) }) {
 			l.Text = ""
 		}
 		if n := len(v.Lines); n > 0 && v.More == 0 && v.Lines[n-1].Kind == l.Kind && v.Lines[n-1].Text == l.Text && last.Sub(e.Time) < time.Minute {

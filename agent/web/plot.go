@@ -51,12 +51,12 @@ func plotsOf(target string, now time.Time) (views []plotView) {
 	return views
 }
 
-// The curve of a row: the delay as a line and what waits as an area, each as high as its most, which stands beside it.
+// The curve of a row: the delay as a line and what waits as an area, each below a bound that stands beside it.
 const (
 	curveName                       = "curve"
 	curveWidth, curveHeight         = 80, 20
-	curveText                       = 44       // width of the texts
-	leastLag                        = 5        // seconds that are as high as the curve at least, so that a delay of a moment is low
+	curveText                       = 44       // width of the bounds
+	leastLag                        = 5        // seconds: the least bound, so that a delay of a moment is low
 	leastBacklog            float64 = 16 << 10 // bytes
 )
 
@@ -145,7 +145,8 @@ func curveSVG(figures []Figures, now time.Time) string {
 			continue
 		}
 		columns, most := plotBuckets(k, figures, from, now)
-		for _, l := range plotLines(columns, max(most, least), curveWidth, curveHeight-1, 1) {
+		most = max(most, least)
+		for _, l := range plotLines(columns, most, curveWidth, curveHeight-1, 1) {
 			if k.Name == "lag" {
 				fmt.Fprintf(&b, `<path class="l" d="%s"/>`, l.line)
 			} else {
@@ -155,9 +156,9 @@ func curveSVG(figures []Figures, now time.Time) string {
 		switch {
 		case len(figures) == 0:
 		case k.Name == "lag":
-			fmt.Fprintf(&b, `<text class="k" x="%d" y="9">%s</text>`, curveWidth+4, k.text(most))
+			fmt.Fprintf(&b, `<text class="k" x="%d" y="9">≤ %s</text>`, curveWidth+4, k.text(most))
 		default:
-			fmt.Fprintf(&b, `<text x="%d" y="%d">%s</text>`, curveWidth+4, curveHeight-2, k.text(most))
+			fmt.Fprintf(&b, `<text x="%d" y="%d">≤ %s</text>`, curveWidth+4, curveHeight-2, k.text(most))
 		}
 	}
 	b.WriteString("</svg>")

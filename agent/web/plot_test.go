@@ -81,7 +81,7 @@ func TestPlotsReachThePresent(t *testing.T) {
 	}
 }
 
-// TestCurve: the curve of a row has the delay as a line and what waits as an area, with the most of each; that of a target whose data
+// TestCurve: the curve of a row has the delay as a line and what waits as an area, with a bound for each; that of a target whose data
 // waits for a moment only is low.
 func TestCurve(t *testing.T) {
 	now := time.Date(2026, 11, 20, 12, 0, 0, 0, time.UTC)
@@ -92,9 +92,9 @@ func TestCurve(t *testing.T) {
 		texts   []string
 	}{
 		"none":    {nil, 0, true, nil},
-		"healthy": {day(now, 1440, func(int) float64 { return 1.2 }), 1, true, []string{">1.2 s<", ">1 B<"}},
-		"delayed": {day(now, 1440, func(i int) float64 { return float64(i % 15) }), 1, false, []string{">14 s<", ">14 B<"}},
-		"stuck":   {day(now, 1440, func(i int) float64 { return float64(i) * 60 }), 1, false, []string{">24 h<", ">84 KiB<"}},
+		"healthy": {day(now, 1440, func(int) float64 { return 1.2 }), 1, true, []string{">≤ 5 s<", ">≤ 16 KiB<"}},
+		"delayed": {day(now, 1440, func(i int) float64 { return float64(i % 15) }), 1, false, []string{">≤ 14 s<", ">≤ 16 KiB<"}},
+		"stuck":   {day(now, 1440, func(i int) float64 { return float64(i) * 60 }), 1, false, []string{">≤ 24 h<", ">≤ 84 KiB<"}},
 	} {
 		svg := curveSVG(c.figures, now)
 		wellFormed(t, svg)

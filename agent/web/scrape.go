@@ -25,6 +25,7 @@ func newScrape(s status.Status, j status.ScrapeStatus) scrapeView {
 	v := scrapeView{ScrapeStatus: j, JobSummary: j.Summary(s.Now)}
 	for _, t := range j.Targets {
 		r := scrapeRow{ScrapeTargetStatus: t, Level: t.Level(), Last: status.Ago(s.Now, t.LastScrape), TookText: "–", LabelText: labelText(t.Labels)}
+		r.LastError = t.Why()
 		if t.Took > 0 {
 			r.TookText = status.Span(t.Took)
 		}

@@ -94,7 +94,7 @@ func showCurve(p *page, r rowView) {
 	if r.Curve != "" {
 		p.raw(`<img src="`)
 		p.local(r.Curve)
-		p.raw(`" alt="24 h: delay (line), waiting (area), the most of each" loading="lazy">`)
+		p.raw(`" alt="24 h: delay (line), waiting (area), the bound of each" loading="lazy">`)
 	}
 	p.raw(`</span> `)
 }
