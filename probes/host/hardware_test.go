@@ -89,7 +89,7 @@ func TestHardwareServer(t *testing.T) {
 var renumbered = strings.NewReplacer(
 	"hwmon0", "hwmon5", "hwmon1", "hwmon8", "hwmon2", "hwmon0", "hwmon3", "hwmon1", "hwmon4", "hwmon7", "hwmon5", "hwmon2", "hwmon7", "hwmon3", "hwmon8", "hwmon4",
 	"nvme0", "nvme7", "sda", "sdq", "sdb", "sda", "i2c-3", "i2c-9", "/3-00", "/9-00", "ata1", "ata5", "ata2", "ata6",
-	"host0", "host3", "target0:", "target3:", "/0:0:0:0", "/3:0:0:0", "host1", "host0", "target1:", "target0:", "/1:0:0:0", "/0:0:0:0",
+	"host0", "host3", "target0:", "target3:", "/0:0:0:0", "/3:0:0:0", "host1", "host0", "target1:", "target0:", "/1:0:8:0", "/0:0:8:0", "/1:0:0:0", "/0:0:0:0",
 	"thermal_zone0", "thermal_zone3", "cooling_device0", "cooling_device2", "cooling_device2", "cooling_device0",
 	"eno1", "eth5", "eno2", "eth0", "md127", "md0", "9:127", "9:0", "/st0", "/st4", "host8", "host2", "mlx5_0", "ibp6s0", "mmcblk0", "mmcblk1",
 	"drm/card0", "drm/card1", "drm/card1", "drm/card0", "hid-ups-1", "hid-ups-4", "usb1/1-3/1-3:1.0", "usb3/3-3/3-3:1.0", "0002.0001", "0002.0004",
@@ -195,6 +195,7 @@ func TestHungHardware(t *testing.T) {
 		{"devices/LNXSYSTM:00/LNXSYBUS:00/PNP0C0A:00/power_supply/BAT1/status", `hw_name="BAT1"`},
 		{"devices/system/edac/mc/mc0/dimm1/dimm_ue_count", `edac:mc0`},
 		{"devices/pci0000:00/0000:00:1d.0/aer_dev_fatal", `hw_name="0000:00:1d.0"`},
+		{"devices/pci0000:00/0000:00:17.0/ata2/host1/target1:0:8/1:0:8:0/enclosure/1:0:8:0/Slot 02/status", `ses:0x500304801f3a0abf`},
 		{"devices/pci0000:40/0000:40:01.1/0000:43:00.0/ras/umc_err_count", `hw_name="card0"`},
 		{"devices/pci0000:00/0000:00:1f.4/i2c-3/3-0068/hwmon/hwmon14/power1_input", `hw_name="cffps2`},
 	} {

@@ -29,7 +29,7 @@ var recordedSys = []struct {
 	depth int
 }{
 	{"class/hwmon", 1}, {"class/thermal", 1}, {"class/power_supply", 1}, {"class/powercap", 1}, {"class/nvme", 2}, {"class/net", 2}, {"class/fc_host", 2}, {"class/infiniband", 4}, {"class/scsi_tape", 2},
-	{"class/scsi_host", 1}, {"class/dmi", 1}, {"class/watchdog", 1}, {"block", 3}, {"bus/pci/devices", 1}, {"class/drm", 0}, {"devices/system/cpu", 2}, {"devices/system/edac/mc", 3}, {"devices/system/clocksource", 2},
+	{"class/scsi_host", 1}, {"class/dmi", 1}, {"class/watchdog", 1}, {"block", 3}, {"bus/pci/devices", 1}, {"class/drm", 0}, {"class/enclosure", 1}, {"devices/system/cpu", 2}, {"devices/system/edac/mc", 3}, {"devices/system/clocksource", 2},
 	{"fs/xfs", 3}, {"fs/bcache", 3},
 }
 
