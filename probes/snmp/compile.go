@@ -15,7 +15,7 @@ import (
 // that the module is from: its many small parts would keep the memory around them from being used again.
 type compiled struct {
 	name string
-	// exact means that the samples are those of snmp_exporter: NULL is 0 or an empty text, and a fraction as a state is its integer part.
+	// exact means that the samples are those of snmp_exporter: NULL and a text in place of a number are 0, and a fraction as a state is its integer part.
 	exact   bool
 	walk    []oid
 	get     []string

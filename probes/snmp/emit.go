@@ -71,7 +71,7 @@ func (e *emitter) sample(h *harvest, m *compiledMetric, rest oid, v *variable) {
 	family := &m.family
 	switch m.typ {
 	case typeGauge, typeCounter, typeInteger32, typeFloat, typeDouble:
-		if n, ok := v.number(m.typ); ok {
+		if n, ok := v.number(m.typ); ok || e.module.exact {
 			e.round.AddSample(probes.Sample{Family: family, Value: m.scaled(n), Labels: pairs})
 		}
 	case typeDateAndTime, typeParseDateAndTime, typeNTPTimeStamp:
@@ -98,7 +98,8 @@ func (e *emitter) sample(h *harvest, m *compiledMetric, rest oid, v *variable) {
 
 // state returns the number of a value of an enumeration.
 func (e *emitter) state(v *variable) (int64, bool) {
-	if f, ok := v.number(typeGauge); ok && e.module.exact {
+	if e.module.exact {
+		f, _ := v.number(typeGauge)
 		return int64(f), true
 	}
 	return v.integer()

@@ -100,33 +100,15 @@ func (s *agreement) note(r *reading, kind, series string, ours, theirs any) {
 	s.details = append(s.details, fmt.Sprintf("%s %s: %s: %s: ours %v, theirs %v", r.device, r.module, kind, series, ours, theirs))
 }
 
-// explain removes the differences documented in docs/probes/snmp.md from r, and counts them. Each is looked up in the recording: a 0 of the exporter
-// counts as made of text only if the device has as many values of that object that are text.
+// explain removes the differences documented in docs/reference/probes.md from r, and counts them. Each is looked up in the recording.
 func (s *agreement) explain(r *reading) {
-	metrics, texts, oids := map[string]*metric{}, map[string]int{}, map[string]bool{}
+	oids := map[string]bool{}
 	for i := range r.metrics {
 		m := &r.metrics[i]
-		metrics[m.name] = m
 		for _, v := range objectsBelow(r.rec, m.oid) {
-			switch v.Type {
-			case gosnmp.OctetString, gosnmp.ObjectIdentifier, gosnmp.IPAddress:
-				texts[m.name]++
-			}
 			if o, ok := v.Value.(string); ok && v.Type == gosnmp.ObjectIdentifier {
 				oids[fmt.Sprintf("%s=%q", m.name, strings.TrimPrefix(o, "."))] = true
 			}
-		}
-	}
-	for series, v := range r.theirs {
-		m := metrics[nameOf(series)]
-		if _, ok := r.ours[series]; ok || m == nil {
-			continue
-		}
-		if isNumber := slices.Contains([]metricType{typeGauge, typeCounter, typeFloat, typeDouble}, m.typ); isNumber && texts[m.name] > 0 && v == (&compiledMetric{scale: m.scale, offset: m.offset}).scaled(0) {
-			texts[m.name]--
-			delete(r.theirs, series)
-			s.missing++
-			s.explainAs(r, "text in place of a number: no sample, the exporter says 0", series)
 		}
 	}
 	for series := range r.ours {
