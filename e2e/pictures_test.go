@@ -163,7 +163,7 @@ func TestPicturesOfStates(t *testing.T) {
 		want     []string
 		pictures []picture
 	}{
-		{"ok", func(*testing.T) string { return probes + "remote_write:\n" + targets(1, 3) }, []string{"All data ", `\d{3}/s in`}, []picture{{"ok", 1280, 440, false, "/"}}},
+		{"ok", func(*testing.T) string { return probes + "remote_write:\n" + targets(1, 3) }, []string{"All data ", `\d{3}/s in`}, []picture{{"ok", 1280, 576, false, "/"}}},
 		{"down", func(*testing.T) string {
 			return probes + "remote_write:\n" + targets(1, 2) + entry("prometheus-eu", "http://127.0.0.1:1/api/v1/write")
 		}, []string{`prometheus-eu target connection refused by 127.0.0.1:1 Try: start the receiver`, `since \S+ [12]\d s`}, []picture{{"down", 1280, 640, false, "/"}, {"down", 390, 844, true, "/"}}},

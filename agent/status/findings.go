@@ -161,10 +161,13 @@ func newFinding(s Status, group []member) Finding {
 			f.Tries[i].For = strings.Join(whom[i], ", ")
 		}
 	}
+	if !slices.ContainsFunc(group, func(m member) bool { return m.plain != first.plain }) {
+		group[0].cause = first.plain // they have one address
+	}
 	f.Cause = cmp.Or(first.plain, f.Text)
 	if len(group) > 1 {
 		f.Text = first.join(s, group)
-		f.Cause = cmp.Or(first.cause, f.Text)
+		f.Cause = cmp.Or(group[0].cause, f.Text)
 	}
 	if len(f.Names) > 1 {
 		f.Kind += "s"

@@ -155,16 +155,17 @@ f.onload = function () {
 document.body.append(f);
 </script></body>`
 
-// TestSelectedTextChromium: a page that keeps old figures because text is selected says so, and no longer than that.
-func TestSelectedTextChromium(t *testing.T) {
+// inFrame shows a page that has the agent's in a frame, and returns what it has become.
+func inFrame(t *testing.T, around string) string {
+	t.Helper()
 	browser := chromium(t)
 	s := status.Judge(fleet(3))
 	h := pageOf(Options{Status: func() status.Status { return s }})
 	srv := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		switch r.URL.Path {
-		case "/selected":
+		case "/around":
 			w.Header().Set("Content-Type", "text/html; charset=utf-8")
-			fmt.Fprint(w, selected)
+			fmt.Fprint(w, around)
 		case "/api/v1/stream": // the page asks by itself: a browser whose time is virtual does not wait for a stream
 			http.NotFound(w, r)
 		default:
@@ -173,11 +174,39 @@ func TestSelectedTextChromium(t *testing.T) {
 	}))
 	defer srv.Close()
 	out, err := exec.CommandContext(t.Context(), browser, "--headless", "--no-sandbox", "--disable-gpu", "--disable-dev-shm-usage", "--user-data-dir="+t.TempDir(),
-		"--virtual-time-budget=30000", "--dump-dom", srv.URL+"/selected").Output()
+		"--virtual-time-budget=30000", "--dump-dom", srv.URL+"/around").Output()
 	if err != nil {
 		t.Fatalf("run %s: %v", browser, err)
 	}
-	if want := `while selected: "Not refreshed while text is selected"; afterwards: none;`; !strings.Contains(string(out), want) {
+	return string(out)
+}
+
+// TestSelectedTextChromium: a page that keeps old figures because text is selected says so, and no longer than that.
+func TestSelectedTextChromium(t *testing.T) {
+	if out, want := inFrame(t, selected), `while selected: "Not refreshed while text is selected"; afterwards: none;`; !strings.Contains(out, want) {
+		t.Errorf("the page does not say %q:\n%s", want, out)
+	}
+}
+
+// opened shows a page in a frame, opens its first row without a click, and writes down whether the row that replaces it is open.
+const opened = `<!DOCTYPE html><body><script>
+var f = document.createElement("iframe");
+f.src = "/";
+f.onload = function () {
+  var d = f.contentDocument, p = document.createElement("p"), first = d.querySelector("details");
+  first.open = true;
+  setTimeout(function () {
+    var now = d.querySelector("details");
+    p.textContent = "replaced: " + (now !== first) + ", open: " + now.open + ", all: " + d.querySelectorAll("details[open]").length + ";";
+    document.body.append(p);
+  }, 10000);
+};
+document.body.append(f);
+</script></body>`
+
+// TestOpenedRowsStayChromium: a row that the keyboard or a search in the browser opened is open after the page has changed.
+func TestOpenedRowsStayChromium(t *testing.T) {
+	if out, want := inFrame(t, opened), "replaced: true, open: true, all: 1;"; !strings.Contains(out, want) {
 		t.Errorf("the page does not say %q:\n%s", want, out)
 	}
 }

@@ -93,6 +93,10 @@ func newComponent(s status.Status, c status.Component, level, parent string) com
 		Level: level, State: inWords(c.State), Name: cmp.Or(c.Name, c.ID), Kind: inWords(c.Type), Device: c.Device, In: parent,
 		Made: strings.Join(slices.DeleteFunc([]string{c.Vendor, c.Model, c.Serial}, func(s string) bool { return s == "" }), " "), Age: status.Ago(s.Now, c.Seen), Try: remedyOf(c),
 	}
+	if c.State == "" {
+		v.State = "no state"
+		return v
+	}
 	v.Word, v.Clock, v.Since = sinceWords(s.Now, c.Since, c.First)
 	return v
 }

@@ -55,7 +55,7 @@ func plotsOf(target string, now time.Time) (views []plotView) {
 const (
 	curveName                       = "curve"
 	curveWidth, curveHeight         = 80, 20
-	curveText                       = 44       // width of the bounds
+	curveText                       = 56       // width of the bounds
 	leastLag                        = 5        // seconds: the least bound, so that a delay of a moment is low
 	leastBacklog            float64 = 16 << 10 // bytes
 )
@@ -134,31 +134,32 @@ func plotSVG(k plotKind, figures []Figures, now time.Time) string {
 	return b.String()
 }
 
-// curveSVG draws the curve of a row from the figures, which must be sorted by time. It is pure.
+// curveSVG draws the curve of a row from the figures, which must be sorted by time. A bound has its number only where it is more than the
+// least one. It is pure.
 func curveSVG(figures []Figures, now time.Time) string {
 	var b strings.Builder
-	fmt.Fprintf(&b, `<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 %d %d">%s<path class="b" d="M0 %d.5H%d"/>`, curveWidth+curveText, curveHeight, plotStyle, curveHeight-1, curveWidth)
+	const bottom = curveHeight - 2
+	fmt.Fprintf(&b, `<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 %d %d">%s<path class="b" d="M0 %d.5H%d"/>`, curveWidth+curveText, curveHeight, plotStyle, bottom, curveWidth)
 	from := plotFrom(figures, now)
 	for _, k := range plotKinds() {
 		least := map[string]float64{"lag": leastLag, "backlog": leastBacklog}[k.Name]
 		if least == 0 {
 			continue
 		}
+		class, y := ` class="k"`, 9
+		if k.Name == "backlog" {
+			class, y = "", bottom
+		}
 		columns, most := plotBuckets(k, figures, from, now)
-		most = max(most, least)
-		for _, l := range plotLines(columns, most, curveWidth, curveHeight-1, 1) {
+		for _, l := range plotLines(columns, max(most, least), curveWidth, bottom, 1) {
 			if k.Name == "lag" {
 				fmt.Fprintf(&b, `<path class="l" d="%s"/>`, l.line)
 			} else {
 				fmt.Fprintf(&b, `<path class="a" d="%s"/>`, l.area)
 			}
 		}
-		switch {
-		case len(figures) == 0:
-		case k.Name == "lag":
-			fmt.Fprintf(&b, `<text class="k" x="%d" y="9">≤ %s</text>`, curveWidth+4, k.text(most))
-		default:
-			fmt.Fprintf(&b, `<text x="%d" y="%d">≤ %s</text>`, curveWidth+4, curveHeight-2, k.text(most))
+		if most > least {
+			fmt.Fprintf(&b, `<text%s x="%d" y="%d">≤ %s</text>`, class, curveWidth+4, y, k.text(most))
 		}
 	}
 	b.WriteString("</svg>")

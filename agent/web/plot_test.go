@@ -92,8 +92,8 @@ func TestCurve(t *testing.T) {
 		texts   []string
 	}{
 		"none":    {nil, 0, true, nil},
-		"healthy": {day(now, 1440, func(int) float64 { return 1.2 }), 1, true, []string{">≤ 5 s<", ">≤ 16 KiB<"}},
-		"delayed": {day(now, 1440, func(i int) float64 { return float64(i % 15) }), 1, false, []string{">≤ 14 s<", ">≤ 16 KiB<"}},
+		"healthy": {day(now, 1440, func(int) float64 { return 1.2 }), 1, true, nil},
+		"delayed": {day(now, 1440, func(i int) float64 { return float64(i % 15) }), 1, false, []string{">≤ 14 s<"}},
 		"stuck":   {day(now, 1440, func(i int) float64 { return float64(i) * 60 }), 1, false, []string{">≤ 24 h<", ">≤ 84 KiB<"}},
 	} {
 		svg := curveSVG(c.figures, now)
@@ -103,6 +103,9 @@ func TestCurve(t *testing.T) {
 		}
 		if low := !strings.Contains(svg, " 1.0"); low != c.low {
 			t.Errorf("%s: low is %v: %s", name, low, svg)
+		}
+		if n := strings.Count(svg, "</text>"); n != len(c.texts) {
+			t.Errorf("%s: %d bounds: %s", name, n, svg)
 		}
 		for _, one := range c.texts {
 			if !strings.Contains(svg, one) {

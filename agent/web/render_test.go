@@ -263,7 +263,7 @@ func TestEveryKindHasRows(t *testing.T) {
 		{"error", "Configuration", "reload failed: agent.yaml:3:1: unknown key (and 1 more … Try: correct /etc/hwsagent/agent.yaml", "since 11:55:00 5 min", "the old one is in force", "the reload at 11:55:00 failed"},
 		{"lost", "receiver-01 target", "samples lost: the log, or the target's max_backlog … Try: raise wal.max_bytes", "since 10:00:00 2 h", "412 samples waiting 1\u202f200 lost", "the oldest samples were dropped"},
 		{"failing", "probe-0 probe", "no answer within 10s Try: hwsagent probe probe-0 runs it once", "since 11:57:57 2 min", "no samples", "failed 9 times in a row"},
-		{"0 of 1 up", "node scrape", "http://10.0.0.1:9100/metrics is down: context deadline exceeded Try: look at the target", "since 11:56:00 4 min", "no samples of some", "all its targets"},
+		{"0 of 1 up", "node scrape", "http://10.0.0.1:9100/metrics is down: context deadline exceeded Try: look at the target", "since 11:56:00 4 min", "no samples", "all its targets"},
 		{"refusing", "otlp receiver", "refuses requests: too large Try: the sender's log has the details", "since 11:59:00 60 s", "14 requests refused", "127.0.0.1:4318"},
 	} {
 		i := slices.IndexFunc(rows, func(r row) bool { return r.name == want.name })

@@ -34,6 +34,16 @@ func newScrape(s status.Status, j status.ScrapeStatus) scrapeView {
 	return v
 }
 
+// Down returns how many targets of the job are down.
+func (v scrapeView) Down() (n int) {
+	for _, r := range v.Rows {
+		if r.Health == status.HealthDown {
+			n++
+		}
+	}
+	return n
+}
+
 // labelText formats a set of labels as in PromQL, sorted by name.
 func labelText(set map[string]string) string {
 	all := make([]string, 0, len(set))

@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"hwsagent/agent/status"
+	"hwsagent/internal/text"
 )
 
 // Bounds of a row with problems. What it leaves out stands in what the row opens to.
@@ -178,7 +179,14 @@ func (t *thing) addCost(s status.Status) {
 	case t.Kind == "probe" && (t.Word == "failing" || t.Word == "hung"):
 		t.Cost = "no samples"
 	case len(t.Jobs) > 0:
-		t.Cost = "no samples of some"
+		switch down := t.Jobs[0].Down(); down {
+		case 0:
+			t.Cost = "targets left out"
+		case len(t.Jobs[0].Rows):
+			t.Cost = "no samples"
+		default:
+			t.Cost = "no samples of " + text.Counted(down, "target")
+		}
 	case refused > 0:
 		t.Cost = status.Count(refused) + " requests refused"
 	case t.Kind == "log" && s.WAL.Error != "":

@@ -7,10 +7,10 @@
   function rows(root, each) {
     root.querySelectorAll("details > [id]").forEach(function (body) { each(body.parentNode, body.id); });
   }
-  document.addEventListener("click", function (e) {
-    var s = e.target.closest && e.target.closest("summary");
-    if (s) { chosen[s.nextElementSibling.id] = !s.parentNode.open; }
-  });
+  document.addEventListener("toggle", function (e) { // also by the keyboard, and by a search in the browser
+    var body = e.target.querySelector(":scope > [id]");
+    if (body) { chosen[body.id] = e.target.open; }
+  }, true);
   function keep(old, fresh) {
     rows(fresh, function (row, id) { if (id in chosen) { row.open = chosen[id]; } });
     var focused = document.activeElement;
