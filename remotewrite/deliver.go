@@ -79,9 +79,9 @@ const (
 func (s *shard) deliver(ctx context.Context, l *parcel) error {
 	for len(l.points) > 0 {
 		f, a := unsent, client.Answer{}
-		// Only a whole batch tests a held target: without this, nothing would ever be sent to it again.
-		if !s.lane.facts.TooOld() || s.lane.gate.View().State == gate.Held {
+		if !s.lane.asksNewest() {
 			var err error
+			s.fit(l)
 			if f, a, err = s.try(ctx, l); err != nil {
 				return err
 			}
@@ -100,6 +100,21 @@ func (s *shard) deliver(ctx context.Context, l *parcel) error {
 		*l = parcel{points: l.points, attempts: l.attempts, unsure: l.unsure}
 	}
 	return nil
+}
+
+// asksNewest reports whether only the newest samples of a batch are sent, because the batch before it was too old as a whole. Only a
+// whole batch tests a held target: otherwise nothing would ever be sent to it again.
+func (q *Queue) asksNewest() bool { return q.facts.TooOld() && q.gate.View().State != gate.Held }
+
+// fit puts the samples that are too many for one request back into the queue: a batch whose newest samples are asked may have any size.
+func (s *shard) fit(l *parcel) {
+	n := withExemplars(l.points, s.lane.batchLimit())
+	if n >= len(l.points) {
+		return
+	}
+	l.markDoubt()
+	s.putBack(l.points[n:])
+	l.points = l.points[:n]
 }
 
 // halve delivers the first half of the parcel and puts the second half back at the front of the queue. If the half is taken,

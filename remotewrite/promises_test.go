@@ -9,6 +9,7 @@ import (
 	"testing/synctest"
 	"time"
 
+	"hwsagent/internal/tools/tier"
 	"hwsagent/remotewrite/client"
 	"hwsagent/wal/queue"
 )
@@ -164,6 +165,46 @@ func TestLongCutAtAReceiverWithoutAWindow(t *testing.T) {
 		o := r.log.outcome()
 		if lost > 0 || old < 100*series || o.Dropped[queue.TooOld]+o.Dropped[queue.Unconfirmed] != old || o.Dropped[queue.Unconfirmed] > 2*series {
 			t.Errorf("%d young samples are lost, %d old ones; outcomes %+v", lost, old, o)
+		}
+	})
+}
+
+// TestWideCut is the same with 10,000 samples a second, so that a window is larger than a request. Samples that are too old are given up window
+// by window, and fresh ones arrive within five minutes. The test has a fifteenth of the samples and of the time; outside the nightly
+// tier also a tenth of the series and of the size of a request.
+func TestWideCut(t *testing.T) {
+	series, atOnce := tier.Of(1000, 10_000), tier.Of(200, 2000)
+	synctest.Test(t, func(t *testing.T) {
+		to := &fakeReceiver{latency: 5 * time.Millisecond, window: time.Hour, windowSays: "out of bounds"}
+		down := false
+		to.script = func(q fakeRequest) (client.Answer, bool) {
+			to.newest = max(to.newest, time.Now().UnixMilli()) // of the other senders
+			if n := len(q.samples); n > atOnce {
+				t.Errorf("a request has %d samples, at most %d are allowed", n, atOnce)
+			}
+			return client.Answer{Err: errDown}, down
+		}
+		r := newRig(t, to).timed()
+		r.cfg.Queue.MaxSamplesPerSend = atOnce
+		r.sender = &datedSender{fakeReceiver: to}
+		r.start()
+		r.rounds(series, 5*time.Minute)
+		to.set(func() { down = true })
+		r.rounds(series, 3*time.Hour)
+		to.set(func() { down = false })
+		back := time.Now()
+		r.until("fresh samples", time.Minute, func() bool { return r.behind("m0000") < 50*time.Second })
+		took := time.Since(back)
+		o := r.log.outcome()
+		t.Logf("%s; %d samples are too old", took, o.Dropped[queue.TooOld])
+		if took > 20*time.Second {
+			t.Errorf("fresh samples arrive after %s", took)
+		}
+		r.drained(time.Minute)
+		r.end()
+		o = r.log.outcome()
+		if old := o.Dropped[queue.TooOld]; o.GivenUp() != old+o.Dropped[queue.Unconfirmed] || o.Dropped[queue.Unconfirmed] > 2*uint64(series) || old < 470*uint64(series) || old > 490*uint64(series) {
+			t.Errorf("outcomes: %+v", o)
 		}
 	})
 }

@@ -2,6 +2,7 @@ package remotewrite
 
 import (
 	"context"
+	"math"
 	"sync"
 	"time"
 
@@ -103,6 +104,9 @@ func (s *shard) next(ctx context.Context) error {
 		s.mu.Lock()
 		n := s.queue.len()
 		limit := s.lane.batchLimit()
+		if s.lane.asksNewest() {
+			limit = math.MaxInt // the batch is not sent as it is
+		}
 		wait := time.Duration(-1)
 		if n > 0 {
 			wait = max(deadline-time.Since(s.since), 0)

@@ -82,7 +82,7 @@ const (
 	Wait              // until a time
 	Done              // every sample has its outcome
 	Hold              // hold the target: nothing shows that the samples are at fault
-	Whole             // retry the samples as a whole: the target fails at everything
+	Whole             // send the samples as a whole: the target fails at everything, or they were not sent yet
 )
 
 // Step is what the driver does next.

@@ -157,7 +157,7 @@ func (t *newest) tell(m *Machine, a Answer, now time.Time) {
 	m.facts.old(false)
 	m.pop()
 	if t.unsent {
-		m.push(&send{at: t.at})
+		m.end = Whole
 		return
 	}
 	m.push(&branch{at: t.at, kind: TooOld})
