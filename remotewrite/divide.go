@@ -61,7 +61,8 @@ func (s *shard) divide(ctx context.Context, l *parcel, f fate, a client.Answer) 
 	err := d.run(ctx, l)
 	s.lane.apart.Store(nil)
 	switch {
-	case err != nil: // the window ends
+	case err != nil: // the window ends, and the samples without an outcome are read again, with their exemplars
+		s.lane.lostExemplars(exemplars - exemplarsOf(whole, d.m.Open()))
 	case len(l.points) == len(points):
 		l.points = withDoubt(whole, l.points)
 	default:
@@ -78,6 +79,23 @@ func withDoubt(points, samples []point) []point {
 		}
 	}
 	return points
+}
+
+// exemplarsOf counts the exemplars of some of the samples among points, which are given by ascending number.
+func exemplarsOf(points []point, samples []int) (n int) {
+	number, is := -1, false
+	for _, p := range points {
+		if p.kind != exemplarPoint {
+			number++
+			for len(samples) > 0 && samples[0] < number {
+				samples = samples[1:]
+			}
+			is = len(samples) > 0 && samples[0] == number
+		} else if is {
+			n++
+		}
+	}
+	return n
 }
 
 // run drives the machine until it ends, and leaves the samples without an outcome in l.
