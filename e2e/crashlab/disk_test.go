@@ -21,6 +21,7 @@ type disk struct {
 	kind  string // ext4, xfs, btrfs, tmpfs
 	image string // "" for tmpfs
 	dir   string // where it is mounted
+	under string // the tmpfs that has the image
 
 	inodes int // how many fillInodes tried to take
 }
@@ -29,10 +30,18 @@ type disk struct {
 // had not written to the image.
 func newLoop(t *testing.T, kind string, options ...string) *disk {
 	t.Helper()
+	d := newImage(t, kind, "512m", options...)
+	d.mountImage()
+	return d
+}
+
+// newImage makes the image of newLoop, on a tmpfs of that size.
+func newImage(t *testing.T, kind, room string, options ...string) *disk {
+	t.Helper()
 	d := newDisk(t, kind)
-	images := t.TempDir()
-	d.mount("tmpfs", images, "-t", "tmpfs", "-o", "size=512m")
-	d.image = filepath.Join(images, "image")
+	d.under = t.TempDir()
+	d.mount("tmpfs", d.under, "-t", "tmpfs", "-o", "size="+room)
+	d.image = filepath.Join(d.under, "image")
 	mkfs, size, args := "/usr/sbin/mkfs."+kind, int64(64<<20), append([]string{"-q"}, options...)
 	switch kind {
 	case "xfs":
@@ -53,7 +62,6 @@ func newLoop(t *testing.T, kind string, options ...string) *disk {
 	if out, err := exec.Command(mkfs, append(args, d.image)...).CombinedOutput(); err != nil {
 		t.Fatalf("%s: %v\n%s", mkfs, err, out)
 	}
-	d.mountImage()
 	return d
 }
 
@@ -159,9 +167,12 @@ func (d *disk) restore() {
 }
 
 // fill leaves no byte free on the disk. Called again, it takes what was freed since.
-func (d *disk) fill() {
+func (d *disk) fill() { d.t.Helper(); d.fillUp(d.ballast("bytes")) }
+
+// fillUp lets a file grow to the last free byte of its file system.
+func (d *disk) fillUp(file string) {
 	d.t.Helper()
-	f, err := os.OpenFile(d.ballast("bytes"), os.O_CREATE|os.O_APPEND|os.O_WRONLY, 0o600)
+	f, err := os.OpenFile(file, os.O_CREATE|os.O_APPEND|os.O_WRONLY, 0o600)
 	if err != nil {
 		d.t.Fatal(err)
 	}
