@@ -3,6 +3,7 @@
 package host
 
 import (
+	"fmt"
 	"os"
 	"path/filepath"
 	"strings"
@@ -104,5 +105,48 @@ func TestVirtualFunctionsAndNames(t *testing.T) {
 	got := hardwareOf(t, Config{ProcPath: t.TempDir(), SysPath: sys, UdevPath: udev})
 	if strings.Contains(got, "eth0v1") || !strings.Contains(got, `hw_name="eth0"`) || !strings.Contains(got, `hw_vendor="Intel Corporation"`) || !strings.Contains(got, `hw_model="Ethernet Controller X710"`) {
 		t.Error(got)
+	}
+}
+
+// TestChipsOfOneDevice: three chips below one device, and two sensors of a chip with one label, are told apart; a limit that the kernel gives as
+// "not set" and an input that cannot be read are left out.
+func TestChipsOfOneDevice(t *testing.T) {
+	sys := t.TempDir()
+	link := func(device, chip string) {
+		t.Helper()
+		class := filepath.Join(sys, "class/hwmon")
+		if err := os.MkdirAll(class, 0o755); err != nil {
+			t.Fatal(err)
+		}
+		if err := os.Symlink(filepath.Join("../../devices", device, "hwmon", chip), filepath.Join(class, chip)); err != nil {
+			t.Fatal(err)
+		}
+		if err := os.Symlink("../..", filepath.Join(sys, "devices", device, "hwmon", chip, "device")); err != nil {
+			t.Fatal(err)
+		}
+	}
+	const radio, cpu = "platform/soc/phy0", "pci0000:00/0000:00:18.3"
+	files := map[string]string{}
+	for i, chip := range []string{"hwmon0", "hwmon1", "hwmon2"} {
+		files["devices/"+radio+"/hwmon/"+chip+"/name"] = fmt.Sprintf("radio_%d\n", i)
+		files["devices/"+radio+"/hwmon/"+chip+"/temp1_input"] = fmt.Sprintf("%d000\n", 50+i)
+	}
+	for name, content := range map[string]string{"name": "k10temp", "temp1_input": "45125", "temp1_label": "Tctl", "temp3_input": "44000", "temp3_label": "Tctl", "temp3_max": "65261850", "temp4_input": ""} {
+		files["devices/"+cpu+"/hwmon/hwmon5/"+name] = content + "\n"
+	}
+	write(t, sys, files)
+	for _, chip := range []string{"hwmon0", "hwmon1", "hwmon2"} {
+		link(radio, chip)
+	}
+	link(cpu, "hwmon5")
+	got := hardwareOf(t, Config{ProcPath: t.TempDir(), SysPath: sys, UdevPath: t.TempDir()})
+	ids := map[string]bool{}
+	for _, line := range strings.Split(got, "\n") {
+		if strings.HasPrefix(line, "hw_temperature_celsius") {
+			ids[line[:strings.LastIndex(line, " ")]] = true
+		}
+	}
+	if len(ids) != 5 || strings.Contains(got, "hw_temperature_limit_celsius") {
+		t.Errorf("%d temperatures in\n%s", len(ids), got)
 	}
 }

@@ -443,6 +443,21 @@ func TestEndurance(t *testing.T) {
 	}
 }
 
+// TestAttributeTwice: of an attribute that a disk lists twice the first one counts, and the round has no error.
+func TestAttributeTwice(t *testing.T) {
+	dir, c := machine(t, nil)
+	text := `{"device":{"protocol":"ATA"},"model_name":"M","serial_number":"S","smart_status":{"passed":true},"ata_smart_attributes":{"table":[` +
+		`{"id":246,"name":"Unknown_Attribute","value":100,"raw":{"value":7}},{"id":246,"name":"Unknown_Attribute","value":99,"raw":{"value":8}}]}}`
+	if err := os.WriteFile(filepath.Join(dir, "sdx.json"), []byte(text), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	c.Devices = []Device{{Device: "/dev/sdx"}}
+	got, err := round(t, newProbe(t, c))
+	if err != nil || strings.Count(got, `attribute_value_type="raw"`) != 1 || !strings.Contains(got, `attribute_value_type="raw",device="sdx"} 7`) {
+		t.Errorf("%v\n%s", err, got)
+	}
+}
+
 // TestTooManyDisks: disks above the limit are named by their number.
 func TestTooManyDisks(t *testing.T) {
 	c := Config{}
