@@ -69,23 +69,31 @@ func (p *Probe) collect(ctx context.Context, r *probes.Round) error {
 	}
 	maps.DeleteFunc(p.known, func(name string, _ []hw.Report) bool { return !slices.Contains(names, name) })
 	var errs []error
+	read := 0
 	for _, name := range names {
 		vars, err := c.variables(name)
 		switch {
 		case err == nil:
 			p.add(r, name, vars)
+			read++
 		case ofDevice(err):
 			errs = append(errs, fmt.Errorf("%s: %w", name, err))
 			p.unknown(r, name)
 		default: // the connection is no longer usable
-			return errors.Join(append(errs, fmt.Errorf("%s: %w", name, p.why(ctx, err)))...)
+			return partial(read, append(errs, fmt.Errorf("%s: %w", name, p.why(ctx, err))))
 		}
 	}
 	c.logout()
-	if len(errs) > 0 && len(errs) < len(names) {
-		return fmt.Errorf("%w: %w", probes.ErrPartial, errors.Join(errs...))
+	return partial(read, errs)
+}
+
+// partial joins the errors of a round that read some devices; of none it is a failure of the whole round.
+func partial(read int, errs []error) error {
+	err := errors.Join(errs...)
+	if err != nil && read > 0 {
+		return fmt.Errorf("%w: %w", probes.ErrPartial, err)
 	}
-	return errors.Join(errs...)
+	return err
 }
 
 // session is a connection to an upsd, after the greeting.

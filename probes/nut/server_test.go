@@ -27,7 +27,7 @@ import (
 // upsd is one that the tests wrote: it answers by a script.
 type upsd struct {
 	address string
-	answer  func(line string) string // what is sent, to the byte; "" hangs
+	answer  func(line string) string // what is sent, to the byte; "" hangs, "\x00" at the end is the end of the connection
 	secure  *tls.Config
 	stop    func() // ends it, once all have left
 
@@ -82,7 +82,8 @@ func (u *upsd) talk(conn net.Conn) {
 			conn, in = secure, bufio.NewScanner(secure)
 			continue
 		}
-		if _, err := conn.Write([]byte(u.answer(in.Text()))); err != nil {
+		text, over := strings.CutSuffix(u.answer(in.Text()), "\x00")
+		if _, err := conn.Write([]byte(text)); err != nil || over {
 			return
 		}
 	}

@@ -2,6 +2,7 @@ package smart
 
 import (
 	"fmt"
+	"slices"
 	"strings"
 
 	"hwsagent/probes/hw"
@@ -98,7 +99,7 @@ func (c *capture) readings(p *hw.Report) {
 	if size == nil && c.Capacity != nil {
 		size = c.Capacity.Bytes
 	}
-	if size != nil {
+	if size != nil && *size > 0 {
 		p.Add(hw.DiskSize, *size)
 	}
 	if v, ok := c.Temperature["current"].(float64); ok && !(v == 0 && strings.EqualFold(c.Device.Protocol, "SCSI")) { // 0 of a SAS disk: it has no sensor
@@ -112,7 +113,7 @@ func (c *capture) readings(p *hw.Report) {
 	}
 	for i := range c.Attributes.Table {
 		a := &c.Attributes.Table[i]
-		if name := watched[a.ID]; name != "" {
+		if name := watched[a.ID]; name != "" && !slices.ContainsFunc(c.Attributes.Table[:i], func(b attribute) bool { return a.ID == b.ID }) {
 			p.Add(hw.DiskSMART, a.Raw.Value, hw.LabelSMARTAttribute, name)
 		}
 	}
