@@ -188,25 +188,28 @@ func TestSelectedTextChromium(t *testing.T) {
 	}
 }
 
-// opened shows a page in a frame, opens its first row without a click, and writes down whether the row that replaces it is open.
+// opened shows a page in a frame, opens and focuses its first row without a click, and writes down whether the row
+// that replaces it is open and focused.
 const opened = `<!DOCTYPE html><body><script>
 var f = document.createElement("iframe");
 f.src = "/";
 f.onload = function () {
   var d = f.contentDocument, p = document.createElement("p"), first = d.querySelector("details");
   first.open = true;
+  first.firstElementChild.focus();
   setTimeout(function () {
     var now = d.querySelector("details");
-    p.textContent = "replaced: " + (now !== first) + ", open: " + now.open + ", all: " + d.querySelectorAll("details[open]").length + ";";
+    p.textContent = "replaced: " + (now !== first) + ", open: " + now.open + ", all: " + d.querySelectorAll("details[open]").length + ", focused: " + (d.activeElement === now.firstElementChild) + ";";
     document.body.append(p);
   }, 10000);
 };
 document.body.append(f);
 </script></body>`
 
-// TestOpenedRowsStayChromium: a row that the keyboard or a search in the browser opened is open after the page has changed.
+// TestOpenedRowsStayChromium: a row that the keyboard or a search in the browser opened is open, and keeps the focus,
+// after the page has changed.
 func TestOpenedRowsStayChromium(t *testing.T) {
-	if out, want := inFrame(t, opened), "replaced: true, open: true, all: 1;"; !strings.Contains(out, want) {
+	if out, want := inFrame(t, opened), "replaced: true, open: true, all: 1, focused: true;"; !strings.Contains(out, want) {
 		t.Errorf("the page does not say %q:\n%s", want, out)
 	}
 }
