@@ -29,13 +29,31 @@ func TestMemoryLimitIsEightPercentAboveTheNeed(t *testing.T) {
 	}
 }
 
-// A large agent has as much room for garbage as one at the border, or 15 % of its memory.
+// A large agent has as much room for garbage as one at the border, or 15 % of its memory; a busy one twice as much, up to that border's.
 func TestGarbageOfALargeAgentIsBounded(t *testing.T) {
-	for needed, want := range map[uint64]int{
-		0: 20, mostNeeded: 20, mostNeeded + 1: 19, 300 << 20: 17, 340 << 20: 15, 400 << 20: 15, 10 << 30: 15, math.MaxUint64: 15,
+	for needed, want := range map[uint64]struct{ quiet, busy int }{
+		0: {20, 40}, 100 << 20: {20, 40}, mostNeeded / 2: {20, 40}, 200 << 20: {20, 25}, mostNeeded: {20, 20}, mostNeeded + 1: {19, 19},
+		300 << 20: {17, 17}, 340 << 20: {15, 15}, 400 << 20: {15, 15}, 10 << 30: {15, 15}, math.MaxUint64: {15, 15},
 	} {
-		if got := garbagePercent(needed); got != want {
-			t.Errorf("an agent that needs %d bytes may have %d %% of garbage, want %d", needed, got, want)
+		if quiet, busy := garbagePercent(needed, false), garbagePercent(needed, true); quiet != want.quiet || busy != want.busy {
+			t.Errorf("an agent that needs %d bytes may have %d %% of garbage, and %d %% if it is busy; want %+v", needed, quiet, busy, want)
+		}
+	}
+}
+
+// An agent gets more room for garbage while it makes much: not for that of its start, and not because of one collection.
+func TestCollectionsInQuickSuccession(t *testing.T) {
+	began := time.Now()
+	p := pace{from: began.Add(30 * time.Second)}
+	for _, c := range []struct {
+		after time.Duration
+		want  bool
+	}{
+		{time.Second, false}, {2 * time.Second, false}, {15 * time.Second, false}, {45 * time.Second, false}, {59 * time.Second, true},
+		{90 * time.Second, true}, {150 * time.Second, true}, {211 * time.Second, false}, {240 * time.Second, false}, {241 * time.Second, true},
+	} {
+		if got := p.busy(began.Add(c.after)); got != c.want {
+			t.Errorf("after the collection at %s it is %t", c.after, got)
 		}
 	}
 }
