@@ -2,6 +2,7 @@ package agent
 
 import (
 	"cmp"
+	"iter"
 	"slices"
 	"strings"
 	"sync"
@@ -21,28 +22,43 @@ const componentsEvery = 10 * time.Second
 
 // components remembers the hardware, and since when each component is in its state.
 type components struct {
-	mu     sync.Mutex
-	at     time.Time // of all
-	all    []status.Component
-	states map[[2]string]stateSince // by device and ID
+	mu  sync.Mutex
+	at  time.Time          // when all had all components
+	all []status.Component // only those with a state if at is long ago
 
 	shown   inventory.Inventory // the device whose page was asked for last
 	shownAt time.Time
 }
 
-type stateSince struct {
-	state string
-	since time.Time
-	first bool // the agent has seen no other state
+// watchHardware looks at the states of components, unless the page just did. It is called each minute, so that it is known to a minute
+// since when each component is in its state. Series without a state are many, and make this no dearer than their names.
+func (a *Agent) watchHardware() {
+	c := &a.components
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if now := time.Now(); now.Sub(c.at) >= time.Minute {
+		c.all = componentsOf(statuses(a.inputs.All()), c.all)
+	}
 }
 
-// hardware returns the components in memory. The history asks each minute, so that since is known to a minute.
+// statuses returns the samples that say the state of a component.
+func statuses(samples iter.Seq[inputs.Sample]) iter.Seq[inputs.Sample] {
+	return func(yield func(inputs.Sample) bool) {
+		for s := range samples {
+			if s.Labels.Get(model.MetricNameLabel) == hw.Prefix+"status" && !yield(s) {
+				return
+			}
+		}
+	}
+}
+
+// hardware returns the components in memory.
 func (a *Agent) hardware() []status.Component {
 	c := &a.components
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	if now := time.Now(); now.Sub(c.at) >= componentsEvery {
-		c.take(componentsOf(a.inputs.Newest(nil)), now)
+		c.at, c.all = now, componentsOf(a.inputs.All(), c.all)
 	}
 	return c.all
 }
@@ -58,18 +74,25 @@ func (a *Agent) device(name string) inventory.Inventory {
 		return c.shown
 	}
 	inv := inventory.Inventory{Name: name}
-	inv.Build(samplesOf(name, a.inputs.Newest(nil)))
+	inv.Build(samplesOf(name, a.inputs.All()))
+	since := map[string]*status.Component{}
+	for i := range c.all {
+		if c.all[i].Device == name {
+			since[c.all[i].ID] = &c.all[i]
+		}
+	}
 	for _, one := range inv.Components {
-		at := c.states[[2]string{name, one.ID}]
-		one.Since, one.First = at.since, at.first
+		if at := since[one.ID]; at != nil {
+			one.Since, one.First = at.Since, at.First
+		}
 	}
 	c.shown, c.shownAt = inv, now
 	return inv
 }
 
 // samplesOf returns the samples of one device that an inventory shows: hw_* in either dialect, and the device's description.
-func samplesOf(device string, newest []inputs.Sample) (all []inventory.Sample) {
-	for _, s := range newest {
+func samplesOf(device string, newest iter.Seq[inputs.Sample]) (all []inventory.Sample) {
+	for s := range newest {
 		name := s.Labels.Get(model.MetricNameLabel)
 		isHW := strings.HasPrefix(name, hw.Prefix)
 		if s.Labels.Get(model.InstanceLabel) != device || s.H != nil || s.FH != nil || !isHW && !strings.HasPrefix(name, "sys") && name != "snmp_device_info" {
@@ -85,32 +108,18 @@ func samplesOf(device string, newest []inputs.Sample) (all []inventory.Sample) {
 	return all
 }
 
-// take stores the present components. c.mu must be held.
-func (c *components) take(all []status.Component, now time.Time) {
-	states := make(map[[2]string]stateSince, len(all))
-	for i := range all {
-		one := &all[i]
-		key := [2]string{one.Device, one.ID}
-		before, known := c.states[key]
-		if !known || before.state != one.State {
-			before = stateSince{one.State, one.Seen, !known}
-		}
-		states[key] = before
-		one.Since, one.First = before.since, before.first
-	}
-	c.at, c.all, c.states = now, all, states
-}
-
-// componentsOf groups hw_* samples by device and component.
-func componentsOf(samples []inputs.Sample) []status.Component {
+// componentsOf groups hw_* samples by device and component. before are the components that it returned last, which say since when
+// each one is in its state.
+func componentsOf(samples iter.Seq[inputs.Sample], before []status.Component) []status.Component {
 	type place struct{ device, id string }
 	type sensor struct {
 		place
 		location string
 	}
-	found := map[place]*status.Component{}
+	all := make([]status.Component, 0, len(before))
+	found := make(map[place]int, len(before)) // places in all
 	celsius, limits := map[sensor]float64{}, map[sensor]float64{}
-	for _, s := range samples {
+	for s := range samples {
 		metric, ok := strings.CutPrefix(s.Labels.Get(model.MetricNameLabel), hw.Prefix)
 		if !ok || s.H != nil || s.FH != nil {
 			continue
@@ -119,11 +128,13 @@ func componentsOf(samples []inputs.Sample) []status.Component {
 		if at.id == "" && metric != "host_power_watts" {
 			continue
 		}
-		c := found[at]
-		if c == nil {
-			c = &status.Component{Device: at.device, ID: at.id}
-			found[at] = c
+		i, known := found[at]
+		if !known {
+			i = len(all)
+			found[at] = i
+			all = append(all, status.Component{Device: at.device, ID: at.id})
 		}
+		c := &all[i]
 		c.Name, c.Type = cmp.Or(c.Name, label(s.Labels, hw.LabelName)), cmp.Or(c.Type, s.Labels.Get(hw.LabelType))
 		c.Parent = cmp.Or(c.Parent, s.Labels.Get(hw.LabelParent), s.Labels.Get("hw_parent_id"))
 		if t := time.UnixMilli(s.T); t.After(c.Seen) {
@@ -148,14 +159,21 @@ func componentsOf(samples []inputs.Sample) []status.Component {
 		}
 	}
 	for where, limit := range limits {
-		c := found[where.place]
+		c := &all[found[where.place]]
 		if v, ok := celsius[where]; ok && limit > 0 && (c.Limit == 0 || limit-v < c.Limit-c.Celsius) {
 			c.Celsius, c.Limit = v, limit
 		}
 	}
-	all := make([]status.Component, 0, len(found))
-	for _, c := range found {
-		all = append(all, *c)
+	for i := range all {
+		all[i].Since, all[i].First = all[i].Seen, true
+	}
+	for i := range before {
+		was := &before[i]
+		if i, known := found[place{was.Device, was.ID}]; known {
+			if all[i].First = false; all[i].State == was.State {
+				all[i].Since, all[i].First = was.Since, was.First
+			}
+		}
 	}
 	slices.SortFunc(all, func(a, b status.Component) int {
 		return cmp.Or(strings.Compare(a.Device, b.Device), strings.Compare(a.Type, b.Type), strings.Compare(a.Name, b.Name), strings.Compare(a.ID, b.ID))

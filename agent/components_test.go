@@ -1,6 +1,8 @@
 package agent
 
 import (
+	"iter"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -20,9 +22,10 @@ func TestComponents(t *testing.T) {
 	sample := func(v float64, pairs ...string) inputs.Sample {
 		return inputs.Sample{Labels: labels.FromStrings(append(pairs, "instance", "node-1")...), V: v, T: now.UnixMilli()}
 	}
-	read := func(failed float64, at time.Time) []status.Component {
+	var all []status.Component
+	read := func(failed float64, at time.Time) {
 		now = at
-		return componentsOf([]inputs.Sample{
+		all = componentsOf(slices.Values([]inputs.Sample{
 			sample(1-failed, "__name__", "hw_status", "hw_id", "d1", "hw_name", "Disk 1", "hw_type", "physical_disk", "hw_state", "ok", "hw_parent", "c"),
 			sample(failed, "__name__", "hw_status", "hw_id", "d1", "hw_name", "Disk 1", "hw_type", "physical_disk", "hw_state", "failed", "hw_parent", "c"),
 			sample(1, "__name__", "hw_component_info", "hw_id", "d1", "hw_vendor", "SEAGATE", "hw_model", "ST16", "hw_serial_number", "Z1"),
@@ -32,20 +35,43 @@ func TestComponents(t *testing.T) {
 			sample(5, "__name__", "hw_temperature_limit_celsius", "id", "t1", "limit_type", "low.critical"),
 			sample(300, "__name__", "hw_host_power_watts", "hw_quality", "measured"),
 			sample(1, "__name__", "node_load1"),
-		})
+		}), all)
 	}
-	var c components
 	begin, later := now, now.Add(2*time.Minute)
-	c.take(read(0, begin), begin.Add(time.Second)) // the search comes after the samples
-	c.take(read(0, begin.Add(time.Minute)), begin.Add(time.Minute))
-	c.take(read(1, later), later.Add(time.Second))
+	read(0, begin)
+	read(0, begin.Add(time.Minute))
+	read(1, later)
 	want := []status.Component{
 		{Device: "node-1", Watts: 300, Since: begin, First: true, Seen: later},
 		{Device: "node-1", ID: "t1", Name: "Inlet", Parent: "c", Since: begin, First: true, Seen: later, Celsius: 41, Limit: 50},
 		{Device: "node-1", ID: "d1", Name: "Disk 1", Type: "physical_disk", Vendor: "SEAGATE", Model: "ST16", Serial: "Z1", Parent: "c", State: "failed", Since: later, Seen: later},
 	}
-	if diff := cmp.Diff(want, c.all); diff != "" {
+	if diff := cmp.Diff(want, all); diff != "" {
 		t.Errorf("(-want +got):\n%s", diff)
+	}
+}
+
+// TestStatesAreWatched: the state of a component has its time although the page was not open when it changed.
+func TestStatesAreWatched(t *testing.T) {
+	now := time.UnixMilli(1_800_000_000_000)
+	read := func(failed float64, now time.Time) iter.Seq[inputs.Sample] {
+		sample := func(v float64, pairs ...string) inputs.Sample {
+			return inputs.Sample{Labels: labels.FromStrings(append(pairs, "instance", "node-1", "hw_id", "d1")...), V: v, T: now.UnixMilli()}
+		}
+		return slices.Values([]inputs.Sample{
+			sample(1-failed, "__name__", "hw_status", "hw_state", "ok"), sample(failed, "__name__", "hw_status", "hw_state", "failed"),
+			sample(41, "__name__", "hw_temperature_celsius"),
+		})
+	}
+	later := now.Add(time.Minute)
+	all := componentsOf(read(0, now), nil)
+	all = componentsOf(statuses(read(1, later)), all)
+	if all[0].Celsius != 0 {
+		t.Error("a series that says no state was read")
+	}
+	all = componentsOf(read(1, later.Add(time.Hour)), all)
+	if len(all) != 1 || all[0].State != "failed" || !all[0].Since.Equal(later) || all[0].First {
+		t.Errorf("%+v", all)
 	}
 }
 
@@ -67,7 +93,7 @@ func TestSamplesOfDevice(t *testing.T) {
 		sample("node-2", 9, "__name__", "hw_temperature_celsius", "hw_id", "t2", "hw_name", "Inlet"),
 	}
 	inv := inventory.Inventory{Name: "node-1"}
-	inv.Build(samplesOf("node-1", newest))
+	inv.Build(samplesOf("node-1", slices.Values(newest)))
 	var text strings.Builder
 	if err := inv.Write(&text); err != nil {
 		t.Fatal(err)

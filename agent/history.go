@@ -31,7 +31,7 @@ func (a *Agent) watchHistory(ctx context.Context) {
 
 // points returns the present point of each target.
 func (a *Agent) points() map[string]history.Point {
-	a.hardware() // for since when each component is in its state
+	a.watchHardware()
 	s := a.Status()
 	points := make(map[string]history.Point)
 	for _, t := range s.Targets {

@@ -343,20 +343,46 @@ type Sample struct {
 	Meta   metadata.Metadata
 }
 
-// Newest appends to all the newest acknowledged sample of each series that has not ended, in no
-// particular order. It omits series whose newest sample is older than the owner's patience, because a
-// sender that is catching up brings past values, and those whose newest sample is more than 10
-// minutes ahead of this host's clock.
+// Newest appends to all what [Path.All] yields.
 func (p *Path) Newest(all []Sample) []Sample {
+	return slices.AppendSeq(slices.Grow(all, p.Size()), p.All())
+}
+
+// All yields the newest acknowledged sample of each series that has not ended, in no particular order. It omits series whose
+// newest sample is older than the owner's patience, because a sender that is catching up brings past values, and those whose
+// newest sample is more than 10 minutes ahead of this host's clock. The path is locked only while a few are read, so it
+// neither keeps inputs waiting nor holds all samples at once.
+func (p *Path) All() iter.Seq[Sample] {
+	return func(yield func(Sample) bool) {
+		p.mu.Lock()
+		known := make([]storage.SeriesRef, 0, p.size())
+		for ref := range p.series.All() {
+			known = append(known, storage.SeriesRef(ref))
+		}
+		p.mu.Unlock()
+		var few []Sample
+		for some := range slices.Chunk(known, 256) {
+			few = p.newest(some, few[:0])
+			for _, s := range few {
+				if !yield(s) {
+					return
+				}
+			}
+		}
+	}
+}
+
+// newest appends the samples of these series to all.
+func (p *Path) newest(series []storage.SeriesRef, all []Sample) []Sample {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	tick, now := p.tick(), time.Now().UnixMilli()
-	all = slices.Grow(all, p.size())
-	for ref, s := range p.series.All() {
-		if !s.committed() || p.lapsed(s, tick) {
+	for _, ref := range series {
+		s := p.get(ref)
+		if s == nil || !s.committed() || p.lapsed(s, tick) {
 			continue
 		}
-		ls, t, v, h, fh, o, ok := p.log.Newest(storage.SeriesRef(ref))
+		ls, t, v, h, fh, o, ok := p.log.Newest(ref)
 		if !ok || h == nil && fh == nil && value.IsStaleNaN(v) || t < now-1000*int64(p.patience(s)) || t > now+ahead.Milliseconds() {
 			continue
 		}
