@@ -52,6 +52,7 @@ func parseOptions(args []string) (options, error) {
 	vm := flags.String(vmagent, "", "vmagent (found in PATH by default; none: leave it out)")
 	quick := flags.Bool("quick", false, "windows of seconds, four minutes in all: to see that it works")
 	only := flags.String("parts", "", "which of steady, small, v2, zstd and start are measured, separated by commas; all by default")
+	heavy := flags.String("load", "", "of the heavy runs, as TARGETSxSERIES@INTERVAL (default 5x10000@5s)")
 	steady := flags.Duration("steady", 0, "how long the heavy load is measured (default 100s)")
 	small := flags.Duration("small", 0, "how long the small load is measured (default 105s)")
 	outage := flags.Duration("outage", 0, "how long the receiver is away (default 90s)")
@@ -59,7 +60,8 @@ func parseOptions(args []string) (options, error) {
 	flags.StringVar(&o.json, "json", "", "a file that the result is written to, as JSON")
 	flags.StringVar(&o.docs, "docs", "", "a page that the table is written into, between its markers")
 	flags.StringVar(&o.dir, "dir", os.TempDir(), "where agents keep their files; on the disk that counts")
-	if err := flags.Parse(args); err != nil {
+	err := flags.Parse(args)
+	if err != nil {
 		return o, err
 	}
 	if flags.NArg() > 0 {
@@ -67,6 +69,11 @@ func parseOptions(args []string) (options, error) {
 	}
 	if *quick {
 		o.plan = o.plan.quick()
+	}
+	if *heavy != "" {
+		if o.plan.heavy, err = parseLoad(*heavy); err != nil {
+			return o, err
+		}
 	}
 	for _, d := range []struct{ is, set *time.Duration }{{&o.plan.steady, steady}, {&o.plan.smallFor, small}, {&o.plan.outage, outage}} {
 		if *d.set < 0 {
@@ -77,7 +84,6 @@ func parseOptions(args []string) (options, error) {
 		}
 	}
 	o.programs[ours], o.programs[prometheus], o.programs[vmagent] = *own, *prom, *vm
-	var err error
 	o.parts, err = chosen(*only)
 	return o, err
 }

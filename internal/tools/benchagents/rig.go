@@ -8,6 +8,8 @@ import (
 	"net/http"
 	"os"
 	"path/filepath"
+	"strconv"
+	"strings"
 	"time"
 
 	"hwsagent/internal/tools/benchagents/hardware"
@@ -18,6 +20,23 @@ type load struct {
 	targets  int
 	series   int // of each target
 	interval time.Duration
+}
+
+// parseLoad reads a load as the flag -load has it.
+func parseLoad(text string) (l load, err error) {
+	targets, rest, ok1 := strings.Cut(text, "x")
+	series, interval, ok2 := strings.Cut(rest, "@")
+	l.targets, err = strconv.Atoi(targets)
+	if err == nil {
+		l.series, err = strconv.Atoi(series)
+	}
+	if err == nil {
+		l.interval, err = time.ParseDuration(interval)
+	}
+	if !ok1 || !ok2 || err != nil || l.targets < 1 || l.series < 1 || l.interval <= 0 {
+		return l, fmt.Errorf("read the load %q: want targets, series of each and an interval, as in 5x10000@5s", text)
+	}
+	return l, nil
 }
 
 func (l load) perRound() int64 { return int64(l.targets * l.series) }

@@ -113,7 +113,7 @@ func (b *bench) with(ctx context.Context, a agent, l load, to receiving, warmUp 
 	if err := r.until(ctx, limit, "no sample has come", func() bool { return r.receiver.samples.Load() > 0 }); err != nil {
 		return err
 	}
-	if err := r.wait(ctx, warmUp); err != nil {
+	if err := r.wait(ctx, max(warmUp, 2*l.interval)); err != nil { // each series has come twice
 		return err
 	}
 	return measure(r)

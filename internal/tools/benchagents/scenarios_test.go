@@ -85,3 +85,14 @@ func TestMissingAgentsAreLeftOutByName(t *testing.T) {
 		t.Errorf("%v, %v: %v; want ours alone, and a note on prometheus", list, notes, err)
 	}
 }
+
+func TestParseLoad(t *testing.T) {
+	if l, err := parseLoad("10x50000@50s"); err != nil || l != (load{targets: 10, series: 50_000, interval: 50 * time.Second}) {
+		t.Errorf("%+v, %v", l, err)
+	}
+	for _, text := range []string{"", "10", "10x5", "x5@1s", "0x5@1s", "1x0@1s", "1x5@0s", "1x5@1", "1x5@"} {
+		if l, err := parseLoad(text); err == nil {
+			t.Errorf("%q is taken as %+v", text, l)
+		}
+	}
+}
