@@ -482,6 +482,55 @@ humidity B710 Humidity  hw_humidity_ratio=0.54`},
 1.3.6.1.4.1.2011.5.25.183.1.21.1.5.1.1 2`, `
 network Stack port 1/1 ok
 network Stack port 1/2 degraded`},
+	{"a power plant of Eltek whose currents are in tenths; a rectifier has failed, another bay is empty", "1.3.6.1.4.1.12148.10", `
+1.3.6.1.4.1.12148.10.2.1.0 2
+1.3.6.1.4.1.12148.10.2.15.0 1
+1.3.6.1.4.1.12148.10.2.16.0 0
+1.3.6.1.4.1.12148.10.3.4.1.2.1 1
+1.3.6.1.4.1.12148.10.3.4.1.6.1 231
+1.3.6.1.4.1.12148.10.3.4.1.2.2 4
+1.3.6.1.4.1.12148.10.3.4.1.6.2 0
+1.3.6.1.4.1.12148.10.5.6.1.2.1 3
+1.3.6.1.4.1.12148.10.5.6.1.3.1 125
+1.3.6.1.4.1.12148.10.5.6.1.4.1 230
+1.3.6.1.4.1.12148.10.5.6.1.2.2 6
+1.3.6.1.4.1.12148.10.10.1.0 1
+1.3.6.1.4.1.12148.10.10.5.1.0 1
+1.3.6.1.4.1.12148.10.10.5.5.0 5412
+1.3.6.1.4.1.12148.10.10.6.1.0 1
+1.3.6.1.4.1.12148.10.10.6.5.0 -12
+1.3.6.1.4.1.12148.10.10.13.1.0 5
+1.3.6.1.4.1.12148.10.13.13.1.0 11
+1.3.6.1.4.1.12148.10.13.13.5.0 44
+1.3.6.1.4.1.12148.10.13.13.6.0 50`, `
+enclosure Power system degraded
+power_supply Mains 1 ok hw_voltage_volts=231
+power_supply Rectifier 1 failed hw_current_amperes[output]=12.5 hw_voltage_volts[input]=230
+battery Battery degraded hw_voltage_volts=54.12 hw_current_amperes=-1.2
+temperature Ambient degraded hw_temperature_celsius=44 hw_temperature_limit_celsius[high.critical]=50`},
+	{"a transceiver of Ericsson: the second number of the index is what is measured, in thousandths", "1.3.6.1.4.1.193.218.1", `
+1.3.6.1.2.1.31.1.1.1.1.7 "port 1/7"
+1.3.6.1.4.1.193.218.2.50.1.2.1.3.7.1 -2310
+1.3.6.1.4.1.193.218.2.50.1.2.1.4.7.1 1000
+1.3.6.1.4.1.193.218.2.50.1.2.1.3.7.2 -5120
+1.3.6.1.4.1.193.218.2.50.1.2.1.3.7.3 41500
+1.3.6.1.4.1.193.218.2.50.1.2.1.3.7.4 325
+1.3.6.1.4.1.193.218.2.50.1.2.1.3.7.6 3310`, `
+network port 1/7 transmit  hw_optical_power_dbm[transmit]=-2.31 hw_optical_power_limit_dbm[transmit][high.critical]=1
+network port 1/7 receive  hw_optical_power_dbm[receive]=-5.12
+temperature port 1/7 transceiver  hw_temperature_celsius=41.5
+voltage port 1/7 transceiver  hw_voltage_volts=3.31`},
+	{"a SmartEdge of Redback", "1.3.6.1.4.1.2352.1.10", `
+1.3.6.1.4.1.2352.2.4.1.1.1.2.1 "Fan tray"
+1.3.6.1.4.1.2352.2.4.1.1.1.4.1 1
+1.3.6.1.4.1.2352.2.4.1.2.1.2.1 "Feed A"
+1.3.6.1.4.1.2352.2.4.1.2.1.4.1 2
+1.3.6.1.4.1.2352.2.4.1.3.1.2.4.1 "1.2V"
+1.3.6.1.4.1.2352.2.4.1.3.1.3.4.1 1200
+1.3.6.1.4.1.2352.2.4.1.3.1.4.4.1 1190`, `
+fan Fan tray ok
+power_supply Feed A failed
+voltage 1.2V  hw_voltage_volts=1.19`},
 }
 
 // TestVendors evaluates the made-up devices.
