@@ -10,9 +10,6 @@ import (
 	"hwsagent/probes/hw"
 )
 
-// enclosureID is the ID of the machine's case; each machine has one.
-const enclosureID = "enclosure"
-
 // hardware collects the hw_* of some classes of devices. Each device is read under guard.
 type hardware struct {
 	machine *machine

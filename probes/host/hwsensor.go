@@ -9,6 +9,9 @@ import (
 // The code below turns hwmon's values into components, without I/O. Names, units and meanings are those of the kernel's
 // Documentation/hwmon/sysfs-interface.rst.
 
+// enclosureID is the ID of the machine's case; each machine has one.
+const enclosureID = "enclosure"
+
 // sensor is one sensor of a chip, such as temp1, with the values of its files.
 type sensor struct {
 	kind       string // temp, in, fan, …
