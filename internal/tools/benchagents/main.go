@@ -1,3 +1,5 @@
+//go:build linux
+
 // Command benchagents compares hwsagent with Prometheus' agent mode and vmagent: the same load, the same receiver, one
 // agent after the other on the same machine. It prints each figure with its ratio and its aim:
 //
