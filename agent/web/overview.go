@@ -103,6 +103,7 @@ func overviewMain(p *page, v view) {
 		p.put(` · up `, v.Up, ``)
 	}
 	p.raw(` · <a href="/api/v1/status">status as JSON</a> · <a href="/metrics">metrics</a> · <a href="/api/v1/config">configuration in force</a> · `)
+	p.rawIf(len(v.Jobs) > 0, `<a href="/targets">scraped targets</a> · `)
 	if v.Homepage != "" {
 		p.raw(`<a rel="noreferrer" href="`)
 		p.abroad(v.Homepage)

@@ -187,6 +187,7 @@ func TestFewWords(t *testing.T) {
 		"connection refused by 127.0.0.1:1": "connection refused by 127.0.0.1:1",
 		"the receiver, or a proxy in front of it, finds the request too large: 413 Request Entity Too Large":                                                  "413 Request Entity Too Large",
 		"not asked before 10:21:32, because every request since 2026-11-29 10:18:56 failed: udp 127.0.0.1:1: connection refused: no SNMP agent listens there": "udp 127.0.0.1:1: connection refused",
+		"refuses every sample: the receiver, or a proxy in front of it, finds the request too large: 413 Request Entity Too Large":                            "refuses every sample: 413 Request Entity Too Large",
 		"the receiver refuses access: 401 Unauthorized: the token is not known":                                                                               "receiver refuses access: 401 Unauthorized",
 		"samples lost: the log, or the target's max_backlog, was full":                                                                                        "samples lost: the log, or the target's max_backlog …",
 		"one two three four five six seven eight nine":                                                                                                        "one two three four five six seven eight …",

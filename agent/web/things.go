@@ -90,7 +90,7 @@ func newThing(s status.Status, f status.Finding, kind string, names []string) th
 }
 
 // fewWords returns causeWords words of a text at most, without an article before them: of its parts between colons whole ones, if these have half
-// of the words, and without a part before them that is too long by itself.
+// of the words, and without a part before or between them that is too long by itself.
 func fewWords(text string) string {
 	text = strings.TrimPrefix(strings.TrimPrefix(text, "the "), "its ")
 	parts := strings.Split(strings.Join(strings.Fields(text), " "), ": ")
@@ -107,6 +107,8 @@ func fewWords(text string) string {
 		return strings.Join(parts, ": ")
 	case words >= causeWords/2:
 		return strings.Join(parts[:n], ": ")
+	case n > 0 && n+1 < len(parts) && len(strings.Fields(parts[n])) > causeWords:
+		return fewWords(strings.Join(slices.Delete(parts, n, n+1), ": "))
 	}
 	return strings.TrimRight(strings.Join(strings.Fields(strings.Join(parts, ": "))[:causeWords], " "), ".,;:") + " …"
 }
