@@ -64,6 +64,9 @@ func compare(t *testing.T, file, dump string) (numbers, wrong, inHW int) {
 			inHW++
 			values[c.ID] = append(values[c.ID], reading.Value)
 		}
+		for _, reading := range c.Refused { // read, and known to mean no reading
+			values[c.ID] = append(values[c.ID], reading.Value)
+		}
 	}
 	seen := map[string]bool{}
 	for _, v := range vars {
