@@ -257,3 +257,35 @@ func TestRefusals(t *testing.T) {
 		t.Errorf("no device: %v", err)
 	}
 }
+
+// TestFlood: a BMC, or something in its place, that sends without end and answers nothing costs a round no longer than its time.
+func TestFlood(t *testing.T) {
+	conn, err := net.ListenPacket("udp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	var all sync.WaitGroup
+	all.Go(func() {
+		buffer := make([]byte, 1400)
+		_, to, err := conn.ReadFrom(buffer)
+		for err == nil {
+			_, err = conn.WriteTo(buffer, to)
+		}
+	})
+	t.Cleanup(func() { _ = conn.Close(); all.Wait() })
+	c := quick(conn.LocalAddr().String())
+	c.PacketTimeout = model.Duration(100 * time.Millisecond)
+	done := make(chan error, 1)
+	go func() {
+		_, err := round(t, newProbe(t, c))
+		done <- err
+	}()
+	select {
+	case err := <-done:
+		if err == nil || !strings.Contains(err.Error(), "no answer") {
+			t.Errorf("the error is %v", err)
+		}
+	case <-time.After(time.Minute):
+		t.Fatal("the round does not end")
+	}
+}
