@@ -76,8 +76,9 @@ func TestBacklogOfGigabytes(t *testing.T) {
 	s.faults = append(s.faults, time.Now())
 	s.kill()
 	s.forget()
-	if _, again := s.late.total(); again != 0 {
-		t.Errorf("%d samples came twice before the agent was killed, want none", again)
+	asks := int64(time.Since(drainBegan)/time.Minute) + 1 // a sample is sent again when a backlog begins, at most once a minute
+	if _, again := s.late.total(); again > asks {
+		t.Errorf("%d samples came twice before the agent was killed, want at most %d", again, asks)
 	}
 	second := s.drain(0, other)
 	drained := time.Now()
