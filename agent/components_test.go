@@ -101,7 +101,7 @@ func TestSamplesOfDevice(t *testing.T) {
 	want := `node-1 (): 2 components: 1 ok, 1 without a state
   device "core": no description
   recognised by sysObjectID (none) and the description as: no vendor that the library has, so only standard MIBs were read
-  ok        temperature "Inlet" 41 °C, at most 60 °C (critical)
+  ok        temperature "Inlet" 41 °C, critical above 60 °C
     -         physical_disk "Disk 1" SEAGATE errors media 3
   the whole machine: power measured 300 W
 `

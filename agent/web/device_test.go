@@ -90,7 +90,7 @@ func TestDevicePage(t *testing.T) {
 	want := []partView{
 		{0, ok, "ok", "Chassis", "enclosure", "Dell Inc. PowerEdge R760 · serial 7XK2 · BIOS 2.1.5", "", "", "4 s ago", "", moment{}, nil, 0},
 		{1, ok, "ok", "CPU 1", "cpu", "Intel Xeon Gold 6430", "", "", "4 s ago", "", moment{}, []valueView{{ok, "speed", "2.1 GHz", "", ""}}, 0},
-		{2, status.SeverityWarning, "degraded", "CPU 1 Temp", "temperature", "", "since before", "first seen 30 h ago", "4 s ago", "", moment{"Nov 19 06:00", "2026-11-19T06:00:00Z"}, []valueView{{status.SeverityWarning, "", "91.5 °C", "at most 90 °C (degraded), 100 °C (critical)", ""}}, 0},
+		{2, status.SeverityWarning, "degraded", "CPU 1 Temp", "temperature", "", "since before", "first seen 30 h ago", "4 s ago", "", moment{"Nov 19 06:00", "2026-11-19T06:00:00Z"}, []valueView{{status.SeverityWarning, "", "91.5 °C", "degraded above 90 °C, critical above 100 °C", ""}}, 0},
 		{1, ok, "ok", "Fan 1", "fan", "", "", "", "4 s ago", "", moment{}, []valueView{{ok, "speed", "8400 rpm", "", ""}}, 0},
 		{1, ok, "ok", "Fan 2", "fan", "", "", "", "4 s ago", "", moment{}, []valueView{{ok, "speed", "8401 rpm", "", ""}}, 0},
 		{1, ok, "ok", "DIMM A1", "memory", "Samsung M321R8GA0BB0 · serial 80CE01", "", "", "4 s ago", "", moment{}, []valueView{{ok, "size", "64 GiB", "", ""}}, 0},
@@ -101,7 +101,7 @@ func TestDevicePage(t *testing.T) {
 		t.Errorf("(-want +got):\n%s", diff)
 	}
 	body := deviceAt(t, machine(s.Now, 2), "/device?name=node-01")
-	for _, want := range []string{"<h1>node-01: 8 components, 1 degraded", "<ul class=\"rows tree\"><li class=\"ok\">", "<b>91.5 °C</b> <small>at most 90 °C (degraded)", `<a href="/">`} {
+	for _, want := range []string{"<h1>node-01: 8 components, 1 degraded", "<ul class=\"rows tree\"><li class=\"ok\">", "<b>91.5 °C</b> <small>degraded above 90 °C", `<a href="/">`} {
 		if !strings.Contains(body, want) {
 			t.Errorf("the page has no %s", want)
 		}

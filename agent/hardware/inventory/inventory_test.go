@@ -51,7 +51,7 @@ func TestValues(t *testing.T) {
   predicted_failure physical_disk "sda" M 1 S1
       size 1 TB
       smart 5 7
-  degraded  temperature "inlet" 23.5 °C, at most 40 °C (degraded), 50 °C (critical)
+  degraded  temperature "inlet" 23.5 °C, degraded above 40 °C, critical above 50 °C
   the whole machine: power measured 120 W
   not sent, because hardware cannot have it: 1 value: voltage_volts 2313 of "inlet"
   not all could be read: one two

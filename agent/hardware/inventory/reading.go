@@ -28,7 +28,7 @@ type Reading struct {
 type Line struct {
 	Name   string // empty: the component's type says it
 	Value  string
-	Limits string // "at most 40 °C (degraded), 50 °C (critical)"
+	Limits string // "degraded above 40 °C, critical above 50 °C"
 	At     time.Time
 	Level  string // error or warning beyond a limit, else empty
 }
@@ -95,24 +95,19 @@ func limitWords(limits []Reading) string {
 	slices.SortStableFunc(limits, func(a, b Reading) int {
 		return cmp.Or(cmp.Compare(strings.Index(b.Limit, "low"), strings.Index(a.Limit, "low")), cmp.Compare(a.Value, b.Value))
 	})
-	var low, high []string
-	for _, l := range limits {
-		words := Quantity(l.Metric, l.Of, l.Value)
-		if _, what, ok := strings.Cut(l.Limit, "."); ok {
-			words += " (" + what + ")"
-		}
-		if strings.HasPrefix(l.Limit, "low") {
-			low = append(low, words)
-		} else {
-			high = append(high, words)
-		}
-	}
 	var parts []string
-	if len(low) > 0 {
-		parts = append(parts, "at least "+strings.Join(low, ", "))
-	}
-	if len(high) > 0 {
-		parts = append(parts, "at most "+strings.Join(high, ", "))
+	for _, l := range limits {
+		side, what, ok := strings.Cut(l.Limit, ".")
+		words := "at most"
+		switch {
+		case ok && side == "low":
+			words = what + " below"
+		case ok:
+			words = what + " above"
+		case side == "low":
+			words = "at least"
+		}
+		parts = append(parts, words+" "+Quantity(l.Metric, l.Of, l.Value))
 	}
 	return strings.Join(parts, ", ")
 }

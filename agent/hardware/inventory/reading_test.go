@@ -66,9 +66,9 @@ func TestLines(t *testing.T) {
 	})
 	want := []Line{
 		{Name: "usage", Value: "412 W"},
-		{Name: "temperature outlet", Value: "61 °C", Limits: "at most 60 °C (degraded), 70 °C (critical)", Level: status.SeverityWarning},
+		{Name: "temperature outlet", Value: "61 °C", Limits: "degraded above 60 °C, critical above 70 °C", Level: status.SeverityWarning},
 		{Name: "temperature inlet", Value: "20 °C"},
-		{Name: "voltage", Value: "10 V", Limits: "at least 11 V (critical), at most 13 V (critical)", Level: status.SeverityError},
+		{Name: "voltage", Value: "10 V", Limits: "critical below 11 V, critical above 13 V", Level: status.SeverityError},
 		{Name: "limit max", Value: "1400 W"},
 	}
 	if diff := cmp.Diff(want, got); diff != "" {
