@@ -188,7 +188,7 @@ func deviceMain(p *page, v view) {
 	startMain(p, v, deviceTitle(v))
 	p.raw(`<p class="who"><a href="/"><b>hwsagent</b></a>`)
 	showWho(p, v)
-	showConclusion(p, v.Device.Level, v.Device.Name+": "+v.Device.Summary, kindView{})
+	showConclusion(p, v.Device.Level, v.Device.Name+": "+v.Device.Summary)
 	if v.Device.About != "" {
 		p.put(`<p>`, v.Device.About, "</p>\n")
 	}

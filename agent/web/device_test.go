@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"net/http"
 	"net/http/httptest"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -153,13 +154,42 @@ func TestDevicesOfThePage(t *testing.T) {
 		t.Errorf("(-want +got):\n%s", diff)
 	}
 	var p page
-	showConclusion(&p, status.LevelOK, "All data arrives", v.Bad)
-	if !strings.Contains(p.b.String(), `<span class="also error"><i></i><span class="state">Hardware: 1 failed, 1 predicted failure</span>`) {
-		t.Errorf("the first sentence hides failed hardware: %s", p.b.String())
-	}
 	showHardware(&p, v)
 	if n := strings.Count(p.b.String(), `<a href="/device?name=node-01">`); n != 1+2+1 {
 		t.Errorf("%d links to the device that fails, want one beside each of its bad components and its temperature, and its own", n)
+	}
+}
+
+// The first sentence of the page, its colour, title and icon are those of the worse of data and hardware.
+func TestVerdictHasTheHardware(t *testing.T) {
+	s := status.Judge(fleet(1))
+	body := func(parts []status.Component) string {
+		rec := httptest.NewRecorder()
+		pageOf(Options{Status: func() status.Status { return s }, Hardware: func() []status.Component { return parts }}).ServeHTTP(rec, httptest.NewRequest(http.MethodGet, "http://localhost/", nil))
+		return rec.Body.String()
+	}
+	failed := site(2, s.Now)
+	will := slices.DeleteFunc(slices.Clone(failed), func(c status.Component) bool { return c.State == "failed" })
+	two := slices.Clone(failed)
+	two[len(two)-2].State = "degraded" // of the other machine
+	for _, c := range []struct {
+		name  string
+		parts []status.Component
+		level string
+		icon  markup
+		title string
+	}{
+		{"well", nil, status.LevelOK, iconOK, "✓ plant-7: All data arrives, 1.2 s behind"},
+		{"will fail", will, status.SeverityWarning, iconWarning, "! plant-7: All data arrives, 1.2 s behind; hardware of node-01: 1 predicted failure"},
+		{"failed", failed, status.SeverityError, iconError, "✗ plant-7: All data arrives, 1.2 s behind; hardware of node-01: 1 failed, 1 predicted failure"},
+		{"two machines", two, status.SeverityError, iconError, "✗ plant-7: All data arrives, 1.2 s behind; hardware of 2 devices: 1 failed, 1 degraded, 1 predicted failure"},
+	} {
+		got := body(c.parts)
+		for _, want := range []string{"<title>" + c.title + "</title>", `<header class="verdict ` + c.level + `">`, `id="icon" href="` + string(c.icon) + `"`, "<h1>" + strings.SplitN(c.title, ": ", 2)[1] + "</h1>"} {
+			if !strings.Contains(got, want) {
+				t.Errorf("%s: the page has no %s:\n%.2500s", c.name, want, got)
+			}
+		}
 	}
 }
 

@@ -31,7 +31,7 @@ type hardwareView struct {
 	Machines  int             // with known power
 	Total     string          // their power
 	Count     string
-	Bad       kindView // all components that fail or will
+	Bad       kindView // all components that fail or will; Name is their device, or how many devices
 	Described bool     // there is hardware
 }
 
@@ -81,11 +81,24 @@ func newHardware(s status.Status, all []status.Component, whole bool) hardwareVi
 	}
 	v.Kinds = counts(all, func(c status.Component) string { return inWords(c.Type) })
 	v.Devices = counts(all, func(c status.Component) string { return c.Device })
+	bad := slices.DeleteFunc(slices.Clone(v.Devices), func(k kindView) bool { return k.Bad == "" })
+	if v.Bad.Name = text.Counted(len(bad), "device"); len(bad) == 1 {
+		v.Bad.Name = bad[0].Name
+	}
 	if !whole {
 		v.Devices, v.Left = cut(v.Devices, mostDevices)
 	}
 	v.addGauges(s, all)
 	return v
+}
+
+// with returns a verdict on the data and the hardware: the worse level of both, and both in words.
+func (v hardwareView) with(data status.Verdict) status.Verdict {
+	if v.Bad.Bad != "" {
+		data.Level = worse(data.Level, v.Bad.Level)
+		data.Text += "; hardware of " + v.Bad.Name + ": " + v.Bad.Bad
+	}
+	return data
 }
 
 func newComponent(s status.Status, c status.Component, level, parent string) componentView {

@@ -82,7 +82,7 @@ func overviewMain(p *page, v view) {
 	startMain(p, v, overviewTitle(v))
 	p.raw(`<p class="who"><b>hwsagent</b>`)
 	showWho(p, v)
-	showConclusion(p, v.Verdict.Level, v.Verdict.Text, v.Hardware.Bad)
+	showConclusion(p, v.Verdict.Level, v.Verdict.Text)
 	showWay(p, v.Way)
 	showThings(p, v)
 	if len(v.Hardware.Worst) > 0 {
@@ -133,19 +133,14 @@ func showWho(p *page, v view) {
 	p.raw("</p>\n")
 }
 
-// showConclusion writes the sentence at the top of a page, and which hardware fails, if any.
-func showConclusion(p *page, level, text string, hardware kindView) {
+// showConclusion writes the sentence at the top of a page.
+func showConclusion(p *page, level, text string) {
 	p.put(`<header class="verdict `, level, `">
 `)
 	p.put(`  <span class="mark" aria-hidden="true">`, mark(level), `</span>
 `)
 	p.put(`  <h1>`, text, `</h1>
 `)
-	if hardware.Bad != "" {
-		p.put(`  <span class="also `, hardware.Level, `"><i></i><span class="state">Hardware: `)
-		p.put(``, hardware.Bad, `</span></span>
-`)
-	}
 	p.raw("</header>\n")
 }
 

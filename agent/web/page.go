@@ -48,6 +48,7 @@ type logView struct {
 type probeView struct {
 	status.ProbeStatus
 	Level, Last, TookText, Count, Every, Error string
+	Lost                                       string // samples that the log refused, if it refuses them now
 }
 
 func newView(s status.Status, events []status.Event) view {
@@ -93,6 +94,7 @@ func newProbe(s status.Status, p status.ProbeStatus) probeView {
 	}
 	if status.RefusedByLog(s, p) {
 		v.State, v.Level = status.OutcomeRefused, status.SeverityError
+		v.Lost = status.Count(p.Refused)
 	}
 	if p.LastError != "" {
 		v.Error = text.FirstLine(p.LastError)
@@ -147,6 +149,7 @@ func (h *handlers) look(at *url.URL) view {
 		v.bound()
 	}
 	v.Hardware = newHardware(v.Status, parts, all)
+	v.Verdict = v.Hardware.with(v.Verdict)
 	if h.o.Device != nil && at.Path == "/device" {
 		v.Device = newDevice(v.Now, h.o.Device(query.Get("name")), all)
 	}

@@ -288,15 +288,43 @@ func TestEveryKindHasRows(t *testing.T) {
 	}
 	s = fleet(1)
 	s.WAL.Error, s.WAL.ErrorSince, s.WAL.Refused = "append to 00000004: write: no space left on device", s.Now.Add(-20*time.Minute), 3822
-	s.Probes[0].State, s.Probes[0].Failures, s.Probes[0].LastError = "failing", 9, s.WAL.Error
+	s.Probes[0].State, s.Probes[0].Failures, s.Probes[0].LastError, s.Probes[0].Samples, s.Probes[0].Refused = "failing", 9, s.WAL.Error, 0, 2100
+	s.WAL.FreeBytes = 0
 	body := render(t, status.Judge(s), nil)
 	if !strings.Contains(body, `</i>refused</span> <b title="`+s.Probes[0].Name) {
 		t.Errorf("the probe is not called refused:\n%s", body)
 	}
+	for _, want := range []string{"<span>2\u202f100 <small>refused</small></span>", "<small>3\u202f822 samples refused by the log</small>", "<small>cannot be written, 0 B free on disk</small>"} {
+		if !strings.Contains(body, want) {
+			t.Errorf("a full disk: the page has no %s", want)
+		}
+	}
 	rows = problemRows(t, body)
 	if len(rows) != 1 || rows[0].name != "Log" || !strings.HasPrefix(rows[0].cause, "cannot be written: no space left on device Try: make room") ||
-		rows[0].since != "since 11:40:00 20 min" || rows[0].cost != "3\u202f822 samples refused" {
+		rows[0].since != "since 11:40:00 20 min" || rows[0].cost != "3\u202f822 samples refused not stored; they will not arrive unless their sender repeats them" {
 		t.Errorf("a full disk: %+v", rows)
+	}
+}
+
+// The bar of the targets is green only where data arrives, and what waits is not a sum: all targets wait for the same samples.
+func TestTargetsOfTheWay(t *testing.T) {
+	idle := fleet(3)
+	idle.Targets[1] = status.TargetStatus{Name: "new", State: status.StateOK, Ledger: status.LedgerStatus{Balanced: true}}
+	one := fleet(3)
+	breakTarget(&one.Targets[2], one.Now, status.StateHeld, "401 Unauthorized", 12*time.Minute, 288_000)
+	many, _ := plant()
+	for _, c := range []struct {
+		name string
+		s    status.Status
+		want stop
+	}{
+		{"unknown", idle, stop{Level: status.LevelOK, Figure: "3 targets", Text: "1.2 s behind at most", Well: 2, Unknown: 1}},
+		{"one", one, stop{Level: status.SeverityError, Figure: "3 targets", Text: "1 with problems, 288\u202f000 waiting", Bad: 1, Well: 2}},
+		{"several", many, stop{Level: status.SeverityError, Figure: "20 targets", Text: "6 with problems, up to 65\u202f000 waiting each", Bad: 6, Well: 14}},
+	} {
+		if diff := cmp.Diff(c.want, newView(status.Judge(c.s), nil).Way.Targets); diff != "" {
+			t.Errorf("%s (-want +got):\n%s", c.name, diff)
+		}
 	}
 }
 

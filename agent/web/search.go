@@ -121,7 +121,7 @@ func searchMain(p *page, v view) {
 	startMain(p, v, searchTitle(v))
 	p.raw(`<p class="who"><a href="/"><b>hwsagent</b></a>`)
 	showWho(p, v)
-	showConclusion(p, v.Verdict.Level, v.Verdict.Text, v.Hardware.Bad)
+	showConclusion(p, v.Verdict.Level, v.Verdict.Text)
 	p.put(`<h2>Search for `, v.Search.Query, ` `)
 	p.put(`<small>`, v.Search.Summary, "</small></h2>\n")
 	if v.Search.Summary == "nothing found" {

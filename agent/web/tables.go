@@ -15,8 +15,13 @@ func showProbes(p *page, v view) {
 		showSummary(p, one.Level, one.State, one.Name)
 		p.put(`<span>`, one.Type, `</span> `)
 		p.put(`<span>`, one.Last, `</span> `)
-		p.put(`<span>`, one.Count, ` <small>samples</small></span></summary>
+		if one.Lost != "" {
+			p.put(`<span>`, one.Lost, ` <small>refused</small></span></summary>
 `)
+		} else {
+			p.put(`<span>`, one.Count, ` <small>samples</small></span></summary>
+`)
+		}
 		p.put(`<div id="p-`, one.Name, `">
 `)
 		showProbe(p, one)
@@ -155,7 +160,7 @@ func scrapedMain(p *page, v view) {
 	startMain(p, v, scrapedTitle(v))
 	p.raw(`<p class="who"><a href="/"><b>hwsagent</b></a>`)
 	showWho(p, v)
-	showConclusion(p, v.Verdict.Level, v.Verdict.Text, v.Hardware.Bad)
+	showConclusion(p, v.Verdict.Level, v.Verdict.Text)
 	for _, j := range v.Jobs {
 		showJob(p, j)
 	}

@@ -192,7 +192,7 @@ func (t *thing) addCost(s status.Status) {
 	case refused > 0:
 		t.Cost = status.Count(refused) + " requests refused"
 	case t.Kind == "log" && s.WAL.Error != "":
-		t.Cost = status.Samples(s.WAL.Refused) + " refused"
+		t.Cost, t.Room, t.Lost = status.Samples(s.WAL.Refused)+" refused", "not stored; they will not arrive unless their sender repeats them", true
 	case t.Kind == "log" && !s.WAL.LowSince.IsZero():
 		t.Cost = "log does not grow"
 	case t.overLimit(s) > 0:

@@ -18,6 +18,7 @@ type wayView struct {
 type stop struct {
 	Level, Figure, Text string
 	Bad, Warned, Well   int // how many inputs or targets; of the log: percent
+	Unknown             int // targets whose delivery is not known: neither good nor bad
 }
 
 // flow is what goes from one stop to the next.
@@ -30,7 +31,14 @@ func newWay(v *view, s status.Status) wayView {
 		Log:    stop{Level: status.LevelOK, Well: v.Log.Fill, Figure: v.Log.Bytes + " of " + v.Log.Max},
 		In:     flow{status.LevelOK, v.Log.In}, Out: flow{Level: status.LevelOK},
 	}
-	w.Targets = stop{Level: status.LevelOK, Well: len(v.Rows), Figure: text.Counted(len(s.Targets), "target")}
+	w.Targets = stop{Level: status.LevelOK, Figure: text.Counted(len(s.Targets), "target")}
+	for _, r := range v.Rows {
+		if r.Level == status.LevelOK {
+			w.Targets.Well++
+		} else {
+			w.Targets.Unknown++
+		}
+	}
 	for _, t := range v.Things {
 		switch t.Kind {
 		case "probe", "scrape", "receiver":
@@ -64,12 +72,12 @@ func (w *wayView) addTexts(v *view, s status.Status) {
 	if n := w.Inputs.Bad + w.Inputs.Warned; n > 0 {
 		w.Inputs.Text = fmt.Sprint(n) + " with problems"
 	} else if s.WAL.Error != "" {
-		w.Inputs.Text, w.Inputs.Level = "the log refuses their samples", status.SeverityError
+		w.Inputs.Text, w.Inputs.Level = status.Samples(s.WAL.Refused)+" refused by the log", status.SeverityError
 		w.Inputs.Bad, w.Inputs.Well = w.Inputs.Well, 0
 	}
 	switch {
 	case s.WAL.Error != "":
-		w.Log.Text, w.In.Level = "cannot be written", status.SeverityError
+		w.Log.Text, w.In.Level = "cannot be written, "+v.Log.Free+" free on disk", status.SeverityError
 	case v.Log.Lasts != "":
 		w.Log.Text = "lasts " + v.Log.Lasts + " without targets"
 	default:
@@ -79,7 +87,11 @@ func (w *wayView) addTexts(v *view, s status.Status) {
 	for _, t := range s.Targets {
 		sent += t.SentPerSec
 		worst = max(worst, t.LagSeconds)
-		waiting = max(waiting, t.PendingSamples)
+	}
+	for _, t := range v.Things {
+		for _, r := range t.Targets {
+			waiting = max(waiting, r.PendingSamples)
+		}
 	}
 	w.Out.Rate = status.Rate(sent)
 	w.Targets.Text = status.Span(status.Seconds(worst)) + " behind at most"
@@ -88,6 +100,9 @@ func (w *wayView) addTexts(v *view, s status.Status) {
 	}
 	if n := w.Targets.Bad + w.Targets.Warned; n > 0 {
 		w.Targets.Text = fmt.Sprintf("%d with problems, %s waiting", n, status.Count(waiting))
+		if n > 1 { // all have the same samples, so that a sum would say nothing
+			w.Targets.Text = fmt.Sprintf("%d with problems, up to %s waiting each", n, status.Count(waiting))
+		}
 		if w.Out.Level = status.SeverityWarning; w.Targets.Well == 0 {
 			w.Out.Level = w.Targets.Level
 		}
@@ -126,7 +141,7 @@ func showWay(p *page, w wayView) {
 	showFlow(p, w.In, ` in`)
 	showStop(p, `Log`, w.Log, 100)
 	showFlow(p, w.Out, ` sent`)
-	showStop(p, `Targets`, w.Targets, w.Targets.Bad+w.Targets.Warned+w.Targets.Well)
+	showStop(p, `Targets`, w.Targets, w.Targets.Bad+w.Targets.Warned+w.Targets.Well+w.Targets.Unknown)
 	p.raw("</section>\n")
 }
 
