@@ -38,6 +38,7 @@ type job struct {
 	targets  []string // host:port
 	interval time.Duration
 	url      string // of the receiver
+	entries  int    // of the receiver, at our agent; 0 is 1
 	version  string // of remote write
 }
 
@@ -117,8 +118,10 @@ func messageOf(version string) string {
 
 // setUpOurs turns the agent's own series off, because the others do not send theirs either.
 func setUpOurs(j job, dir string) ([]string, error) {
-	config := fmt.Sprintf("global: {%s}\nprobes:\n  - {name: hwsagent, type: self, enabled: false}\n%sremote_write:\n  - {name: receiver, url: %q, protobuf_message: %s}\n",
-		global(j), scrapeConfigs(j), j.url, messageOf(j.version))
+	config := fmt.Sprintf("global: {%s}\nprobes:\n  - {name: hwsagent, type: self, enabled: false}\n%sremote_write:\n", global(j), scrapeConfigs(j))
+	for i := range max(1, j.entries) {
+		config += fmt.Sprintf("  - {name: receiver%d, url: %q, protobuf_message: %s}\n", i, j.url, messageOf(j.version))
+	}
 	file := filepath.Join(dir, "agent.yaml")
 	return []string{"run", "--config.file", file, "--storage.path", filepath.Join(dir, "data"), "--web.listen-address", "127.0.0.1:0"},
 		os.WriteFile(file, []byte(config), 0o600)

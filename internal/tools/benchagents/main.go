@@ -55,6 +55,7 @@ func parseOptions(args []string) (options, error) {
 	quick := flags.Bool("quick", false, "windows of seconds, four minutes in all: to see that it works")
 	only := flags.String("parts", "", "which of steady, small, v2, zstd and start are measured, separated by commas; all by default")
 	heavy := flags.String("load", "", "of the heavy runs, as TARGETSxSERIES@INTERVAL (default 5x10000@5s)")
+	entries := flags.Int("entries", 1, "how many remote_write entries hwsagent has in the heavy runs; all lead to the one receiver")
 	steady := flags.Duration("steady", 0, "how long the heavy load is measured (default 100s)")
 	small := flags.Duration("small", 0, "how long the small load is measured (default 105s)")
 	outage := flags.Duration("outage", 0, "how long the receiver is away (default 90s)")
@@ -77,6 +78,7 @@ func parseOptions(args []string) (options, error) {
 			return o, err
 		}
 	}
+	o.plan.heavy.entries = *entries
 	for _, d := range []struct{ is, set *time.Duration }{{&o.plan.steady, steady}, {&o.plan.smallFor, small}, {&o.plan.outage, outage}} {
 		if *d.set < 0 {
 			return o, fmt.Errorf("read durations: %s is below zero", *d.set)

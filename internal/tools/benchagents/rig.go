@@ -22,6 +22,7 @@ type load struct {
 	targets  int
 	series   int // of each target
 	interval time.Duration
+	entries  int // see job
 }
 
 // parseLoad reads a load as the flag -load has it.
@@ -90,7 +91,7 @@ func newRig(a agent, l load, to receiving, seed uint64, dir string) (r *rig, err
 	if err := r.receiver.up(); err != nil {
 		return r, err
 	}
-	args, err := a.setUp(job{targets: addresses, interval: l.interval, url: r.receiver.url(), version: to.version}, r.dir)
+	args, err := a.setUp(job{targets: addresses, interval: l.interval, url: r.receiver.url(), version: to.version, entries: l.entries}, r.dir)
 	if err != nil {
 		return r, fmt.Errorf("write the configuration of %s: %w", a.Name, err)
 	}
