@@ -47,7 +47,8 @@ function ends(d, rows) {
     var cut = 0;
     d.querySelectorAll("summary span").forEach(function (e) { if (e.scrollWidth > e.clientWidth && e.clientWidth > 0) { cut++; } });
     p.textContent = "width " + width + " inside " + d.documentElement.clientWidth + " content " + d.documentElement.scrollWidth +
-      " right " + Math.ceil(worst) + " height " + d.documentElement.scrollHeight + " broken " + ends(d, ".things details") + " rows " + ends(d, "details:not(:has(> #k-wal))") + " cut " + cut + ";";
+      " right " + Math.ceil(worst) + " height " + d.documentElement.scrollHeight + " broken " + ends(d, ".things details") + " rows " + ends(d, "details:not(:has(> #k-wal))") + " cut " + cut +
+      " short " + Array.from(d.querySelectorAll(".try")).filter(function (e) { return e.clientHeight > 0 && e.scrollHeight > e.clientHeight; }).length + ";";
     document.body.append(p);
   };
   document.body.append(f);
@@ -56,10 +57,10 @@ function ends(d, rows) {
 
 // measured are the figures of one width: broken and rows are where the last row with problems ends, and the last
 // of all things but the log.
-var measured = regexp.MustCompile(`width (\d+) inside (\d+) content (\d+) right (\d+) height (\d+) broken (\d+) rows (\d+) cut (\d+);`)
+var measured = regexp.MustCompile(`width (\d+) inside (\d+) content (\d+) right (\d+) height (\d+) broken (\d+) rows (\d+) cut (\d+) short (\d+);`)
 
 // size is what a browser measures of a page on a screen of a width.
-type size struct{ width, inside, content, right, height, broken, rows, cut int }
+type size struct{ width, inside, content, right, height, broken, rows, cut, short int }
 
 // sizes returns what a browser measures of a status on both screens.
 func sizes(t *testing.T, s status.Status, events []status.Event) (all []size) {
@@ -83,13 +84,13 @@ func sizes(t *testing.T, s status.Status, events []status.Event) (all []size) {
 		t.Fatalf("run %s: %v", browser, err)
 	}
 	for _, m := range measured.FindAllStringSubmatch(string(out), -1) {
-		var n [8]int
+		var n [9]int
 		for i := range n {
 			if n[i], err = strconv.Atoi(m[i+1]); err != nil {
 				t.Fatal(err)
 			}
 		}
-		all = append(all, size{n[0], n[1], n[2], n[3], n[4], n[5], n[6], n[7]})
+		all = append(all, size{n[0], n[1], n[2], n[3], n[4], n[5], n[6], n[7], n[8]})
 	}
 	if len(all) != 2 {
 		t.Fatalf("the browser measured nothing:\n%s", out)
@@ -121,7 +122,7 @@ func TestPageFitsChromium(t *testing.T) {
 }
 
 // The verdict, and all rows of 20 targets of which 6 are broken and of 8 probes, fit a screen of 1280 by 900; on a phone of 390 by 844
-// the verdict and the 6 broken ones fit two screens.
+// the verdict and the 6 broken ones fit two screens, with all lines of their remedies.
 func TestPlantFitsChromium(t *testing.T) {
 	s, events := plant()
 	for _, one := range sizes(t, s, events) {
@@ -130,6 +131,8 @@ func TestPlantFitsChromium(t *testing.T) {
 			t.Errorf("%d wide: the last row ends at %d, beyond the screen", one.width, one.rows)
 		case one.width == 390 && (one.broken > 2*844 || one.broken == 0):
 			t.Errorf("%d wide: the last broken row ends at %d, beyond two screens", one.width, one.broken)
+		case one.width == 390 && one.short > 0:
+			t.Errorf("%d wide: %d remedies are cut off", one.width, one.short)
 		}
 	}
 }

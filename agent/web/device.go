@@ -46,7 +46,7 @@ func newDevice(now time.Time, inv inventory.Inventory, all bool) deviceView {
 	if d := inv.Device; d != nil {
 		v.About = status.Cut(strings.Join(slices.DeleteFunc([]string{d.Name, d.Vendor, d.Family, d.Description}, func(s string) bool { return s == "" }), " · "), 3*mostLetter)
 	}
-	v.Whole, _ = newValues(now, time.Time{}, inventory.Lines("host", inv.Whole), mostValues)
+	v.Whole, _ = newValues(now, time.Time{}, wholeLines(inv), mostValues)
 	parts, parents := partsOf(now, inv)
 	states := map[string]int{}
 	for _, p := range parts {
@@ -76,6 +76,40 @@ func newDevice(now time.Time, inv inventory.Inventory, all bool) deviceView {
 	}
 	v.Left = len(parts) - len(v.Parts)
 	return v
+}
+
+// wholeLines returns the values of the whole machine. The heating margin has the name of its sensor, and the level and mark of a
+// temperature that is as close to its limit.
+func wholeLines(inv inventory.Inventory) []inventory.Line {
+	all := inventory.Lines("host", inv.Whole)
+	for i := range all {
+		sensor, margin := closest(inv)
+		if all[i].Name != "heating margin" || sensor == "" {
+			continue
+		}
+		all[i].Limits = "to the limit of " + status.Cut(sensor, mostLetter)
+		if level := marginLevel(margin); level != status.LevelOK {
+			all[i].Level, all[i].Value = level, mark(level)+" "+all[i].Value
+		}
+	}
+	return all
+}
+
+// closest returns the name of the temperature sensor that is closest to one of its upper limits, and how far below it is; empty: none has one.
+func closest(inv inventory.Inventory) (name string, margin float64) {
+	for _, c := range inv.Components {
+		for _, r := range c.Readings {
+			if c.Type != "temperature" || r.Metric != "temperature_celsius" {
+				continue
+			}
+			for _, l := range c.Readings {
+				if l.Metric == "temperature_limit_celsius" && l.Of == r.Of && strings.HasPrefix(l.Limit, "high.") && (name == "" || l.Value-r.Value < margin) {
+					name, margin = cmp.Or(c.Name, c.ID), l.Value-r.Value
+				}
+			}
+		}
+	}
+	return name, margin
 }
 
 // partsOf returns the components in the order of the tree, and for each the place of the one that contains it; -1: none.

@@ -117,6 +117,37 @@ func TestDevicePage(t *testing.T) {
 	}
 }
 
+// The heating margin says of which sensor it is, and has the mark of a temperature that is as close to its limit.
+func TestHeatingMarginHasItsSensor(t *testing.T) {
+	s := status.Judge(fleet(1))
+	for _, c := range []struct {
+		celsius      float64
+		level, value string
+	}{{70, status.LevelOK, "20 °C"}, {86, status.SeverityWarning, "! 4 °C"}, {91, status.SeverityError, "✗ -1 °C"}} {
+		var all []inventory.Sample
+		add := func(name string, v float64, labels ...string) {
+			all = append(all, inventory.Sample{Name: "hw_" + name, Labels: labels, Value: v, At: s.Now.Add(-4 * time.Second)})
+		}
+		for _, sensor := range []struct {
+			id            string
+			celsius, most float64
+		}{{"CPU 1", c.celsius, 90}, {"DIMM 1", 40, 85}} {
+			labels := []string{"hw_id", sensor.id, "hw_name", sensor.id + " Temp", "hw_type", "temperature"}
+			add("status", 1, append(labels, "hw_state", "ok")...)
+			add("temperature_celsius", sensor.celsius, labels...)
+			add("temperature_limit_celsius", sensor.most, append(labels, "hw_limit_type", "high.critical")...)
+			add("temperature_limit_celsius", sensor.celsius-1, append(labels, "hw_limit_type", "low.critical")...)
+		}
+		add("host_heating_margin_celsius", 90-c.celsius)
+		inv := inventory.Inventory{Name: "node-01"}
+		inv.Build(all)
+		want := []valueView{{c.level, "heating margin", c.value, "to the limit of CPU 1 Temp", "4 s ago"}}
+		if diff := cmp.Diff(want, newDevice(s.Now, inv, false).Whole); diff != "" {
+			t.Errorf("%v °C (-want +got):\n%s", c.celsius, diff)
+		}
+	}
+}
+
 // A device with thousands of components has a page of 120 KB at most: those with problems and what contains them come first, and the page
 // leads to one with all of them.
 func TestPageOfLargeDevice(t *testing.T) {

@@ -180,13 +180,7 @@ func (v *hardwareView) addGauges(s status.Status, all []status.Component) {
 	hot := slices.DeleteFunc(slices.Clone(all), func(c status.Component) bool { return c.Limit == 0 })
 	slices.SortStableFunc(hot, func(a, b status.Component) int { return cmp.Compare(a.Limit-a.Celsius, b.Limit-b.Celsius) })
 	for _, c := range hot[:min(len(hot), mostHot)] {
-		level := status.LevelOK
-		if c.Celsius >= c.Limit {
-			level = status.SeverityError
-		} else if c.Limit-c.Celsius < 5 {
-			level = status.SeverityWarning
-		}
-		v.Hot = append(v.Hot, gaugeView{level, c.Device, cmp.Or(c.Name, c.ID), inventory.Celsius(c.Celsius), "of " + inventory.Celsius(c.Limit) + ",", status.Ago(s.Now, c.Seen), part(c.Celsius, c.Limit)})
+		v.Hot = append(v.Hot, gaugeView{marginLevel(c.Limit - c.Celsius), c.Device, cmp.Or(c.Name, c.ID), inventory.Celsius(c.Celsius), "of " + inventory.Celsius(c.Limit) + ",", status.Ago(s.Now, c.Seen), part(c.Celsius, c.Limit)})
 	}
 	power := slices.DeleteFunc(slices.Clone(all), func(c status.Component) bool { return c.Watts <= 0 })
 	slices.SortStableFunc(power, func(a, b status.Component) int { return cmp.Compare(b.Watts, a.Watts) })
@@ -197,6 +191,17 @@ func (v *hardwareView) addGauges(s status.Status, all []status.Component) {
 		}
 	}
 	v.Machines, v.Total = len(power), inventory.Watts(total)
+}
+
+// marginLevel judges how far a temperature is below its limit.
+func marginLevel(celsius float64) string {
+	switch {
+	case celsius <= 0:
+		return status.SeverityError
+	case celsius < 5:
+		return status.SeverityWarning
+	}
+	return status.LevelOK
 }
 
 func part(value, whole float64) int { return int(min(100, max(0, 100*value/whole))) }

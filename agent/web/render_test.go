@@ -181,6 +181,19 @@ func TestRowsSayWhatIsWrong(t *testing.T) {
 	}
 }
 
+// A target that is down for a short time is a warning, because that may pass; its row says so. One that waits for a person is an error at once.
+func TestWarningMayPass(t *testing.T) {
+	s := fleet(3)
+	breakTarget(&s.Targets[0], s.Now, status.StateRetrying, "connection refused", 90*time.Second, 9)
+	breakTarget(&s.Targets[1], s.Now, status.StateRetrying, "the certificate has expired", 90*time.Second, 9)
+	s.Targets[1].Permanent = true
+	body := render(t, status.Judge(s), nil)
+	rows := problemRows(t, body)
+	if len(rows) != 2 || rows[0].name != "receiver-01 target" || rows[0].since != "since 11:58:30 90 s" || rows[1].since != "since 11:58:30 90 s, may pass" {
+		t.Errorf("the rows do not say why one is worse: %+v", rows)
+	}
+}
+
 // A cause in few words keeps what says most.
 func TestFewWords(t *testing.T) {
 	for text, want := range map[string]string{

@@ -218,6 +218,9 @@ func (t *thing) addWaiting(s status.Status) {
 	var gone status.Undelivered
 	var least time.Duration
 	room := ""
+	if r := t.Targets[0]; t.Level == status.SeverityWarning && (r.State == status.StateHeld || r.State == status.StateRetrying) {
+		t.Since += ", may pass" // why the same word is an error in another row
+	}
 	for _, r := range t.Targets {
 		waiting += r.PendingSamples
 		gone = gone.Plus(status.Last24(s, r.Name))
