@@ -25,7 +25,7 @@ const (
 	damages = "OpenAfter"
 
 	kills = "Kill|OutOfMemory"
-	disks = "PowerCut|Disk|StickyErrors|EveryErrorOnce|ReadOnly"
+	disks = "PowerCut|Disk|FileThat|StickyErrors|EveryErrorOnce|ReadOnly"
 	ins   = "Inputs"
 	peers = "Mutants"
 	alone = "Gigabytes"
