@@ -9,7 +9,7 @@ import (
 )
 
 // Verdict answers "is my data arriving" in one line. Page, JSON, command line and its exit code
-// show this one value.
+// show this one value; the page adds the hardware, which no exit code depends on.
 type Verdict struct {
 	Level string `json:"level"` // ok, warning, error
 	Text  string `json:"text"`
