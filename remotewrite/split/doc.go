@@ -38,7 +38,8 @@
 // batch is sent once without exemplars and metadata, then it is divided. A sample that fails alone waits, and is sent again in
 // rounds, each with a control. It is given up as unconfirmed after 20 failures over ten minutes; after one minute if a sample of
 // its kind, or with the same words, was given up within the last hour. The samples of a batch wait side by side, and later samples
-// of a waiting series wait behind it. If two batches in a row fail as a whole and both halves pass at once, requests get smaller.
+// of a waiting series wait behind it. If in two batches in a row a part fails,
+// both its halves pass at once, and no part of its size passes, requests get no larger than such a half.
 //
 // In doubt. A sample that may be stored is sent again. It is never taken for stored because of other samples.
 //

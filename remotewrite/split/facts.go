@@ -17,7 +17,7 @@ type Facts struct {
 	tooOld        bool                  // the last part that was too old was so as a whole
 	limit         int                   // most samples of a request; 0: any number
 	limitUntil    time.Time             // then it doubles
-	failedWhole   int                   // size of the last batch that failed, and whose halves passed at once
+	failedWhole   int                   // size of the smallest part of the last failing batch whose halves passed at once; 0: none
 }
 
 type sets map[uint64]bool
@@ -197,17 +197,15 @@ func (f *Facts) Took(n int) {
 	}
 }
 
-// halved records that a batch of n samples failed as a whole, and whether both halves were taken at once.
-func (f *Facts) halved(n int, passed bool, now time.Time) {
+// passedInHalves records that parts of a batch failed although both their halves were taken at once, or that no part did: then n is 0. n is
+// the size of the smallest of them: the receiver fails at so many samples, whatever they are.
+func (f *Facts) passedInHalves(n int, now time.Time) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
-	switch {
-	case !passed:
-		f.failedWhole = 0
-	case f.failedWhole == 0:
+	if n == 0 || f.failedWhole == 0 {
 		f.failedWhole = n
-	default:
-		f.limit, f.limitUntil = max((n+1)/2, minLimit), now.Add(limitFor)
-		f.failedWhole = 0
+		return
 	}
+	f.limit, f.limitUntil = max((n+1)/2, minLimit), now.Add(limitFor)
+	f.failedWhole = 0
 }

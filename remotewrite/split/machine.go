@@ -139,7 +139,10 @@ type Machine struct {
 	asked   Step             // the last step
 	barren  int              // refusals in a row that proved nothing
 	phase   phase
-	end     Do // look until the machine has ended
+
+	inHalves int // size of the smallest part that failed, and whose halves were taken at once; 0: none
+	taken    int // size of the largest part that was taken
+	end      Do  // look until the machine has ended
 
 	verdicts []Verdict
 }
@@ -261,6 +264,7 @@ func (m *Machine) Tell(a Answer, now time.Time) {
 	}
 	switch {
 	case a.Kind == Taken && m.asked.Do == Send:
+		m.taken = max(m.taken, len(m.asked.Samples))
 		m.settle(m.asked.Samples, Delivered, a, false)
 	case a.Kind.refusal() && m.asked.Do == Send:
 		m.barren++

@@ -1,6 +1,7 @@
 package split
 
 import (
+	"cmp"
 	"slices"
 	"time"
 )
@@ -110,8 +111,14 @@ func (t *branch) next(m *Machine, now time.Time) Step {
 		m.push(&send{at: at[:half], of: t})
 		return Step{Do: look}
 	}
-	if t.whole && t.kind == Failed {
-		m.facts.halved(len(t.at), t.taken == 2, now)
+	if t.kind == Failed && t.taken == 2 {
+		m.inHalves = min(cmp.Or(m.inHalves, len(t.at)), len(t.at))
+	}
+	if t.kind == Failed && t.whole {
+		if m.taken >= m.inHalves { // as large a part was taken: it is not the size
+			m.inHalves = 0
+		}
+		m.facts.passedInHalves(m.inHalves, now)
 	}
 	if (t.kind == Opaque || t.kind == Bad) && !slices.ContainsFunc(t.at, func(i int) bool { return m.samples[i].state != taken }) {
 		m.facts.contradicted(now)
