@@ -75,7 +75,7 @@ func (w *writer) failedSync(err error) {
 	w.failed(err)
 	w.doubt = true
 	w.failUnpublished()
-	_ = w.mend() // failed records the error
+	_ = w.repair() // failed records the error
 }
 
 // failUnpublished fails the commits that were not published, and cuts them off.
@@ -107,8 +107,8 @@ func (w *writer) failUnpublished() {
 	w.cond.Broadcast()
 }
 
-// mend makes durable what is in doubt after a failed fsync: first in its place, then in another file.
-func (w *writer) mend() error {
+// repair makes the commits durable that are in doubt after a failed fsync: first in their place, then in another file.
+func (w *writer) repair() error {
 	err := w.missing()
 	there := err == nil
 	if there {

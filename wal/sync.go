@@ -121,7 +121,7 @@ func (w *writer) tick() {
 	}
 	switch {
 	case w.doubt:
-		_ = w.mend() // failed records the error
+		_ = w.repair() // failed records the error
 		return
 	case w.err != nil && w.file == nil:
 		_ = w.begin(nil) // likewise
@@ -201,7 +201,7 @@ func (w *writer) shut() error {
 		w.cond.Wait()
 	}
 	if w.doubt {
-		_ = w.mend()
+		_ = w.repair()
 	}
 	w.syncThrough(w.written.Commit)
 	var err error

@@ -83,7 +83,7 @@ type writer struct {
 	errSince time.Time // of the first error in a row
 	nextTry  time.Time // until then, Commit does not try to write
 	wanted   int       // bytes of the commit that failed
-	doubt    bool      // an fsync failed, or the file is gone: commits fail until mend has succeeded
+	doubt    bool      // an fsync failed, or the file is gone: commits fail until repair has succeeded
 	closed   bool
 }
 

@@ -487,7 +487,7 @@ func TestDuplicatesAreNamed(t *testing.T) {
 		if len(r.log.samples) != 18 {
 			t.Errorf("%d samples in the log: none is held back", len(r.log.samples))
 		}
-		// One of them is mended.
+		// One of the two stops appending the series of the other.
 		for range 30 {
 			send(t, a, 1, "x", "y", "only_a")
 			send(t, b, 2, "only_b")

@@ -85,10 +85,10 @@ type zoo struct {
 type beast struct {
 	hostile.Behaviour
 	*hostile.Server
-	target string
-	token  string
-	oracle *receiver.Oracle
-	mended time.Time // when it was made well again last
+	target   string
+	token    string
+	oracle   *receiver.Oracle
+	repaired time.Time // when it was last repaired
 
 	mu   sync.Mutex
 	came map[uint64]time.Time // when each number of series 0 came first
@@ -206,7 +206,7 @@ func (z *zoo) settleIn() {
 	z.t.Helper()
 	from := time.Now()
 	for _, e := range z.beasts {
-		e.mended = from
+		e.repaired = from
 	}
 	z.allFresh(3*time.Minute, func(*beast) bool { return true })
 	z.slowest, from = 0, time.Now()
@@ -226,7 +226,7 @@ func (z *zoo) allFresh(limit time.Duration, which func(*beast) bool) {
 			z.t.Fatalf("the agent ended by itself: %s\n%s", z.cmd.ProcessState, z.tail(20))
 		}
 		left = slices.DeleteFunc(left, func(e *beast) bool {
-			took, ok := e.freshAfter(z.witness, e.mended)
+			took, ok := e.freshAfter(z.witness, e.repaired)
 			if ok && took > z.slowest {
 				z.slowest, z.slowestOf = took, e.Name
 			}
@@ -279,7 +279,7 @@ func (z *zoo) play(on bool, beasts ...*beast) {
 	for _, e := range beasts {
 		b := &e.Behaviour
 		if !on {
-			b, e.mended = nil, time.Now()
+			b, e.repaired = nil, time.Now()
 		}
 		if err := e.Play(b); err != nil {
 			z.t.Fatal(err)

@@ -65,10 +65,10 @@ func (in *inputs) fillUp(d *disk) time.Duration {
 			d.fill() // again, as the log frees what is delivered
 			return in.missing(began, "are refused", func(a answer) bool { return a.status == http.StatusServiceUnavailable })
 		})
-		mended := time.Now()
+		repaired := time.Now()
 		d.empty()
-		in.answered(mended, "are taken again", answer.ok)
-		took := time.Since(mended)
+		in.answered(repaired, "are taken again", answer.ok)
+		took := time.Since(repaired)
 		if limit := healsWithin + time.Second + 2*in.noise(); took <= limit { // a sender may be amid a request
 			return took
 		} else if again == 2 {

@@ -114,14 +114,14 @@ func (n *network) suffer(f fault, d time.Duration) {
 			n.t.Errorf("%s: after %s the status says %q, %q", f.name, d, told.State, told.Why)
 		}
 	}
-	n.broken.doubtful(true) // mending may cut an answer short
-	mended := time.Now()
+	n.broken.doubtful(true) // the end of the fault may cut an answer short
+	repaired := time.Now()
 	times := off()
 	n.broken.doubtful(false)
 	if times == 0 {
 		n.t.Errorf("%s: the fault did not take", f.name)
 	}
-	took := n.fresh(mended, time.Minute)
+	took := n.fresh(repaired, time.Minute)
 	lag := p99(n.well.lags(n.witness, from, time.Now().Add(-time.Second)))
 	n.t.Logf("%s for %s: met %d times, %d connections, %d requests, %d not sure; fresh data after %s; the other target's p99 %s; said: %s %s",
 		f.name, d.Round(time.Millisecond), times, after.accepted-before.accepted, after.requests-before.requests, after.unsure-before.unsure,

@@ -25,19 +25,19 @@ const (
 	maxSlip = 100 * time.Millisecond
 )
 
-// suffer is a time in which the log cannot be written: spoil breaks the disk, mend makes
-// it well. spoil is called until the log feels it, because a full log frees what it has
-// delivered. The agent goes on: it keeps its schedule, sends what it has, and acknowledges
-// again within an interval after the disk is well.
+// suffer breaks the disk by spoil, and repairs it by repair. It calls spoil until the log
+// refuses a sample, because a full log removes delivered segments and so frees space. The
+// agent must keep its schedule, send its backlog, and acknowledge again within an interval
+// after the repair.
 //
-// A round that is late once may be the machine's doing even where this process slept
-// well: a disk that is busy with others, threads that wait for a core. The agent's own
-// doing comes again. So the fault is repeated, and the third time in a row is a failure.
-func (l *lab) suffer(spoil, mend func()) {
+// The machine may make one round late, although this process was on time: other processes
+// use the disk, or threads wait for a core. A delay that the agent causes comes again. So
+// the fault is repeated, and the third late time in a row is a failure.
+func (l *lab) suffer(spoil, repair func()) {
 	l.t.Helper()
 	const times = 3
 	for i := range times {
-		healed, slip := l.sufferOnce(spoil, mend)
+		healed, slip := l.sufferOnce(spoil, repair)
 		late := ""
 		if limit := healsWithin + l.interval + l.noise(); healed > limit {
 			late = fmt.Sprintf("the log needed %s to heal, more than %s", healed, limit)
@@ -57,7 +57,7 @@ func (l *lab) suffer(spoil, mend func()) {
 }
 
 // sufferOnce reports how long the log needed to heal, and how late the latest round began.
-func (l *lab) sufferOnce(spoil, mend func()) (healed, slip time.Duration) {
+func (l *lab) sufferOnce(spoil, repair func()) (healed, slip time.Duration) {
 	l.t.Helper()
 	// There must be something to send meanwhile.
 	l.away()
@@ -90,9 +90,9 @@ func (l *lab) sufferOnce(spoil, mend func()) (healed, slip time.Duration) {
 		}
 		return ""
 	})
-	mended := time.Now()
-	mend()
-	healed = l.acknowledgedAfter(mended)
+	repaired := time.Now()
+	repair()
+	healed = l.acknowledgedAfter(repaired)
 	slip = l.witness.gap(from, time.Now()) - l.interval
 	l.t.Logf("the latest round was %s late; this process itself was up to %s late", slip.Round(time.Millisecond), l.witness.slippedBy().Round(time.Millisecond))
 	return healed, slip
@@ -113,9 +113,9 @@ func (l *lab) slipLimit() time.Duration {
 func (l *lab) noise() time.Duration { return 2 * l.witness.slippedBy() }
 
 // healed fails the test if the log does not heal in time.
-func (l *lab) healed(mended time.Time) {
+func (l *lab) healed(repaired time.Time) {
 	l.t.Helper()
-	took := l.acknowledgedAfter(mended)
+	took := l.acknowledgedAfter(repaired)
 	l.figures.healed = max(l.figures.healed, took)
 	if limit := healsWithin + l.interval + l.noise(); took > tier.Within(limit) {
 		l.t.Errorf("the log needed %s to heal, more than %s", took, limit)
@@ -123,11 +123,11 @@ func (l *lab) healed(mended time.Time) {
 }
 
 // acknowledgedAfter waits for the first acknowledgement after a time.
-func (l *lab) acknowledgedAfter(mended time.Time) (took time.Duration) {
+func (l *lab) acknowledgedAfter(repaired time.Time) (took time.Duration) {
 	l.t.Helper()
 	eventually(l.t, 10*time.Second, func() string {
 		var ok bool
-		if took, ok = l.witness.ackedAfter(mended); !ok {
+		if took, ok = l.witness.ackedAfter(repaired); !ok {
 			return "nothing is acknowledged although the disk is well again"
 		}
 		return ""
