@@ -7,7 +7,6 @@
 // HWSAGENT_BINARY names the binary to test instead of building one, HWSAGENT_PROMETHEUS3
 // that of e2e/prometheus3.
 //
-// Nothing here imports the agent's packages: what is seen here is what a user sees. The
-// one exception is agent/demo/receiver, which is not part of the agent under test but
-// of the other side.
+// The tests see only what a user sees, so they import no package of the agent. The one
+// exception is agent/demo/receiver, which stands for the other side of remote write.
 package e2e

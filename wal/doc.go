@@ -115,7 +115,7 @@
 //	 1  Readers never read past the published head. A commit is published after its write, or
 //	    under `sync: always` after its fsync. (index)
 //	 2  durable.Commit <= written.Commit <= the last commit number assigned. (writer)
-//	 3  What is published is never truncated. After a failed fsync, published commits that are
+//	 3  Published commits are never truncated. After a failed fsync, published commits that are
 //	    not durable are written again at their places; until that is synced, commits fail. (recover.go)
 //	 4  Segments become durable in order. At most two are not durable: the active segment and
 //	    the one before it. (roll.go)
@@ -193,7 +193,7 @@
 //	make the     mkdir, fsync of the parent              commits are acknowledged only after the
 //	directory                                            parents of all new directories are synced
 //
-// # What is assumed of the disk and the system
+// # Assumptions about the disk and the system
 //
 //   - Powersafe overwrite: writing into a sector does not harm the bytes of it that an fsync has
 //     confirmed, even if the power fails. A commit often begins in the middle of a sector that

@@ -1,4 +1,5 @@
-// Package clock watches this host's wall clock: samples carry its time, so a step of it must be known.
+// Package clock watches this host's wall clock, and reports its steps and the suspends of the host. Samples carry the
+// time of this clock, so a step puts them at a wrong time.
 package clock
 
 import (

@@ -10,13 +10,13 @@
 //   - decode.go decodes the tree into the types: config.go, probe.go, receivers.go, pull.go, scrape.go.
 //   - validate.go adds defaults and checks rules; receivers.go, pull.go, probe.go, sites.go and devices.go check those of their keys.
 //   - scrape.go decodes scrape_configs into the scraper's own types; jobs.go adapts its jobs.
-//   - devices.go turns an entry with a list of devices into one probe for each device.
+//   - devices.go turns an entry with a list of devices into one probe for each device; probespec.go says how a probe runs.
 //
 // A message must not show a secret: mask.go decides by the types which values may be shown, source.go shows a line only if all
 // of its values may be, and given.go finds the texts from variables and files inside addresses and commands. error.go has the form of a message.
 //
-// The other files show a configuration: show.go for people, schema.go for editors, namedfiles.go for the check of files, and
-// lookup.go for commands that name one target or probe.
+// The other files serve readers of a configuration: show.go people, schema.go editors, namedfiles.go the check of files,
+// fingerprint.go the search for changed files, and lookup.go commands that name one target or probe.
 //
 // The package starts nothing. A Config is plain data, which several goroutines may read; only [Config.ExpandDevices] changes it.
 package config

@@ -1,9 +1,9 @@
 // Package events keeps a journal of the agent's events and losses of the last 24 hours, over restarts.
 //
-// Losses need not be caught when they happen: they are the difference between each target's ledger, which is durable
-// before samples are dropped, and the losses that the journal has accounted for. So a kill between the two hides no
-// loss; if the file is missing or damaged, the losses in the ledgers become old losses of unknown time. No ledger has
-// the samples that the log refused: if the file cannot be read, the journal says that their record is gone.
+// A loss is the difference between a target's ledger and the losses that the journal already has. The ledger is durable
+// before samples are dropped, so a kill at any moment hides no loss. If the journal's file is missing or damaged, the
+// losses in the ledgers become old losses of unknown time. Samples that the log refused are in no ledger: then the
+// journal says that their record is gone.
 package events
 
 import (

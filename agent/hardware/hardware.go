@@ -1,4 +1,5 @@
-// Package hardware reads probes for people: their hardware as an inventory or a recording, or one round of samples.
+// Package hardware runs single rounds of probes for the commands of a person, and returns the hardware as an inventory,
+// a recording of a device, or the samples of the round.
 package hardware
 
 import (

@@ -1,5 +1,5 @@
-// Package queues changes the queues of targets and reads what the storage directory has of them: through the agent that
-// runs on the directory, or in the directory itself.
+// Package queues changes the queues of targets (pause, skip, rename, drop, replay) and reads their state, ledgers and
+// dead letters. If an agent runs on the storage directory, the package asks that agent; otherwise it opens the directory.
 package queues
 
 import (

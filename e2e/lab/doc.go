@@ -22,7 +22,7 @@
 //
 // The agent writes to the demo's recording receiver in the test.
 //
-// # What is compared
+// # Comparison
 //
 //   - node_exporter 1.5: every node_* series that it has, names, labels and values, in both directions.
 //   - smartctl 7.3 and nvme-cli 2.3: identity, sizes, hours, temperatures, attributes, wear, health of each disk.
@@ -32,7 +32,7 @@
 // A constant must be equal. A counter of the other program must lie between the agent's readings before and after it; a gauge
 // that changes must be near. Each value is compared six times and must match once.
 //
-// # What happens to devices
+// # Events
 //
 // Each of 41 events happens twice, three at a time on different devices, in an order that HWSAGENT_SEED repeats: disks and
 // network devices are unplugged and return, hang, fail reads or warn; a link goes down; a sensor leaves its bus or overheats;

@@ -1,6 +1,6 @@
 // Command prometheus3 is a receiver made of Prometheus 3's own parts: its remote-write
-// handler and its receiver of OTLP before its TSDB, and what is needed to read everything
-// back: its remote-read handler and the exemplars. The end-to-end tests write to it.
+// handler and its receiver of OTLP before its TSDB, and its remote-read handler and the
+// exemplars, by which a test reads the data back. The end-to-end tests write to it.
 //
 // It is a module of its own, because storage/remote brings a hundred modules with it that
 // the agent must not depend on. The version of prometheus/prometheus is the agent's.

@@ -1,5 +1,5 @@
-// Package loopback says which addresses only this host can reach: the one meaning of "loopback" for what listens, for what is
-// sent without encryption, and for the Host of a request.
+// Package loopback decides which addresses only this host can reach. Listeners, unencrypted requests and the check of a
+// request's Host header all use this one definition.
 package loopback
 
 import (

@@ -1,4 +1,5 @@
-// Package pages reads pages of metrics into reused memory.
+// Package pages reads pages of metrics into reused memory, each within a limit. While many large pages are being read, it
+// keeps them compressed.
 package pages
 
 import (

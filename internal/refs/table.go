@@ -1,4 +1,5 @@
-// Package refs finds things by the references that the log gives out, and by hashes, in little memory.
+// Package refs has compact replacements for maps. They find values by the references that the log gives to series, or by
+// hashes, and need less memory than a map.
 package refs
 
 // perTablePage and perValuePage are how many things or values a page has. A page of pointers, or of values of 8 or 16 bytes, fits with its

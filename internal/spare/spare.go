@@ -1,6 +1,6 @@
-// Package spare keeps things that are costly to make, such as large buffers, for their next use.
+// Package spare keeps large buffers, and other values that are costly to make, for their next use.
 //
-// [sync.Pool] alone keeps one thing for each processor, and drops all that two collections of garbage find unused. A buffer
+// [sync.Pool] alone keeps one value for each processor, and drops all that two collections of garbage find unused. A buffer
 // of a megabyte that is used once a second was in memory several times, and was often made anew, which brought the next
 // collection nearer.
 package spare

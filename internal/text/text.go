@@ -1,4 +1,4 @@
-// Package text has the small functions for texts that people read in logs, messages and tables.
+// Package text counts nouns, and cleans and shortens texts, for logs, messages and tables that people read.
 package text
 
 import (

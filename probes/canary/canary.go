@@ -1,10 +1,10 @@
 // Package canary is a probe that counts: every round, each of its series has the next
-// number as its value. What comes out at a receiver then tells by itself whether a
-// sample was lost, came twice or came out of order.
+// number as its value. The numbers at a receiver show whether a sample was lost, came
+// twice or came out of order.
 //
 // With a journal, the probe also writes down, outside the log, which numbers it tried
-// and which of them the log acknowledged. A number is tried once, over all restarts, so
-// the journal and what a receiver has can be compared number by number.
+// and which of them the log acknowledged. It tries each number once, over all restarts,
+// so the journal and the receiver's samples can be compared number by number.
 package canary
 
 import (

@@ -10,9 +10,9 @@
 //     it. Hardware that is not there is silent.
 //   - A single attribute that cannot be read (many drivers answer ENODATA, EIO or
 //     EAGAIN now and then) is skipped; its neighbours are kept.
-//   - Whatever may hang (a mount whose server is gone, a sensor on a hung bus) is
-//     read in a goroutine of its own under a deadline, and is left alone while that
-//     goroutine has not come back: at most one thread is lost to each such thing.
+//   - A read that may hang (a mount whose server is gone, a sensor on a hung bus)
+//     runs in a goroutine of its own under a deadline. It is not tried again until
+//     that goroutine has returned, so a hung mount or sensor costs at most one thread.
 //   - procfs and sysfs are read with plain read(2): the files are small, and Go's
 //     poller would wait for ever on drivers that answer EAGAIN.
 package host

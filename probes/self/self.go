@@ -1,6 +1,5 @@
-// Package self is the probe that reads the agent's own metrics, so that they go
-// through the log to every target like any others: a host that pushes has nobody who
-// scrapes it.
+// Package self is the probe that reads the agent's own metrics. They go through the log to
+// every target like all other samples, so that a host needs no scraper for them.
 package self
 
 import (

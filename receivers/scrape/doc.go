@@ -10,8 +10,8 @@
 // it makes one commit of each scrape, counts samples that the log refuses, and adds stale markers
 // whose commit failed to the next commit.
 //
-// A scrape stores the same samples as in Prometheus; a test in package agent compares both. In
-// addition, everything ends and is bounded, whatever a target or a list of targets answers: requests
+// A scrape stores the same samples as in Prometheus; the module e2e/scrapediff compares both. In
+// addition, all work ends and is bounded, whatever a target or a list of targets answers: requests
 // end with their context, and labels are measured before they reach the labels library, which panics
 // at 16 MiB.
 package scrape

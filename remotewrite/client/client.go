@@ -1,8 +1,8 @@
 // Package client sends the requests of remote write to one target over HTTP: TLS, proxies,
 // credentials from files that change, OAuth2, and connections of limited age.
 //
-// [Client.Send] sends one request and returns an [Answer]; [Judge] decides what it
-// means for the samples in the request. The client keeps no queue and drops nothing.
+// [Client.Send] sends one request and returns an [Answer]. [Judge] turns an answer into a
+// verdict on the request's samples. The client keeps no queue and drops nothing.
 package client
 
 import (

@@ -1,6 +1,5 @@
-// Package config holds one entry of remote_write: decoding, defaults, validation with hints, the
-// tenant block, and the redaction of a printed entry. It opens no file but
-// knows the file names, and makes no connection.
+// Package config defines one entry of remote_write. It decodes an entry, adds defaults, reports mistakes with hints, and
+// hides secrets when an entry is printed. It lists the files that an entry names, but opens none, and makes no connection.
 package config
 
 import (

@@ -1,4 +1,4 @@
-// Package metrics counts the requests to a target and its answers.
+// Package metrics has the metrics of one target, and counts its requests, answers and samples in them.
 package metrics
 
 import (

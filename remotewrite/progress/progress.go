@@ -1,4 +1,5 @@
-// Package progress tracks a target's position in the log.
+// Package progress decides how far a target has settled the log. It takes the entries of the log in order and the
+// outcomes of their samples in any order, and returns each entry when all samples up to its end have an outcome.
 package progress
 
 import (

@@ -1,7 +1,7 @@
 // Package protocol decides which version of remote write a target gets, and how its requests are compressed.
 //
-// Both decisions are rules about single answers. What is learnt lasts as long as the queue: neither a changed entry nor a
-// restart keeps it.
+// Each decision takes the answers of the target one by one. It lasts as long as the queue: a changed entry and a restart
+// begin anew.
 package protocol
 
 import (

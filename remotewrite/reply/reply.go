@@ -1,14 +1,14 @@
-// Package reply finds out what the text of a refusal says about the samples: whether a receiver's database wrote it, and its
-// reason.
+// Package reply reads the text of a refusal. It decides whether a receiver's database wrote the text, and which reason the
+// text gives for refusing the samples.
 //
 // The words come from the receivers' own sources and documentation; each row of the table names its source. The table has
-// only reasons that decide what becomes of samples. Any other text is Unknown: it costs requests to find out more, but no
-// sample.
+// only reasons that decide the fate of samples. Any other text is Unknown: the queue then needs more requests to find the
+// reason, but loses no sample.
 //
 // A text may contain the labels of a series, and an untrusted sender may have chosen these. So a row is compared only with
 // the beginning of a text, after the few prefixes that receivers write before their own words (a tenant, an ingester, an
-// endpoint, never a label). Of several problems in one text the first counts: only a sample that was refused alone is judged
-// by it.
+// endpoint, never a label). Of several problems in one text the first counts, because only the text for a sample that was
+// refused alone decides about it.
 package reply
 
 import "strings"

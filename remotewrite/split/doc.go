@@ -1,9 +1,9 @@
-// Package split decides about the samples of a batch that a receiver does not take. It is pure: it sends nothing and has no
-// clock. A driver asks a [Machine] for the next step, does it, and tells the answer:
+// Package split finds the samples in a batch for which a receiver refuses or fails it, and decides their outcomes. It is
+// pure: it sends nothing and has no clock. A driver asks a [Machine] for the next step, does it, and returns the answer:
 //
 //	(samples, answer) ──> Machine ──> next samples to send, or outcomes
 //
-// Three kinds of state exist. A Machine lives as long as one batch. [Facts] hold what the batches of one target have shown.
+// Three kinds of state exist. A Machine lives as long as one batch. [Facts] are the facts that the batches of one target have shown.
 // [Mutes] hold the series that a target does not get at present.
 //
 // # The rules
@@ -43,7 +43,7 @@
 //
 // In doubt. A sample that may be stored is sent again. It is never taken for stored because of other samples.
 //
-// Mute. A series proven bad for what it is, and not for a sample's time, leaves the batches; in unknown words
+// Mute. A series leaves the batches if it is proven bad itself, not by the time of a sample. In unknown words
 // four samples in a row must be proven bad, because one may be refused for its time or its value. One of its samples is sent alone as a
 // probe each minute and reason. If it is taken, the series is released, and twice as many probes follow at once.
 // If eight new series are refused alone for one reason of the database and no new series was taken since, all new series of the batch are muted.

@@ -1,3 +1,3 @@
-// Package snmptool implements the commands of hwsagent snmp: they examine devices for a person, and change
-// neither devices nor configurations.
+// Package snmptool implements the commands of hwsagent snmp. They examine a device for a person, and write no value to
+// it and no configuration.
 package snmptool

@@ -1,8 +1,7 @@
-// Package stock reads a log with Prometheus' own reader (tsdb/wlog) and decoder (tsdb/record),
-// and with nothing of the package wal: what it finds is evidence that does not rest on the code
-// that it is to check. It may therefore not import wal; three small records, which Prometheus
-// does not know, it decodes itself.
+// Package stock reads a log with Prometheus' own reader (tsdb/wlog) and decoder (tsdb/record). It imports nothing of
+// package wal, so its result is independent evidence about that package. It has its own decoder for the four types of
+// records that Prometheus does not know.
 //
-// It reads files from their beginning to their end and changes nothing. Prometheus' reader
-// cannot go on behind damage: it stops there, and this package goes on with the next segment.
+// It reads files from their beginning to their end and changes nothing. Prometheus' reader stops at damage; this package
+// then goes on with the next segment.
 package stock

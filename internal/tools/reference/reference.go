@@ -1,5 +1,6 @@
-// Package reference holds the pages of docs/reference to the code. A test builds a page, or a section of one, from the
-// code's own types and comments, and compares it with the file; with -update it writes the file. It is for tests only.
+// Package reference checks that the pages of docs/reference agree with the code. A test builds a page, or a section of
+// one, from the code's types and comments, and fails if the file differs; with -update it writes the file. Only tests
+// import this package.
 package reference
 
 import (

@@ -1,4 +1,5 @@
-// Package tapetest sends a recording through a file, as its user would.
+// Package tapetest checks recordings of probes: it redacts a recording, writes it, reads it back, replays it, and
+// compares the samples with those of the hardware.
 package tapetest
 
 import (
