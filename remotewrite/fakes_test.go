@@ -317,6 +317,9 @@ type fakeReceiver struct {
 	maxFly   int
 }
 
+// limitWords is the text of a receiver whose limit of series is reached.
+const limitWords = "per-user series limit of 150000 exceeded, please contact administrator to raise it (per-ingester local limit: 1000)"
+
 // speech says which versions a receiver takes, and what it answers to the other.
 type speech uint8
 

@@ -31,7 +31,7 @@ func unguarded() map[string]string {
 	return map[string]string{
 		"agent/changes.go do":                          "it runs one change of the configuration under a guard, and notes its end",
 		"agent/stop.go":                                waits + "; the web server and the watchers of rate and clock read no input",
-		"agent/trial.go testTarget":                    targets,
+		"agent/check.go testTarget":                    targets,
 		"agent/beat/beat.go Every":                     "it puts ticks into channels, and runs nothing of those who listen",
 		"agent/control/ask.go Ask":                     command,
 		"agent/queues/skip.go askSkip":                 command,

@@ -5,6 +5,7 @@ import (
 	"math"
 	"testing"
 
+	"github.com/google/go-cmp/cmp"
 	"go.opentelemetry.io/collector/pdata/pmetric"
 
 	"hwsagent/receivers"
@@ -76,5 +77,24 @@ func TestNaNDelta(t *testing.T) {
 	}
 	if last != 12 {
 		t.Errorf("after deltas 5, NaN, 7 the sum is %v, want 12 and one refused sample: %v", last, r.gate.Counts().RefusedSamples)
+	}
+}
+
+// TestNegativeDelta: a negative delta of a monotonic sum is refused, because the sum would look like a counter that begins again.
+func TestNegativeDelta(t *testing.T) {
+	r := newRig(Settings{})
+	for i, v := range []int64{5, -3, 4} {
+		r.post("application/x-protobuf", must(request(func(ms pmetric.MetricSlice) {
+			sum(ms, pmetric.AggregationTemporalityDelta, now+int64(i)*1000, now+int64(i+1)*1000, v)
+		}).MarshalProto()))
+	}
+	var got []float64
+	for _, s := range r.log.Samples() {
+		if s.Family == "requests_total" {
+			got = append(got, s.V)
+		}
+	}
+	if diff := cmp.Diff([]float64{5, 9}, got); diff != "" || r.gate.Counts().RefusedSamples[receivers.InvalidSample] != 1 {
+		t.Errorf("-want +got:\n%s\n%v", diff, r.gate.Counts().RefusedSamples)
 	}
 }

@@ -4,32 +4,15 @@ import (
 	"bytes"
 	"context"
 	"errors"
-	"flag"
 	"io"
 	"io/fs"
 	"maps"
-	"os"
-	"runtime/debug"
 	"slices"
 	"sync"
-	"testing"
-
-	"go.uber.org/goleak"
 
 	"hwsagent/wal/internal/segment"
 	"hwsagent/wal/internal/segmenttest"
 )
-
-// TestMain collects garbage seldom while tests run, and not while benchmarks do: half of the time of lives
-// in memory is the collector's otherwise.
-func TestMain(m *testing.M) {
-	crashFlags()
-	transcriptFlag()
-	if flag.Parse(); os.Getenv("GOGC") == "" && flag.Lookup("test.bench").Value.String() == "" {
-		debug.SetGCPercent(400)
-	}
-	goleak.VerifyTestMain(m)
-}
 
 // fakeLog is a tail over segments in memory.
 type fakeLog struct {

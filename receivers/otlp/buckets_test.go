@@ -7,8 +7,6 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 	"go.opentelemetry.io/collector/pdata/pmetric"
-
-	"hwsagent/receivers"
 )
 
 // TestExponentialBucketsFollowAModel: whatever the scale, the offset and the empty buckets of a point, each observation is
@@ -58,24 +56,5 @@ func TestExponentialBucketsFollowAModel(t *testing.T) {
 		if diff := cmp.Diff(want, got); diff != "" || h.Schema != min(scale, 8) {
 			t.Errorf("scale %d, offset %d, %v: schema %d, -want +got:\n%s", scale, offset, counts, h.Schema, diff)
 		}
-	}
-}
-
-// TestNegativeDelta: a negative delta of a monotonic sum is refused, because the sum would look like a counter that begins again.
-func TestNegativeDelta(t *testing.T) {
-	r := newRig(Settings{})
-	for i, v := range []int64{5, -3, 4} {
-		r.post("application/x-protobuf", must(request(func(ms pmetric.MetricSlice) {
-			sum(ms, pmetric.AggregationTemporalityDelta, now+int64(i)*1000, now+int64(i+1)*1000, v)
-		}).MarshalProto()))
-	}
-	var got []float64
-	for _, s := range r.log.Samples() {
-		if s.Family == "requests_total" {
-			got = append(got, s.V)
-		}
-	}
-	if diff := cmp.Diff([]float64{5, 9}, got); diff != "" || r.gate.Counts().RefusedSamples[receivers.InvalidSample] != 1 {
-		t.Errorf("-want +got:\n%s\n%v", diff, r.gate.Counts().RefusedSamples)
 	}
 }
