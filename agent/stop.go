@@ -35,6 +35,7 @@ type LeftBehind struct {
 	Log    error         // why the log was not closed in order; nil if it was
 }
 
+// Error names the parts that still ran, and says whether the log was closed.
 func (e *LeftBehind) Error() string {
 	log := "the log was closed in order"
 	if e.Log != nil {

@@ -63,7 +63,7 @@ func NewTable[V any](most int, size func(*V) int) *Table[V] {
 	}
 }
 
-// Find returns what was stored under the key, nil if there is nothing.
+// Find returns the value of a key, nil if it has none.
 func (t *Table[V]) Find(key []byte, now time.Time) *V {
 	if e := t.find(nil, key, now); e != nil {
 		return &e.value

@@ -51,8 +51,8 @@ type Sender interface {
 // DeadLetters stores samples that a receiver refused. Put returns when the letters are durable; only then may the
 // savepoint pass their samples. List also returns the letters of earlier processes, as many as are kept.
 type DeadLetters interface {
-	Put(letters []Letter) error
-	List() ([]Letter, error)
+	Put(letters []Letter) error // the letters are durable if it returns nil
+	List() ([]Letter, error)    // oldest first
 }
 
 // Letter is one refused sample in the dead-letter store, or several if a refused batch could not be divided within the

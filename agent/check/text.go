@@ -19,7 +19,7 @@ func (r *Report) WriteText(w io.Writer) error {
 	return r.WriteVerdict(w)
 }
 
-// WriteVerdict prints what was not tried, and the result in one line.
+// WriteVerdict prints a line with the parts that were not tried, if any, and a line with the result.
 func (r *Report) WriteVerdict(w io.Writer) error {
 	left := ""
 	if len(r.NotTried) > 0 {

@@ -25,7 +25,7 @@ import (
 	"hwsagent/probes/snmp"
 )
 
-// Options are what the commands about hardware share.
+// Options are the settings that the commands about hardware share.
 type Options struct {
 	ConfigFile string
 	// Probe is the name of a probe in the configuration; or an entry of probes in YAML's flow style, as in {type: snmp,

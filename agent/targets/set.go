@@ -29,7 +29,7 @@ import (
 	"hwsagent/wal"
 )
 
-// Options are what all targets share.
+// Options are the parts and settings of the agent that all targets share.
 type Options struct {
 	Log      *wal.Log
 	Dir      string // --storage.path

@@ -22,7 +22,7 @@ func (t *Target) Poke() { t.queue.Poke() }
 // Observe reads the target's counter for its rate.
 func (t *Target) Observe(now time.Time) { t.rate.Observe(now, t.reader.Ledger().Delivered) }
 
-// Account is what a target has done and has to do.
+// Account counts the samples that a target has settled, and describes its backlog.
 type Account struct {
 	Total, Since queue.Ledger // of the queue, and since the start of the process
 	Missed       uint64       // MissedSamples of the status
@@ -40,7 +40,6 @@ func (t *Target) Account(stepped, now time.Time) Account {
 }
 
 // Status describes the target at now. stepped is when the wall clock was last set.
-
 func (t *Target) Status(stepped, now time.Time) status.TargetStatus {
 	q := t.queue.Status()
 	l := t.reader.Ledger()

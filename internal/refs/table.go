@@ -30,7 +30,7 @@ type page[T any] struct {
 // Len returns how many things there are.
 func (t *Table[T]) Len() int { return t.n }
 
-// Get returns what was put in for a reference, nil if there is nothing.
+// Get returns the value of a reference, nil if it has none.
 func (t *Table[T]) Get(ref uint64) *T {
 	if p := t.page(ref / perTablePage); p != nil {
 		return p.things[ref%perTablePage]
@@ -49,7 +49,7 @@ func (t *Table[T]) page(number uint64) *page[T] {
 	return t.at
 }
 
-// Put adds a thing, which is not nil, in place of what was there for that reference.
+// Put sets the value of a reference. The value must not be nil.
 func (t *Table[T]) Put(ref uint64, thing *T) {
 	number := ref / perTablePage
 	p := t.page(number)
@@ -67,7 +67,7 @@ func (t *Table[T]) Put(ref uint64, thing *T) {
 	p.things[ref%perTablePage] = thing
 }
 
-// Remove takes out what is there for a reference, if anything is.
+// Remove removes the value of a reference, if it has one.
 func (t *Table[T]) Remove(ref uint64) {
 	number := ref / perTablePage
 	if p := t.page(number); p != nil && p.things[ref%perTablePage] != nil {
@@ -75,7 +75,7 @@ func (t *Table[T]) Remove(ref uint64) {
 	}
 }
 
-// RemoveIf takes out everything for which gone is true.
+// RemoveIf removes each value for which gone is true.
 func (t *Table[T]) RemoveIf(gone func(*T) bool) {
 	for number, p := range t.pages {
 		for i, thing := range p.things {

@@ -38,7 +38,7 @@ func (t *Values[T]) page(number uint64) *valuePage[T] {
 	return t.at
 }
 
-// Put sets the value of a reference, in place of what was there.
+// Put sets the value of a reference.
 func (t *Values[T]) Put(ref uint64, value T) {
 	p := t.page(ref / perValuePage)
 	if p == nil {

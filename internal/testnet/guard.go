@@ -34,6 +34,7 @@ func (g *Guard) Handler(who func(*http.Request) string) http.HandlerFunc {
 	}
 }
 
+// Allow accepts only requests that are counted under these names; before its first call all are accepted.
 func (g *Guard) Allow(names ...string) {
 	g.mu.Lock()
 	defer g.mu.Unlock()
@@ -43,22 +44,26 @@ func (g *Guard) Allow(names ...string) {
 	}
 }
 
+// Count returns how many requests came under a name, refused ones included.
 func (g *Guard) Count(name string) int {
 	g.mu.Lock()
 	defer g.mu.Unlock()
 	return g.Seen[name]
 }
 
+// Refusals returns how many requests were answered with 401.
 func (g *Guard) Refusals() int {
 	g.mu.Lock()
 	defer g.mu.Unlock()
 	return g.refused
 }
 
+// Bearer returns the bearer token of a request, for [Guard.Handler].
 func Bearer(r *http.Request) string {
 	return strings.TrimPrefix(r.Header.Get("Authorization"), "Bearer ")
 }
 
+// CommonName returns the common name of a request's client certificate, for [Guard.Handler]. The request must have one.
 func CommonName(r *http.Request) string { return r.TLS.PeerCertificates[0].Subject.CommonName }
 
 // Within waits in virtual time until the condition holds and returns how long that took.

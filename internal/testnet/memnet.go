@@ -92,6 +92,7 @@ func (n *Net) Dial(ctx context.Context, _, _ string) (net.Conn, error) {
 	}
 }
 
+// Accept implements [net.Listener].
 func (n *Net) Accept() (net.Conn, error) {
 	select {
 	case c := <-n.conns:
@@ -101,11 +102,13 @@ func (n *Net) Accept() (net.Conn, error) {
 	}
 }
 
+// Close implements [net.Listener]: new connections are refused, open ones continue.
 func (n *Net) Close() error {
 	n.once.Do(func() { close(n.closed) })
 	return nil
 }
 
+// Addr implements [net.Listener]. It returns the same loopback address always.
 func (n *Net) Addr() net.Addr { return &net.TCPAddr{IP: net.IPv4(127, 0, 0, 1), Port: 443} }
 
 // socket is an end of a net.Pipe that buffers writes, as the kernel does:
@@ -118,6 +121,8 @@ type socket struct {
 	once sync.Once
 }
 
+// NewSocket returns an end of a [net.Pipe] that buffers up to 1,024 writes. pumps waits for its goroutine, which ends after
+// Close.
 func NewSocket(c net.Conn, pumps *sync.WaitGroup) *socket {
 	s := &socket{Conn: c, out: make(chan []byte, 1024), over: make(chan struct{})}
 	pumps.Go(s.pump)
@@ -165,4 +170,5 @@ func (s *socket) Close() error {
 	return s.SetReadDeadline(time.Unix(1, 0)) // ends a Read
 }
 
+// Discard returns a logger that prints nothing, for [http.Server.ErrorLog].
 func Discard() *log.Logger { return log.New(io.Discard, "", 0) }

@@ -25,6 +25,7 @@ type authority struct {
 	next int64
 }
 
+// NewAuthority makes a certificate authority with a new key.
 func NewAuthority(t testing.TB) *authority {
 	t.Helper()
 	a := &authority{t: t, next: 1}

@@ -141,9 +141,9 @@ func (p *Probe) Collect(_ context.Context, r *probes.Round) error {
 }
 
 // Fraction returns the noise of a series in a round: at least 0, below 1, and so short that the
-// sum of it and the number is exact, up to 2^51. It fills what the number leaves of a
-// float's 53 bits with the hash that ends each step of the generator SplitMix64, so whoever
-// receives a sample can tell whether it is what was sent.
+// sum of it and the number is exact, up to 2^51. It fills those of a float's 53 bits that the
+// number does not need, with the hash that ends each step of the generator SplitMix64. A
+// receiver computes the same noise, and so detects a changed sample.
 func Fraction(number uint64, series int) float64 {
 	h := number<<20 + uint64(series)
 	h = (h ^ h>>30) * 0xbf58476d1ce4e5b9

@@ -28,7 +28,7 @@ import (
 	"hwsagent/probes/textfile"
 )
 
-// Env is what the agent gives to a probe. Every field but State is set.
+// Env has the agent's parts that a probe may use. Every field but State is set.
 type Env struct {
 	Logger *slog.Logger
 	Guard  *panics.Guard                              // contains panics of the probe's own goroutines

@@ -72,8 +72,8 @@ func (a Answer) AboutTime() bool {
 // not count, because then the sample itself is not stored.
 func (a Answer) SaysLate() bool { return a.Reason == ReasonLate || a.Reason == ReasonTooOld }
 
-// OfSeries reports whether the database refuses the series for what it is, so that each of its samples is refused until a
-// person changes its labels, its type or the receiver's limits.
+// OfSeries reports whether the database refuses the series and not only this sample. It then refuses each sample of the
+// series until a person changes its labels, its type or the receiver's limits.
 func (a Answer) OfSeries() bool { return a.Reason == ReasonFault && a.Row.OfSeries() }
 
 // Judge returns a with its meaning for the samples under an entry's policy. It is pure, and idempotent.

@@ -19,7 +19,7 @@ import (
 	"hwsagent/remotewrite/reply"
 )
 
-// Failure says for people why a request failed and what to do. [Judge] decides what it means for the samples. It is a
+// Failure says for people why a request failed and how to repair that. [Judge] decides the fate of the samples. It is a
 // value: later readers show it, and parse no text again. The zero Failure means success.
 type Failure struct {
 	Kind      Kind

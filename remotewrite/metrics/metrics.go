@@ -58,6 +58,7 @@ type Target struct {
 // Kind is a kind of data that the remote-storage metrics count separately.
 type Kind uint8
 
+// The kinds.
 const (
 	Samples Kind = iota
 	Histograms

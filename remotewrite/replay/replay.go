@@ -86,6 +86,7 @@ type Error struct {
 	Why   string // the answer, or why there is none
 }
 
+// Error says whether the target took some of the samples before, and why it takes no more.
 func (e *Error) Error() string {
 	if e.First {
 		return "the receiver accepts none of these samples: " + e.Why

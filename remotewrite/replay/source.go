@@ -20,7 +20,7 @@ import (
 // Archive is the log to read; *wal.Archive implements it.
 type Archive interface {
 	Next() (*wal.Entry, error) // the entry is valid until the next call; io.EOF at the end
-	Head() wal.Mark
+	Head() wal.Mark            // the last commit of the archive
 }
 
 // source gives a queue the selected samples of an archive, with their final labels. It implements remotewrite.Source. Its

@@ -13,7 +13,7 @@ package reply
 
 import "strings"
 
-// Kind is what a refusal says about the samples of its request.
+// Kind is the conclusion from a refusal about the samples of its request.
 type Kind uint8
 
 // The kinds. The zero value allows no conclusion.
@@ -90,7 +90,7 @@ func (r Reason) String() string { return r.about().name }
 // Text returns the reason in words for people, as a part of a sentence.
 func (r Reason) Text() string { return r.about().text }
 
-// Kind returns what the reason says about the samples.
+// Kind returns the conclusion from the reason about the samples.
 func (r Reason) Kind() Kind { return r.about().kind }
 
 // OfSeries reports whether the reason lies in the series, so that each of its samples is refused until a person changes

@@ -5,7 +5,7 @@ import (
 	"time"
 )
 
-// Facts are what the batches of one target have shown. The zero Facts is ready. Safe for concurrent use.
+// Facts are the facts about one target that its batches have shown. The zero Facts is ready. Safe for concurrent use.
 type Facts struct {
 	mu            sync.Mutex
 	contradictory time.Time             // until then refusals count as failures
@@ -38,7 +38,8 @@ const (
 	limitFor         = time.Hour
 )
 
-// Contradictory reports whether refusals count as failures, because the target took what it had refused, or refused a control.
+// Contradictory reports whether refusals count as failures, because the target took a sample that it had refused, or refused a
+// control.
 func (f *Facts) Contradictory(now time.Time) bool {
 	f.mu.Lock()
 	defer f.mu.Unlock()

@@ -70,7 +70,7 @@ type Verdict struct {
 	Mute    bool // the series of these samples must leave the batches
 }
 
-// Do is what a step asks for.
+// Do is the kind of a step.
 type Do uint8
 
 // The steps. Done, Hold and Whole end the machine; samples without an outcome are then the driver's again.
@@ -85,7 +85,7 @@ const (
 	Whole             // send the samples as a whole: the target fails at everything, or they were not sent yet
 )
 
-// Step is what the driver does next.
+// Step is the next action of the driver.
 type Step struct {
 	Do      Do
 	Samples []int     // of Send, in the order of the batch

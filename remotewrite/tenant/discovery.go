@@ -38,10 +38,10 @@ type Options struct {
 // Source is the log as a Discovery reads it, from the default target's savepoint on.
 // *wal.Reader implements it, see [wal.Log.Scout].
 type Source interface {
-	Next(ctx context.Context) (*wal.Entry, error)
-	Advance(to wal.Mark, outcome queue.Outcome)
-	Savepoint() queue.Savepoint
-	Head() wal.Mark
+	Next(ctx context.Context) (*wal.Entry, error) // blocks until there is a commit; the entry is valid until the next call
+	Advance(to wal.Mark, outcome queue.Outcome)   // moves the savepoint to a mark
+	Savepoint() queue.Savepoint                   // including changes that are not durable yet
+	Head() wal.Mark                               // the last commit in the log
 }
 
 // Discovery reads the log for an entry with tenants and delivers no samples. Before it finishes a

@@ -39,7 +39,7 @@ type Exemplar struct {
 	Labels labels.Labels
 }
 
-// Series is what the segment of a sample has announced about its series up to there.
+// Series has the labels and metadata of a series, as the sample's segment has announced them before the sample.
 type Series struct {
 	Labels labels.Labels
 	About  *About // nil: nothing, or nothing yet
@@ -178,7 +178,7 @@ func (c *Commits) series(ref chunks.HeadSeriesRef) Series {
 	return Series{Labels: ls, About: c.about[ref]}
 }
 
-// String says where an entry is and what it holds.
+// String returns the place of an entry and its numbers of samples, in one line.
 func (e *Entry) String() string {
 	return fmt.Sprintf("commit %d at %s:%d with %d samples, %d histograms and %d exemplars",
 		e.Commit.Number, name(e.Segment), e.Offset, len(e.Samples), len(e.Histograms), len(e.Exemplars))

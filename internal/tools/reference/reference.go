@@ -19,14 +19,14 @@ import (
 	"testing"
 )
 
-// Page holds a whole file to want.
+// Page checks that a whole file equals want; with update it writes the file.
 func Page(t testing.TB, file, want string, update bool) {
 	t.Helper()
 	hold(t, file, want, update)
 }
 
-// Section holds the part of a file between the lines "<!-- NAME -->" and "<!-- end of NAME -->" to want, which ends
-// with a line break. The rest of the file is free.
+// Section checks that the part of a file between the lines "<!-- NAME -->" and "<!-- end of NAME -->" equals want, which
+// ends with a line break; with update it writes that part. It leaves the rest of the file alone.
 func Section(t testing.TB, file, name, want string, update bool) {
 	t.Helper()
 	text, err := os.ReadFile(file)

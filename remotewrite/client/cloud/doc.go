@@ -54,6 +54,7 @@ type Error struct {
 // Unwrap returns the cause if there was no answer.
 func (e *Error) Unwrap() error { return e.Err }
 
+// Error gives the place and the cause, or the status and the text of the answer. The text may have secrets.
 func (e *Error) Error() string {
 	if e.Err != nil {
 		return e.Place + ": " + e.Err.Error()

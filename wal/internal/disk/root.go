@@ -22,6 +22,7 @@ type OwnerError struct {
 	Owner, Self int // user ids
 }
 
+// Error names both users, and how to give the directory to this process.
 func (e *OwnerError) Error() string {
 	return fmt.Sprintf("%v: %s belongs to uid %d, this process runs as uid %d: run it as that user, give it the directory (chown -R), or name another one", ErrUnsafe, e.Path, e.Owner, e.Self)
 }

@@ -92,6 +92,7 @@ func checksum(c []byte) uint32 {
 // FormatError means that this build cannot read the format of the files. Continuing without them would lose positions.
 type FormatError struct{ problem string }
 
+// Error gives the format of the files, and how to go on if there is a way.
 func (e *FormatError) Error() string { return e.problem }
 
 // decodeSlot decodes a slot of slotSize bytes. Damage is not an error.

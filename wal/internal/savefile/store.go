@@ -18,7 +18,7 @@ var ErrClosed = errors.New("log is closed")
 // Target is a target whose newest record the store keeps. The store calls its methods with its mutex held: they must not
 // wait for the disk or call the store.
 type Target interface {
-	Name() string
+	Name() string // unique among the targets of a store
 
 	// Encode appends the body of a record to b, and marks it as written. Segments before that of acked may be deleted once the record
 	// is durable. ok is false, and body is b, if the target is gone, or has not changed and always is false.

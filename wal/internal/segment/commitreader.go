@@ -55,9 +55,9 @@ type Found uint8
 
 const (
 	FoundNothing Found = iota // reached the limit
-	FoundHeader
-	FoundCommit
-	FoundDebris // a commit that fails verification, or records without a commit at a final limit
+	FoundHeader               // the header of the segment, see [Reader.Header]
+	FoundCommit               // a commit that passes verification
+	FoundDebris               // a commit that fails verification, or records without a commit at a final limit
 )
 
 // Reset makes c read the segment of that number from the beginning of r. It keeps the buffers.

@@ -256,6 +256,7 @@ func (p *PageReader) expand(dst, src []byte) (out []byte, ok bool) {
 	return dst[:len(dst)+n], true
 }
 
+// AllZero reports whether b has no byte other than 0.
 func AllZero(b []byte) bool {
 	return len(b) == 0 || b[0] == 0 && bytes.Equal(b[:len(b)-1], b[1:])
 }

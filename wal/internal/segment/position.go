@@ -89,6 +89,7 @@ func AppendMark(b []byte, m Mark) []byte {
 	return binary.AppendUvarint(b, m.Total)
 }
 
+// Mark reads the encoding of [AppendMark].
 func (d *Decoder) Mark() Mark {
 	var m Mark
 	copy(m.Log[:], d.Bytes(uint64(len(m.Log))))

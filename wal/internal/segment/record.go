@@ -75,9 +75,12 @@ type Commit struct {
 	MaxT    int64
 }
 
+// Errors of decoding.
 var (
+	// ErrShort means that a record ends before its last field.
 	ErrShort = errors.New("record is shorter than its fields")
 
+	// ErrOtherFormat means that a record is of a version that this build does not read.
 	ErrOtherFormat = errors.New("it is of another format")
 )
 
@@ -207,11 +210,13 @@ type Decoder struct {
 	Err error
 }
 
+// Uvarint reads an unsigned number as [binary.AppendUvarint] writes it.
 func (d *Decoder) Uvarint() uint64 {
 	v, n := binary.Uvarint(d.B)
 	return d.skip(n, v)
 }
 
+// Varint reads a signed number as [binary.AppendVarint] writes it.
 func (d *Decoder) Varint() int64 {
 	v, n := binary.Varint(d.B)
 	return int64(d.skip(n, uint64(v)))
@@ -234,6 +239,7 @@ func (d *Decoder) skip(n int, v uint64) uint64 {
 	return v
 }
 
+// Bytes reads n bytes. They share memory with B.
 func (d *Decoder) Bytes(n uint64) []byte {
 	if d.Err != nil || n > uint64(len(d.B)) {
 		d.Err = ErrShort
@@ -244,6 +250,7 @@ func (d *Decoder) Bytes(n uint64) []byte {
 	return b
 }
 
+// Byte reads one byte.
 func (d *Decoder) Byte() byte {
 	if b := d.Bytes(1); d.Err == nil {
 		return b[0]
@@ -251,13 +258,16 @@ func (d *Decoder) Byte() byte {
 	return 0
 }
 
+// Be64 reads 8 bytes, big-endian.
 func (d *Decoder) Be64() uint64 {
 	hi := uint64(d.be32())
 	return hi<<32 | uint64(d.be32())
 }
 
+// Float reads the 8 bytes of a float, big-endian.
 func (d *Decoder) Float() float64 { return math.Float64frombits(d.Be64()) }
 
+// Text reads a length and as many bytes.
 func (d *Decoder) Text() string { return string(d.Bytes(d.Uvarint())) }
 
 // End returns the error of decoding; bytes left over are an error too.

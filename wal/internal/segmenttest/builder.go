@@ -26,6 +26,7 @@ type Builder struct {
 	Ends   []int64        // of each commit
 }
 
+// New returns an empty segment of that number in a log; commit and total are those of the last commit before it.
 func New(number int, log segment.ID, commit, total uint64) *Builder {
 	s := &Builder{Compress: segment.FlagSnappy}
 	s.Header = segment.Header{
@@ -102,10 +103,12 @@ func (s *Builder) end() {
 	s.Record(segment.AppendCommit(nil, c), 0)
 }
 
+// Mark returns the mark of the end of the i-th commit, without its number and total.
 func (s *Builder) Mark(i int) segment.Mark {
 	return segment.Mark{Position: segment.Position{Segment: s.Header.Number, Offset: s.Ends[i]}, Log: s.Header.Log, SegmentID: s.Header.Segment}
 }
 
+// Encoder encodes records as the writer does, with start timestamps.
 var Encoder = record.Encoder{EnableSTStorage: true}
 
 // Labels returns the labels of the i-th series of a test.
@@ -131,6 +134,7 @@ func Samples(t int64, refs ...int) []byte {
 	return Encoder.Samples(rs, nil)
 }
 
+// Refs returns the references from, from+1, …, to-1.
 func Refs(from, to int) []int {
 	var refs []int
 	for i := from; i < to; i++ {
@@ -162,4 +166,5 @@ func (s *Builder) PadTo(t testing.TB, want int, ts int64, ref int) {
 	t.Fatalf("cannot leave %d bytes of a page", want)
 }
 
+// StaleNaN is the value of a stale marker.
 var StaleNaN = math.Float64frombits(0x7ff0000000000002)
