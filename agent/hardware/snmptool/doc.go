@@ -1,3 +1,3 @@
-// Package snmptool implements the commands of hwsagent snmp. They examine a device for a person, and write no value to
-// it and no configuration.
+// Package snmptool implements the commands of hwsagent snmp, which examine devices and recordings for a person and
+// convert profiles of other programs. It changes neither devices nor configurations.
 package snmptool

@@ -8,11 +8,11 @@
 // A patch is a unified diff below a few lines of this form:
 //
 //	# Mistake: what is wrong, in one line
-//	# Seen in: where it is known from, if that is public
+//	# Seen in: the public place where it is known from, if any
 //	# Caught by: ./wal TestHeals: 0 commits are durable
 //	# Caught in minutes by: ./e2e/crashlab TestPowerCut: are lost
 //
-// Each "Caught by" line is one proof: the package, the test, and a regular expression for what the test says. The last
+// Each "Caught by" line is one proof: the package, the test, and a regular expression for the test's message. The last
 // kind runs the built agent on real file systems and belongs to the full tier.
 //
 // Only the files touched by a patch are copied: go build -overlay substitutes them for the originals, so that

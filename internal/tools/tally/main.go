@@ -3,10 +3,10 @@
 //
 //	go run ./internal/tools/tally [FILE]
 //
-// FILE is $GOTESTSUM_JSONFILE by default, which gotestsum sets for its --post-run-command. A test skips itself with one
-// of two kinds of reason: "run by make TARGET" or "run by hand", or what this machine lacks. The tests of the second
-// kind are listed. With CI=true the machine must have each program that is a Debian package: a test that skips itself
-// for want of one ("Debian: apt-get install") fails the run.
+// FILE is $GOTESTSUM_JSONFILE by default, which gotestsum sets for its --post-run-command. A test that skips itself
+// gives one of two kinds of reason: how to run it ("run by make TARGET", "run by hand"), or a program or a right that
+// this machine lacks. The tests of the second kind are listed. With CI=true the machine must have each program that is
+// a Debian package: a test that skips itself for want of one ("Debian: apt-get install") fails the run.
 package main
 
 import (

@@ -1,5 +1,6 @@
 // Package recording reads recorded walks of devices in snmpsim's format snmprec, one OID|TAG|VALUE per line,
-// and answers requests from them on loopback as the device would, for tests.
+// and answers SNMP requests from them on loopback as the device would, for
+// hwsagent snmp test and for the inventory of a recorded device.
 // The format: https://docs.lextudio.com/snmpsim/documentation/simulating-agents.
 package recording
 
