@@ -55,7 +55,7 @@ func TestReceiversReload(t *testing.T) {
 	set("")
 	startAgentWith(t, r, t.TempDir(), "")
 	if n := len(r.Status().Receivers); n != 0 {
-		t.Fatalf("%d receivers run that nobody asked for", n)
+		t.Fatalf("%d receivers run without a configuration", n)
 	}
 	const plain = "receivers: {remote_write: {listen: \"127.0.0.1:0\"}}\n"
 	set(plain)

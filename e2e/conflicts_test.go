@@ -111,8 +111,8 @@ func TestRealConflicts(t *testing.T) {
 // one that the receiver has, but for those in doubt. When the outage begins, the agent may be
 // taking a refused batch apart whose good part is stored, which is so by 2.0, and has yet to ask
 // for some of it again. After the outage something newer of two series is there, from another
-// sender: then their samples are refused as late, and nobody can tell that they were stored
-// first.
+// sender: then their samples are refused as late, and the agent cannot know that they were
+// stored first.
 func (r *trip) checkLost(stored contents, missing int, tg target, away time.Time) {
 	r.t.Helper()
 	var kept struct {

@@ -215,7 +215,7 @@ func TestAdoptEveryFault(t *testing.T) {
 	}
 }
 
-// TestAdoptRefuses: two queues never become one, and nobody's queue is taken from under him.
+// TestAdoptRefuses: two queues never become one, and the queue of a running target stays its own.
 func TestAdoptRefuses(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		saves := newMemDir()

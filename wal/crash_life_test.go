@@ -347,7 +347,7 @@ func (c *crashLife) committer(ctx context.Context, l *Log, k int, rng *rand.Rand
 		}
 		time.Sleep(time.Duration(k)) // one fsync answers several at the same instant: in the order of their numbers
 		if c.off {
-			return // nobody hears the answer
+			return // no caller hears the answer
 		}
 		c.answer(id, err, always)
 		c.note("commit", crashIndex(id), fmt.Sprint(err))

@@ -53,7 +53,7 @@ type machine struct {
 	judging     bool          // the oracle reads: no read fails
 
 	trace uint64    // of all that was noted, in any order
-	out   io.Writer // gets it to read; nil: nobody
+	out   io.Writer // gets the text to read; may be nil
 	tally *tally
 }
 
@@ -173,9 +173,9 @@ func (m *machine) linger(dir, op string) {
 	d := time.Duration(m.rng.Int64N(int64(40 * time.Millisecond)))
 	switch {
 	case dir == savepointDir:
-		// Nobody may wait for the target's mutex: time would stand still. So others than the
-		// housekeeping linger only where that is not at work, nor begins meanwhile; and it
-		// does not while others are about to.
+		// No goroutine may wait for the target's mutex, because time would stand still. So calls outside
+		// the housekeeping linger only if that does not run or begin meanwhile; and the housekeeping
+		// does not linger while other calls are about to.
 		since := time.Since(m.booted) % housekeeping
 		if !m.slow || m.saving || d >= housekeeping-since || since < housekept && m.callers > 0 {
 			return

@@ -58,7 +58,7 @@ type oracle struct {
 
 	// lostSamples are those of commits that power cuts took. Of unsynced sectors, a cut
 	// may take the older ones and leave newer ones: holeSamples are those of lost commits
-	// with one that survived behind them. (Nobody can tell these from damage.)
+	// with one that survived behind them. (They look like damage.)
 	lostSamples, holeSamples uint64
 
 	partly bool // the last reading ended where the disk has dropped commits

@@ -15,7 +15,7 @@ type tally struct {
 	Lost       int           // acknowledged commits, all within what the promise allows
 	Oldest     time.Duration // how long before the cut the oldest of them was acknowledged
 	Unforgiven int           // acknowledged commits beyond that
-	Survivors  int           // commits that nobody had an answer of and that were taken in
+	Survivors  int           // commits whose callers got no answer, and that a start found in the log
 	Holes      int           // lives in which a cut took a commit and left one behind it
 	Forgotten  int           // series that the log forgot, some of them while a batch had samples of them
 	Stock      int           // logs in which Prometheus' reader found the same commits

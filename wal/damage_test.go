@@ -233,8 +233,8 @@ func TestPagesZeroedSwappedRepeated(t *testing.T) {
 }
 
 // Damage to a commit record, or to a record of a commit that announces nothing, costs
-// that commit alone: what it announced is known, and the commit after it is told from
-// its remains.
+// that commit alone: its series are known, and the reader tells the next commit from its
+// remains.
 func TestDamagedRecord(t *testing.T) {
 	t.Run("commit record", func(t *testing.T) {
 		damageRecords(t, func(c plannedCommit) int64 { return c.end - 1 })

@@ -108,7 +108,7 @@ func TestFewDescriptors(t *testing.T) {
 	}
 }
 
-// What cannot hold the lock is told by name.
+// The error names a file that cannot hold the lock.
 func TestLockIsAPipe(t *testing.T) {
 	dir := filepath.Join(t.TempDir(), "log")
 	if err := os.Mkdir(dir, 0o700); err != nil {

@@ -151,8 +151,8 @@ func TestGlanceAtASealedEnd(t *testing.T) {
 	sameGlance(t, in)
 }
 
-// Inspect tells what is in a log beside the process that has it open, when nobody
-// has, and when it is damaged; it changes nothing.
+// Inspect shows the contents of a log beside the process that has it open, without such a
+// process, and when it is damaged. It changes nothing.
 func TestInspect(t *testing.T) {
 	l := openLog(t, Options{SegmentBytes: 4000})
 	dir := l.base.Path()

@@ -12,7 +12,7 @@ import (
 	"hwsagent/wal/queue"
 )
 
-// Under sync: always a commit is durable when Commit returns, and nobody reads it before.
+// Under sync: always a commit is durable when Commit returns, and no reader sees it before.
 func TestAlwaysIsDurable(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		d := newMemDir()

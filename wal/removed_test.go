@@ -17,7 +17,7 @@ import (
 )
 
 // The directory is deleted under the open log: commits fail, and succeed again when it
-// is possible to write. Nothing is acknowledged into a file that nobody can find.
+// is possible to write. No sample is acknowledged in a file that no process can find.
 func TestSegmentRemoved(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		l := openLog(t, Options{})

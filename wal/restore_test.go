@@ -50,8 +50,8 @@ func readFirsts(t *testing.T, l *Log) (times []int64, missing queue.Outcome) {
 }
 
 // TestOpenOverUnreadablePlaces opens logs of which the disk refuses to read a part:
-// the rest is there, and what is appended then is told from what lies in that part,
-// even when that can be read again.
+// the rest is there, and the reader tells later commits from the contents of that part,
+// even when these can be read again.
 func TestOpenOverUnreadablePlaces(t *testing.T) {
 	for _, tc := range []struct {
 		name    string

@@ -88,7 +88,7 @@ func TestBeatRests(t *testing.T) {
 	})
 }
 
-// TestLateListenerGetsOneTick: ticks that nobody takes do not pile up.
+// TestLateListenerGetsOneTick: ticks that no listener takes do not pile up.
 func TestLateListenerGetsOneTick(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		ticks, stop := New(time.Second).Every(time.Second)

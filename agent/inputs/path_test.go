@@ -223,7 +223,7 @@ func TestNewestIsWhatIsCommitted(t *testing.T) {
 		}
 		r.wants(t, "y=1")
 
-		time.Sleep(lapse + 2*time.Second) // nobody appends, nor marks it stale
+		time.Sleep(lapse + 2*time.Second) // no input appends, nor marks it stale
 		r.wants(t)
 		send(t, in, 1, "other")
 		if n := r.Size(); n != 1 {

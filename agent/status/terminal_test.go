@@ -43,7 +43,7 @@ func TestWriteTerminal(t *testing.T) {
 			t.Errorf("%d columns: the findings are\n%s\nwant\n%s", columns, got, want)
 		}
 		if strings.Contains(b.String(), "\x1b") {
-			t.Errorf("there are colours that nobody wants:\n%q", b.String())
+			t.Errorf("there are colours although colour is off:\n%q", b.String())
 		}
 	}
 	var b bytes.Buffer

@@ -184,7 +184,7 @@ func TestSlowReader(t *testing.T) {
 		}
 		began := time.Now()
 		if err := ask("GET /metrics HTTP/1.1\r\nHost: localhost\r\n\r\n", false); err == nil || time.Since(began) != answerTimeout {
-			t.Errorf("an answer that nobody reads: %v after %v", err, time.Since(began))
+			t.Errorf("an answer without a reader: %v after %v", err, time.Since(began))
 		}
 		if err := ask("GET /debug/pprof/profile HTTP/1.1\r\nHost: localhost\r\n\r\n", true); err != nil {
 			t.Errorf("a profile that takes long: %v", err)

@@ -316,7 +316,7 @@ func (z *zoo) misbehave(rounds, many int, d time.Duration) {
 		z.t.Errorf("the well target is %s: %s", w.State, w.Why)
 	}
 	if w := told["unresolvable"]; w.State != "retrying" || !strings.Contains(w.Why, "hwsagent-nowhere.invalid") {
-		z.t.Errorf("the target that nobody finds is %s: %s", w.State, w.Why)
+		z.t.Errorf("the target without an address is %s: %s", w.State, w.Why)
 	}
 }
 
@@ -450,7 +450,7 @@ func (z *zoo) account(name string) {
 		z.t.Errorf("%d connections came to where a redirect pointed", n)
 	}
 	if g := told["unresolvable"].Ledger; g.Pending != g.Appended || g.Pending == 0 {
-		z.t.Errorf("the target that nobody finds: %+v", g)
+		z.t.Errorf("the target without an address: %+v", g)
 	}
 	z.readable()
 	results.Add(z.t, results.Line{

@@ -82,7 +82,7 @@ func (g *memoryGroup) exhaust(gone <-chan struct{}) {
 	select {
 	case <-gone:
 	case <-time.After(20 * time.Second):
-		g.t.Error("the kernel killed nobody within 20 s")
+		g.t.Error("the kernel killed no process within 20 s")
 	}
 	_ = syscall.Kill(-hog.Process.Pid, syscall.SIGKILL) // the shell, head and tail
 	_ = hog.Wait()                                      // it was killed, by whomever
@@ -105,7 +105,7 @@ func TestOutOfMemory(t *testing.T) {
 		g.exhaust(l.done)
 		l.crash() // it is noted; there is nothing left to kill
 		if g.kills() == before {
-			t.Fatalf("the kernel says that it killed nobody; the agent: %s\n%s", l.cmd.ProcessState, l.tail(20))
+			t.Fatalf("the kernel says that it killed no process; the agent: %s\n%s", l.cmd.ProcessState, l.tail(20))
 		}
 		l.offline()
 	}

@@ -22,7 +22,7 @@ func Host(host string) bool {
 	return err == nil && ip.Unmap().IsLoopback()
 }
 
-// Address is [Host] for host:port. What has no port is not such an address.
+// Address is [Host] for host:port. It returns false for a text without a port.
 func Address(address string) bool {
 	host, _, err := net.SplitHostPort(address)
 	return err == nil && Host(host)

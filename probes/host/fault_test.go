@@ -71,7 +71,7 @@ func TestHungChip(t *testing.T) {
 	// other end.
 	fd, err := unix.Open(fifo, unix.O_WRONLY|unix.O_NONBLOCK, 0)
 	if err != nil {
-		t.Fatalf("nobody reads the hung sensor: %v", err)
+		t.Fatalf("the probe does not read the hung sensor: %v", err)
 	}
 	if err := os.Remove(fifo); err != nil {
 		t.Fatal(err)

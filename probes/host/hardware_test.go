@@ -235,7 +235,7 @@ func TestHungHardware(t *testing.T) {
 			// Whoever reads waits at the other end, and comes back when it ends.
 			fd, err := unix.Open(file, unix.O_WRONLY|unix.O_NONBLOCK, 0)
 			if err != nil {
-				t.Fatalf("nobody reads what hangs: %v", err)
+				t.Fatalf("the probe does not read the hung device: %v", err)
 			}
 			if err := errors.Join(os.Remove(file), unix.Close(fd)); err != nil {
 				t.Error(err)

@@ -105,7 +105,7 @@ func everything(t *testing.T, from *tape.Tape) (all []byte) {
 
 // An inventory in a format of the maker's is not kept.
 func TestForeignInventory(t *testing.T) {
-	foreign := append([]byte("VENDOR\x00\x01"), "serial SRV9876543 of nobody's format"...)
+	foreign := append([]byte("VENDOR\x00\x01"), "serial SRV9876543 of no known format"...)
 	f := withInventory(newFake(), foreign, make([]byte, 16))
 	taped, p := tape.New("ipmi"), probeOf(t, f)
 	if err := p.Record(t.Context(), taped); err != nil {

@@ -11,9 +11,9 @@ import (
 	"hwsagent/receivers/receivertest"
 )
 
-// TestRejectedPoints: the answer counts points, as its field says, and not the series that a point has become: a sender
-// of one histogram is not told that a dozen points are rejected. What is not a point of the request is no rejected
-// point, but a warning.
+// TestRejectedPoints: the answer counts points, as its field says, and not the series that a point has become: the answer to
+// one refused histogram does not count a dozen rejected points. Samples that are not points of the request, such as
+// target_info, are a warning and no rejected point.
 func TestRejectedPoints(t *testing.T) {
 	histogram := func(ms pmetric.MetricSlice, kind pmetric.AggregationTemporality, bounds ...float64) {
 		m := ms.AppendEmpty()

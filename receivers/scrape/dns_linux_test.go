@@ -159,7 +159,7 @@ func TestDNSDiscovery(t *testing.T) {
 	server.set(t, shortened)
 	shows("with answers that come over TCP only", both)
 	if _, tcp := server.questions(); tcp == 0 {
-		t.Error("nobody asked over TCP")
+		t.Error("no question came over TCP")
 	}
 	server.set(t, unknownName)
 	shows("when there is no such name", none)

@@ -203,7 +203,7 @@ func TestRefusedScrapes(t *testing.T) {
 func TestReloadLeavesNoGap(t *testing.T) {
 	target, other, m := show(t, "a 1\n"), show(t, "o 1\n"), newMemory()
 	s, _, _ := run(t, m, jobs(t, job("j", target)))
-	still := newMemory() // of a scraper that nobody reloads: the machine's own noise
+	still := newMemory() // of a scraper without reloads: the machine's own noise
 	run(t, still, jobs(t, job("j", target)))
 	until(t, "a is scraped", func() bool { return len(m.all(aOf)) > 3 })
 	oOf := `{__name__="o", instance="i", job="k"}`
@@ -235,7 +235,7 @@ func TestReloadLeavesNoGap(t *testing.T) {
 	began := m.all(upOf)[0].t
 	got, noise := missed(m, upOf, began), missed(still, upOf, began)
 	if got > 2*noise+2 {
-		t.Errorf("%d scrapes were missed or failed, %d of a job that nobody reloaded", got, noise)
+		t.Errorf("%d scrapes were missed or failed, %d of a job that was not reloaded", got, noise)
 	}
 	down := map[int64]bool{}
 	for _, u := range m.all(upOf) {

@@ -94,7 +94,7 @@ func newOAuthRig(t *testing.T, dir, keys string, serverTLS *tls.Config) (_ *oaut
 	r.Client = newClient(t, "{url: http://h.example/, oauth2: {client_id: agent, token_url: '"+scheme+"://idp.example/token', "+keys+"}}", dir,
 		Options{Dial: dialEach(map[string]*testnet.Net{"h.example": receiver, "idp.example": endpoint})})
 	return r, func() {
-		synctest.Wait() // connections that nobody waited for
+		synctest.Wait() // connections for which no request waited
 		r.Close()
 		stopReceiver()
 		stopEndpoint()
@@ -318,7 +318,7 @@ func TestOAuth2Failures(t *testing.T) {
 	}
 }
 
-// drip writes pieces, ten a second, until nobody listens.
+// drip writes pieces, ten a second, until the client has gone.
 func drip(w http.ResponseWriter, r *http.Request, piece string) {
 	w.Header().Set("Content-Type", "application/json")
 	for r.Context().Err() == nil {
