@@ -7,10 +7,12 @@ import (
 	"testing/synctest"
 	"time"
 
+	"github.com/prometheus/client_golang/prometheus"
 	"github.com/prometheus/prometheus/model/labels"
 
 	"hwsagent/internal/tools/tier"
 	"hwsagent/remotewrite/client"
+	"hwsagent/remotewrite/metrics"
 	"hwsagent/wal/queue"
 )
 
@@ -269,4 +271,79 @@ func TestShardWithoutSuccessIsHelpedByOthers(t *testing.T) {
 			}
 		})
 	}
+}
+
+// TestRetryAfterWhileHeld: a Retry-After counts for a held target, too.
+func TestRetryAfterWhileHeld(t *testing.T) {
+	for _, before := range []int{400, 403, 302} {
+		for _, then := range []int{429, 503} {
+			t.Run(fmt.Sprint(before, then), func(t *testing.T) {
+				synctest.Test(t, func(t *testing.T) {
+					a := client.Answer{Status: 204}
+					r := newRig(t, &fakeReceiver{latency: time.Millisecond, script: func(fakeRequest) (client.Answer, bool) { return a, a.Status != 204 }})
+					r.start()
+					for range 3 {
+						r.round(10)
+						time.Sleep(5 * time.Second)
+					}
+					r.to.set(func() { a = client.Answer{Status: before, Text: "no"} })
+					r.round(10)
+					r.until("held", time.Minute, func() bool { return r.q.Status().State == StateHeld })
+					r.to.set(func() { a = client.Answer{Status: then, RetryAfter: 5 * time.Minute} })
+					n := r.to.count()
+					r.until("asked to wait", 5*time.Minute, func() bool { return r.to.count() > n })
+					n = r.to.count()
+					time.Sleep(5*time.Minute - time.Second)
+					if got := r.to.count() - n; got > 0 {
+						t.Errorf("%d requests in the five minutes in which the receiver wanted none", got)
+					}
+					r.end()
+				})
+			})
+		}
+	}
+}
+
+// TestHeldSeconds: hwsagent_target_held_seconds_total is how long the target was held, also while it holds no samples.
+func TestHeldSeconds(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		held := false
+		r := newRig(t, &fakeReceiver{latency: time.Millisecond, script: func(fakeRequest) (client.Answer, bool) {
+			return client.Answer{Status: 403, Text: "no"}, held
+		}}).timed()
+		reg := prometheus.NewRegistry()
+		m, err := metrics.New(reg, "test", "")
+		if err != nil {
+			t.Fatal(err)
+		}
+		r.metrics = m
+		r.start()
+		rounds := func(n int) {
+			for range n {
+				r.round(10)
+				time.Sleep(5 * time.Second)
+			}
+		}
+		rounds(3)
+		r.to.set(func() { held = true })
+		r.round(10)
+		r.until("held", time.Minute, func() bool { return r.q.Status().State == StateHeld })
+		at := time.Now()
+		rounds(720)
+		if st := r.q.Status(); st.State != StateHeld {
+			t.Fatalf("%+v", st)
+		}
+		families, err := reg.Gather()
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, f := range families {
+			if f.GetName() == "hwsagent_target_held_seconds_total" {
+				if got, want := f.GetMetric()[0].GetCounter().GetValue(), time.Since(at).Seconds(); got < want*0.95 {
+					t.Errorf("%s is %.0f after %.0f s", f.GetName(), got, want)
+				}
+			}
+		}
+		r.end()
+	})
 }
