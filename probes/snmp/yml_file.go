@@ -47,12 +47,6 @@ func (m *ymlModule) compiled(name string) *compiled {
 	return m.made
 }
 
-// parseYML parses an snmp.yml. Of modules that want rejects it reads only the names. The mistakes it
-// returns have places, and no text that may be a secret.
-func parseYML(name string, text []byte, want func(string) bool) (*ymlFile, []*Note) {
-	return newSource(name, text).read(want)
-}
-
 // tree returns the text's top node, nil for an empty text.
 func (f *ymlFile) tree(text []byte) (*yaml.Node, *Note) {
 	if n := marks(text); n > maxYMLMarks {
