@@ -65,7 +65,7 @@ func TestVerdict(t *testing.T) {
 	if _, _, code := hwsagent(t, "reload", "--storage.path", a.storage); code == exitOK {
 		t.Fatal("the fault did not take: the reload succeeded")
 	}
-	said("a reload failed", 5, "something needs attention", "the reload at")
+	said("a reload failed", 5, "configuration: reload failed", "the reload at")
 	a.reload(fmt.Sprintf(verdictConfig, 1000, one+entry("never", "http://127.0.0.1:1/")))
 	said("a target that nothing ever reached", exitTarget, "it has never received any data", "connection refused", "Try:")
 	a.reload(fmt.Sprintf(verdictConfig, 1000, one))

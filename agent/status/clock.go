@@ -48,6 +48,9 @@ func clockProblems(s Status) []Problem {
 	return all
 }
 
+// skewCost ends the problem of clocks that differ.
+const skewCost = "; receivers refuse samples that are too old or in the future"
+
 // skewProblems reports a difference of the clocks, and its consequences.
 func skewProblems(now time.Time, t TargetStatus) []Problem {
 	if dropsFuture(t) {
@@ -62,7 +65,7 @@ func skewProblems(now time.Time, t TargetStatus) []Problem {
 	if t.ClockSkew < 0 {
 		p.Text = fmt.Sprintf("this host's clock is %s behind the receiver's", Span(t.ClockSkew))
 	}
-	p.Text += "; receivers refuse samples that are too old or in the future"
+	p.Text += skewCost
 	return []Problem{p}
 }
 

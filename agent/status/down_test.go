@@ -52,7 +52,7 @@ func TestOneFindingPerCause(t *testing.T) {
 	now := time.Date(2026, 3, 4, 12, 0, 0, 0, time.UTC)
 	down := TargetStatus{Name: "a", State: StateRetrying, Why: "w", Try: "t", DownSince: now.Add(-time.Second), Ledger: LedgerStatus{Appended: 1, Delivered: 1, Balanced: true}}
 	expired, token, clock, missing := down, down, down, down
-	missing.Failure, missing.Credentials = "file_missing", "read credentials: open x: no such file or directory"
+	missing.Failure, missing.Credentials = "file_missing", "open x: no such file or directory"
 	expired.Failure, expired.Expiries = "certificate_expired", []ExpiryStatus{{What: "receiver's certificate", At: now.Add(-time.Hour), WarnAt: now.Add(-48 * time.Hour)}}
 	token.Failure, token.Expiries = "credentials", []ExpiryStatus{{What: "token", At: now.Add(-time.Hour), WarnAt: now.Add(-48 * time.Hour)}}
 	clock.State, clock.AwaitsClock, clock.ClockSkew = StateHeld, true, time.Hour

@@ -201,9 +201,16 @@ func members(s Status) map[Problem]member {
 				since = l.LastAt
 			}
 			cause := "samples " + l.Outcome() + ": " + lossCause(l)
+			if l.Reason == ReasonUnread {
+				cause = "the record of losses could not be read"
+			}
+			plain := cause
+			if words := refusedWith(s, l); words != "" {
+				plain = "samples " + l.Outcome() + ": " + words
+			}
 			all := l
 			all.Target = nameHere
-			known[lossProblem(s, l)] = member{key: "loss\x00" + l.Reason, plain: cause, cause: cause, try: lossTry(all), loss: l, since: since, join: joinLosses}
+			known[lossProblem(s, l)] = member{key: "loss\x00" + l.Reason, plain: plain, cause: cause, try: lossTry(all), loss: l, since: since, join: joinLosses}
 		}
 	}
 	return known
@@ -218,6 +225,8 @@ func causeOf(s Status, kind string, p Problem) string {
 		return Size(w.FreeBytes) + " free, less than wal.min_free_bytes"
 	case kind == "config" && s.Config.ReloadError != "" && strings.HasPrefix(p.Text, "the reload at"):
 		return "reload failed: " + firstMistake(s.Config)
+	case kind == "target" && strings.HasSuffix(p.Text, skewCost):
+		return strings.TrimSuffix(p.Text, skewCost)
 	case kind == "target":
 		if before, after, ok := strings.Cut(p.Text, " not sent since "); ok {
 			if _, why, ok := strings.Cut(after, ": "); ok {

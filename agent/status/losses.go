@@ -3,6 +3,7 @@ package status
 import (
 	"fmt"
 	"slices"
+	"strings"
 	"time"
 )
 
@@ -116,10 +117,41 @@ func lossProblem(s Status, l LossStatus) Problem {
 	if l.Target != "" {
 		p.Subject = "target " + l.Target
 	}
-	if l.LastAt.After(s.Now.Add(-losingFor)) && l.Samples > 0 && l.Reason != reasonUnconfirmed {
+	if words := refusedWith(s, l); words != "" {
+		p.Text += ". It said last: " + words
+	}
+	if l.LastAt.After(s.Now.Add(-losingFor)) && l.Samples > 0 && l.Reason != reasonUnconfirmed && !l.endedBy(s) {
 		p.Severity = SeverityError
 	}
 	return p
+}
+
+// refusedWith returns the words with which the receiver refused the newest of the samples; "" if they are not known any more.
+func refusedWith(s Status, l LossStatus) string {
+	i := slices.IndexFunc(s.Targets, func(t TargetStatus) bool { return t.Name == l.Target })
+	if i < 0 || l.Reason != ReasonRejected {
+		return ""
+	}
+	return refusal(s.Targets[i])
+}
+
+// refusal returns the words of a receiver if the last error of t is that it refused a sample, without the status of its answer.
+func refusal(t TargetStatus) string {
+	words, ok := strings.CutPrefix(Brief(t, t.LastError), "the receiver refuses the samples: ")
+	if _, after, more := strings.Cut(words, ": "); ok && more {
+		words = after
+	}
+	if !ok {
+		return ""
+	}
+	return words
+}
+
+// endedBy reports whether the receiver refuses nothing more, because it accepts no request at all now.
+func (l LossStatus) endedBy(s Status) bool {
+	return l.Reason == ReasonRejected && slices.ContainsFunc(s.Targets, func(t TargetStatus) bool {
+		return t.Name == l.Target && (t.State == StateHeld || t.State == StateRetrying)
+	})
 }
 
 // Last24 returns how many samples of a target were refused and lost in the last 24 hours, acknowledged or not.
@@ -198,7 +230,7 @@ func (l LossStatus) Text(now time.Time) string {
 	switch {
 	case l.FirstAt.IsZero():
 		when = "before " + Clock(now, l.LastAt)
-	case l.LastAt.Sub(l.FirstAt) >= time.Second:
+	case l.Samples > 1 && l.LastAt.Sub(l.FirstAt) >= time.Second:
 		when = "from " + Clock(now, l.FirstAt) + " to " + Clock(now, l.LastAt) + " (" + Span(l.LastAt.Sub(l.FirstAt)) + ")"
 	}
 	if l.Reason == reasonUnconfirmed {
@@ -232,6 +264,8 @@ func lossCause(l LossStatus) string {
 		return "they belong to no tenant, and there is no default"
 	case ReasonRefused:
 		return "the log could not take them"
+	case reasonUnconfirmed:
+		return "they may be stored or not"
 	}
 	return l.Reason
 }

@@ -39,15 +39,16 @@ const (
 )
 
 // tryProbe is the remedy for a probe that fails, or reads only in part.
-const tryProbe = "`hwsagent probe " + nameHere + "` runs it once and prints its samples"
+const tryProbe = "`hwsagent check --probe " + nameHere + "` runs it once and says what to do"
 
 // Problems returns the present and coming problems that a person must solve, derived from the other fields of s, worst
 // first; never nil. It is pure: the time is s.Now.
 func Problems(s Status) []Problem {
-	all := append([]Problem{}, slices.Concat(configProblems(s), logProblems(s), roomProblems(s), clockProblems(s), lossProblems(s))...)
+	all := append([]Problem{}, slices.Concat(configProblems(s), logProblems(s), roomProblems(s), clockProblems(s))...)
 	for _, t := range s.Targets {
 		all = append(all, targetProblems(s, t)...)
 	}
+	all = append(all, lossProblems(s)...) // behind the reason why a target accepts nothing now
 	for _, p := range s.Probes {
 		if RefusedByLog(s, p) {
 			continue // the log's problem says why
@@ -132,7 +133,11 @@ func targetProblems(s Status, t TargetStatus) []Problem {
 		add(muted(s.Now, q))
 	}
 	if t.Credentials != "" && !strings.HasPrefix(t.Failure, "file_") { // else the target's own finding says it
-		add(SeverityWarning, "its credential files cannot be used: "+text.FirstLine(t.Credentials), "create or correct the file that is named; no reload is needed. Until then the agent sends with the contents that it has read before, if any")
+		try := "create or correct the file that is named; no reload is needed"
+		if !t.LastSuccess.IsZero() {
+			try += ". Until then the agent sends with the contents that it has read before"
+		}
+		add(SeverityWarning, "its credential files cannot be used: "+text.FirstLine(t.Credentials), try)
 	}
 	if t.Tenants != nil && len(t.Tenants.Strangers) > 0 {
 		add(strangers(t.Tenants))

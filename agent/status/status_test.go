@@ -60,8 +60,8 @@ func TestVerdict(t *testing.T) {
 	for name, want := range map[string]Verdict{
 		"missed":    {SeverityWarning, "Fresh data arrives; 4\u202f300\u202f000 samples of a backlog follow", ExitTarget},
 		"ok":        {LevelOK, "All data arrives, 1.2 s behind", ExitOK},
-		"held":      {SeverityError, "Data arrives at 2 of 3 targets; not at vm", ExitTarget},
-		"full":      {SeverityError, "The log cannot be written: new samples are refused", ExitTarget},
+		"held":      {SeverityError, "Data arrives at 2 of 3 targets; not at vm: the receiver refuses access: 401 Unauthorized: invalid token", ExitTarget},
+		"full":      {SeverityError, "The log cannot be written: no space left on device; new samples are refused", ExitTarget},
 		"down":      {SeverityError, "The agent is not running; 412 samples wait on disk", ExitNotRunning},
 		"new":       {SeverityWarning, "Ready; nothing collected yet", ExitAttention},
 		"notargets": {SeverityWarning, "Samples are kept in the log; there is no target to send them to", ExitAttention},
@@ -160,7 +160,7 @@ func TestPaused(t *testing.T) {
 	if len(s.Problems) != 1 || s.Problems[0].Severity != SeverityWarning || s.Problems[0].Try != "hwsagent targets resume b" {
 		t.Errorf("problems %+v", s.Problems)
 	}
-	if v := VerdictOf(s); v.Level != SeverityWarning || v.Text != "Data arrives at 1 of 2 targets; not at b" {
+	if v := VerdictOf(s); v.Level != SeverityWarning || v.Text != "Data arrives at 1 of 2 targets; not at b: paused" {
 		t.Errorf("verdict %+v", v)
 	}
 	if _, ok := FullIn(s, s.Targets[1]); !ok {

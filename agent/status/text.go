@@ -51,7 +51,7 @@ func writeAgent(b io.Writer, s Status) {
 		fmt.Fprintf(b, ", up %s", Span(s.Now.Sub(s.Started)))
 	}
 	if !s.Running {
-		fmt.Fprint(b, ", not running; read from the storage directory")
+		fmt.Fprint(b, ", not running (start it: hwsagent run); read from the storage directory")
 	}
 	if s.Config.File != "" {
 		fmt.Fprintf(b, "; configuration %s of %s", s.Config.File, Clock(s.Now, s.Config.LoadedAt))
@@ -65,7 +65,12 @@ func writeAgent(b io.Writer, s Status) {
 	if s.Running {
 		fmt.Fprintf(b, ", at most %s; %s series, %s in", Size(w.MaxBytes), Count(uint64(max(0, w.Series))), Rate(w.SamplesPerSec))
 	}
-	fmt.Fprintf(b, "; %s free at %s\n", Size(w.FreeBytes), w.Dir)
+	if w.FreeBytes > 0 || w.Error != "" { // else it is not known yet
+		fmt.Fprintf(b, "; %s free", Size(w.FreeBytes))
+	} else {
+		fmt.Fprint(b, ";")
+	}
+	fmt.Fprintf(b, " at %s\n", w.Dir)
 	if d, ok := Lasts(s); ok {
 		fmt.Fprintf(b, "if no target accepts data, the log lasts %s at this rate\n", Lasting(d))
 	}

@@ -6,6 +6,8 @@ import (
 	"slices"
 	"strings"
 	"time"
+
+	"hwsagent/internal/text"
 )
 
 // Verdict answers "is my data arriving" in one line. Page, JSON, command line and its exit code
@@ -127,7 +129,7 @@ func deliveryOf(s Status, t TargetStatus) string {
 	return Delivering
 }
 
-// VerdictOf returns the verdict on whether the data is arriving. s.Problems must be filled in, see [Judge].
+// VerdictOf returns the verdict on whether the data is arriving. s.Problems and s.Findings must be filled in, see [Judge].
 func VerdictOf(s Status) Verdict {
 	v := Verdict{Level: LevelOK}
 	raise := func(level string, code int) {
@@ -236,21 +238,30 @@ func verdictText(s Status, c tally, level string) string {
 	case !s.Running:
 		return "The agent is not running" + waitingText(c.pending)
 	case s.WAL.Error != "":
-		return "The log cannot be written: new samples are refused"
+		return "The log cannot be written: " + oneLine(logErrorEnd(s.WAL.Error)) + "; new samples are refused"
 	case slices.ContainsFunc(s.Targets, dropsFuture):
 		return "Samples are dropped: the receiver's clock and this host's differ too much"
 	case c.live == 0:
 		return "Samples are kept in the log; there is no target to send them to"
-	case len(c.losing) > 0:
-		return "Samples are " + c.gone.going() + " so far, at " + someOf(c.losing)
+	case len(c.losing) > 0 && (c.gone.Lost > 0 || len(c.stuck) < c.live): // a receiver that takes nothing refuses nothing more
+		said := "Samples are " + c.gone.going() + " so far, at " + someOf(c.losing)
+		if words := lastWords(s, c.losing); c.gone.Lost == 0 && words != "" {
+			said += ": " + oneLine(words)
+		}
+		return said
 	case c.never == c.live && c.worst > 0 && c.worst <= late(s): // the first samples wait
-		return "Nothing is delivered yet" + waitingText(c.pending)
+		return "Nothing is delivered yet" + becauseOf(s, c.stuck) + waitingText(c.pending)
 	case c.never == c.live:
-		return "Nothing was ever delivered" + waitingText(c.pending)
+		return "Nothing was ever delivered" + becauseOf(s, c.stuck) + waitingText(c.pending)
 	case len(c.stuck) == c.live:
-		return "No data arrives" + behindText(c.worst) + waitingText(c.pending)
+		because := becauseOf(s, c.stuck)
+		behind := behindText(c.worst)
+		if because != "" {
+			behind = strings.Replace(behind, ",", ";", 1)
+		}
+		return "No data arrives" + because + behind + waitingText(c.pending)
 	case len(c.stuck) > 0:
-		return fmt.Sprintf("Data arrives at %d of %d targets; not at %s", c.live-len(c.stuck)-c.idle, c.live, someOf(c.stuck))
+		return fmt.Sprintf("Data arrives at %d of %d targets; not at %s", c.live-len(c.stuck)-c.idle, c.live, someOf(c.stuck)) + becauseOf(s, c.stuck)
 	case c.worst > late(s):
 		return "Data arrives, up to " + Span(c.worst) + " late"
 	case c.missed > 0:
@@ -260,13 +271,73 @@ func verdictText(s Status, c tally, level string) string {
 	case c.gone.Any():
 		return "Data arrives" + behindText(c.worst) + "; " + c.gone.text(Samples) + " in the last 24 hours"
 	case level != LevelOK:
-		return "Data arrives" + behindText(c.worst) + "; something needs attention"
+		return "Data arrives" + behindText(c.worst) + "; " + firstFinding(s.Findings)
 	case c.worst <= 0:
 		return "All data is delivered"
 	case c.worst > max(shortestInterval(s), defaultInterval): // just after a start or an outage
 		return "Data arrives" + behindText(c.worst)
 	}
 	return "All data arrives" + behindText(c.worst)
+}
+
+// maxCause bounds the characters of a cause in a verdict, which is one line. The finding has it in full.
+const maxCause = 120
+
+func oneLine(text string) string {
+	return Plain(Cut(strings.Join(strings.Fields(text), " "), maxCause))
+}
+
+// becauseOf returns a colon and why the targets with these names accept nothing, if that is the same for all of them.
+func becauseOf(s Status, names []string) string {
+	cause := ""
+	for _, t := range s.Targets {
+		if !slices.Contains(names, t.Name) {
+			continue
+		}
+		b, ok := stuck(s, t)
+		its := b.cause
+		if len(names) > 1 {
+			its = impersonal(its, t.URL)
+		}
+		switch {
+		case t.State == StatePaused:
+			its = "paused"
+		case !ok && t.Credentials != "":
+			its = t.Credentials
+		}
+		if its == "" || cause != "" && cause != its {
+			return ""
+		}
+		cause = its
+	}
+	if cause == "" {
+		return ""
+	}
+	return ": " + oneLine(cause)
+}
+
+// lastWords returns with which words a receiver refused the newest sample, if all the names are of one target.
+func lastWords(s Status, names []string) string {
+	for _, t := range s.Targets {
+		if len(names) == 1 && t.Name == names[0] {
+			return refusal(t)
+		}
+	}
+	return ""
+}
+
+// firstFinding names the worst finding, and how many others are a problem too.
+func firstFinding(all []Finding) string {
+	all = slices.DeleteFunc(slices.Clone(all), func(f Finding) bool { return f.Severity == SeverityNote })
+	if len(all) == 0 {
+		return "something needs attention"
+	}
+	f := all[0]
+	said := strings.TrimSpace(strings.Replace(f.Kind, "config", "configuration", 1)+" "+someOf(f.Names)) + ": " + cmp.Or(f.Cause, f.Text)
+	if n := len(all) - 1; n > 0 {
+		return oneLine(said) + " (and " + text.Counted(n, "more problem") + ")"
+	}
+	return oneLine(said)
 }
 
 // someOf formats names for one line.

@@ -263,7 +263,7 @@ func TestEachThingCounts(t *testing.T) {
 		}, ExitTarget, "144\u202f329 samples lost", DeliveryLost},
 		{"may be stored", func(s *Status) {
 			s.Losses = []LossStatus{{Target: "a", Reason: "unconfirmed", Samples: 7, FirstAt: now.Add(-time.Minute), LastAt: now.Add(-time.Minute)}}
-		}, ExitTarget, "something needs attention", Delivering},
+		}, ExitTarget, "; target a: samples unconfirmed: they may be stored or not", Delivering},
 		{"lost and acknowledged", func(s *Status) {
 			s.Losses = []LossStatus{{Target: "a", Reason: "budget", Samples: 144329, LastAt: now.Add(-time.Hour), Acknowledged: true}}
 		}, ExitOK, "All data", Delivering},
@@ -276,24 +276,62 @@ func TestEachThingCounts(t *testing.T) {
 		{"refused by the receiver", func(s *Status) {
 			s.Losses = []LossStatus{{Target: "a", Reason: ReasonRejected, Samples: 7, FirstAt: now.Add(-time.Minute), LastAt: now.Add(-time.Minute)}}
 		}, ExitTarget, "Samples are refused: 7 so far, at a", DeliveryLosing},
+		{"refused by the receiver, with its words", func(s *Status) {
+			s.Targets[0].LastError = "the receiver refuses the samples: 400 Bad Request: out of order sample: {}"
+			s.Losses = []LossStatus{{Target: "a", Reason: ReasonRejected, Samples: 7, LastAt: now.Add(-time.Minute)}}
+		}, ExitTarget, "Samples are refused: 7 so far, at a: out of order sample: {}", DeliveryLosing},
 		{"refused and lost", func(s *Status) {
 			s.Losses = []LossStatus{{Target: "a", Reason: ReasonRejected, Samples: 7, LastAt: now.Add(-time.Hour)}, {Target: "a", Reason: "budget", Samples: 5, LastAt: now.Add(-time.Hour)}}
 		}, ExitTarget, "5 samples lost, 7 refused in the last", DeliveryLost},
 		{"the record of losses is unreadable", func(s *Status) {
 			s.Losses = []LossStatus{{Reason: ReasonUnread, LastAt: now}}
-		}, ExitAttention, "something needs attention", Delivering},
+		}, ExitAttention, "; log: the record of losses could not be read", Delivering},
 		{"lost long ago by a clock that has jumped", func(s *Status) {
 			s.Losses = []LossStatus{{Target: "a", Reason: "budget", Samples: 144329, LastAt: now.Add(-48 * time.Hour), Until: now.Add(time.Hour)}}
 		}, ExitTarget, "144\u202f329 samples lost", DeliveryLost},
 		{"paused", func(s *Status) { s.Targets[0].State = StatePaused }, ExitTarget, "not at a", DeliveryPaused},
 		{"series are muted", func(s *Status) {
 			s.Targets[0].Muted = []MuteStatus{{Reason: "series-limit", Text: "the receiver's limit of series is reached", Words: "per-user series limit", Series: 5000, Example: `{__name__="a"}`, Since: now}}
-		}, ExitTarget, "something needs attention", Delivering},
-		{"a reload failed", func(s *Status) { s.Config.ReloadError = "x" }, ExitAttention, "something needs attention", Delivering},
-		{"a probe fails", func(s *Status) { s.Probes[0].State = "failing" }, ExitAttention, "something needs attention", Delivering},
-		{"little is free", func(s *Status) { s.WAL.FreeBytes = 1<<29 - 1 }, ExitAttention, "something needs attention", Delivering},
+		}, ExitTarget, "; target a: ", Delivering},
+		{"a reload failed", func(s *Status) { s.Config.ReloadError = "x" }, ExitAttention, "Data arrives; configuration: reload failed: x", Delivering},
+		{"a probe fails", func(s *Status) { s.Probes[0].State, s.Probes[0].LastError = "failing", "no answer\nmore" }, ExitAttention, "Data arrives; probe host: no answer", Delivering},
+		{"two things fail", func(s *Status) {
+			s.Config.ReloadError, s.Probes[0].State = "x", "failing"
+		}, ExitAttention, "reload failed: x (and 1 more problem)", Delivering},
+		{"little is free", func(s *Status) { s.WAL.FreeBytes = 1<<29 - 1 }, ExitAttention, "Data arrives; log: 512 MiB are free", Delivering},
+		{"the clocks differ", func(s *Status) { s.Targets[0].ClockSkew = -20 * time.Minute }, ExitTarget, "Data arrives; target a: this host's clock is 20 min behind the receiver's", Delivering},
+		{"all down for one reason", func(s *Status) {
+			for i, url := range []string{"http://192.0.2.1:9090/w", "http://192.0.2.2:9090/w"} {
+				s.Targets[i].State, s.Targets[i].URL = StateRetrying, url
+				s.Targets[i].LastError = "connection refused by " + url[7:21]
+			}
+		}, ExitTarget, "No data arrives: connection refused by its address", DeliveryBehind},
+		{"all down for different reasons", func(s *Status) {
+			for i, why := range []string{"connection refused", "no route"} {
+				s.Targets[i].State, s.Targets[i].LastError, s.Targets[i].LagSeconds = StateRetrying, why, 9
+			}
+		}, ExitTarget, "No data arrives, 9 s behind", DeliveryBehind},
+		{"a text of a receiver that is long and controls the terminal", func(s *Status) {
+			s.Targets = s.Targets[:1]
+			s.Targets[0].State, s.Targets[0].LagSeconds, s.Targets[0].LastError = StateRetrying, 9, "\x1b[2J"+strings.Repeat("x", 1000)
+		}, ExitTarget, "No data arrives: ?[2J" + strings.Repeat("x", 115) + "…; 9 s behind", DeliveryBehind},
+		{"down from the start", func(s *Status) {
+			s.Targets = s.Targets[:1]
+			s.Targets[0].Ledger, s.Targets[0].LagSeconds = LedgerStatus{Appended: 9, Pending: 9, Balanced: true}, 9
+			s.Targets[0].State, s.Targets[0].LastError, s.Targets[0].PendingSamples = StateRetrying, "connection refused", 9
+		}, ExitTarget, "Nothing is delivered yet: connection refused; 9 samples wait on disk", DeliveryNever},
+		{"down after it refused a sample", func(s *Status) {
+			s.Targets = s.Targets[:1]
+			s.Targets[0].State, s.Targets[0].LastError = StateRetrying, "connection refused"
+			s.Losses = []LossStatus{{Target: "a", Reason: ReasonRejected, Samples: 7, LastAt: now.Add(-time.Minute)}}
+		}, ExitTarget, "No data arrives: connection refused", DeliveryLosing},
+		{"down, and the log is full", func(s *Status) {
+			s.Targets = s.Targets[:1]
+			s.Targets[0].State, s.Targets[0].LastError = StateRetrying, "connection refused"
+			s.Losses = []LossStatus{{Target: "a", Reason: "budget", Samples: 7, LastAt: now.Add(-time.Minute)}}
+		}, ExitTarget, "Samples are being lost: 7 so far, at a", DeliveryLosing},
 		{"not running", func(s *Status) { s.Running = false }, ExitNotRunning, "not running", DeliveryIdle},
-		{"an orphan waits", func(s *Status) { s.Targets[0].State, s.Targets[0].PendingSamples = StateOrphan, 5 }, ExitTarget, "something needs attention", DeliveryHeld},
+		{"an orphan waits", func(s *Status) { s.Targets[0].State, s.Targets[0].PendingSamples = StateOrphan, 5 }, ExitTarget, "; target a: is ", DeliveryHeld},
 		{"it lasts a day and no more", func(s *Status) {
 			s.WAL.BytesPerSec, s.WAL.WarnFullSeconds = 12000, 86400
 			s.Targets[0].State, s.Targets[0].PendingSamples, s.Targets[0].PendingBytes = StateHeld, 5, 1<<26

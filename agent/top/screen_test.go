@@ -58,7 +58,7 @@ func TestScreenSaysWhatIsWrong(t *testing.T) {
 	lines, first := draw(s, 80, 24, 0, false)
 	text := strings.Join(lines, "\n")
 	for _, want := range []string{
-		"✗ target target-49: 401; since 11:54:00 (6 min)\n  Try: ", "! probe probe-00: timeout\n  Try: `hwsagent probe probe-00` runs it once",
+		"✗ target target-49: 401; since 11:54:00 (6 min)\n  Try: ", "! probe probe-00: timeout\n  Try: `hwsagent check --probe probe-00` runs it once",
 		"400/s", "lines 1–19 of ", "q quits",
 	} {
 		if !strings.Contains(text, want) {

@@ -134,7 +134,7 @@ func plant() (status.Status, []status.Event) {
 	}
 	for i, b := range []struct{ state, failure, why, try string }{
 		{status.StateRetrying, "connection_refused", "connection refused by 192.0.2.10:9090", "start the receiver, or correct the host and port in its url; a firewall may also refuse port 9090"},
-		{status.StateHeld, "credentials", "the receiver refuses access: 401 Unauthorized: the token is not known", "put a valid token, password or certificate into /etc/hwsagent/credentials/mimir-eu.token; no reload is needed"},
+		{status.StateHeld, "credentials", "the receiver refuses access: 401 Unauthorized: the token is not known", "put a valid token into /etc/hwsagent/credentials/mimir-eu.token; no reload is needed"},
 		{status.StateHeld, "path", "404 Not Found: 404 page not found", "change the path of url: to the receiver's write path: /api/v1/write (Prometheus, started with --web.enable-remote-write-receiver), /api/v1/push (Cortex, Mimir), /api/v1/receive (Thanos)"},
 		{status.StateHeld, "certificate_expired", "the certificate of mimir-03.plant.example has expired: it ended on 2026-11-19", "renew the receiver's certificate, or set this host's clock if that is wrong (chrony, systemd-timesyncd)"},
 		{status.StateHeld, "too_large", "413 Request Entity Too Large, for a request of one sample", "raise the limit of the proxy (nginx: client_max_body_size), or the receiver's (VictoriaMetrics: -maxInsertRequestSize; Mimir: -distributor.max-recv-msg-size)"},
@@ -203,6 +203,8 @@ func TestFewWords(t *testing.T) {
 		"refuses every sample: the receiver, or a proxy in front of it, finds the request too large: 413 Request Entity Too Large":                            "refuses every sample: 413 Request Entity Too Large",
 		"the receiver refuses access: 401 Unauthorized: the token is not known":                                                                               "receiver refuses access: 401 Unauthorized",
 		"samples lost: the log, or the target's max_backlog, was full":                                                                                        "samples lost: the log, or the target's max_backlog …",
+		"this host's clock is 20 min behind the receiver's":                                                                                                   "host's clock is 20 min behind the receiver's",
+		"its credential files cannot be used: open /etc/t: no such file or directory":                                                                         "credential files cannot be used: open /etc/t",
 		"one two three four five six seven eight nine":                                                                                                        "one two three four five six seven eight …",
 		"": "",
 	} {
@@ -276,7 +278,7 @@ func TestEveryKindHasRows(t *testing.T) {
 	for _, want := range []row{
 		{"error", "Configuration", "reload failed: agent.yaml:3:1: unknown key (and 1 more … Try: correct /etc/hwsagent/agent.yaml", "since 11:55:00 5 min", "the old one is in force", "the reload at 11:55:00 failed"},
 		{"lost", "receiver-01 target", "samples lost: the log, or the target's max_backlog … Try: raise wal.max_bytes", "since 10:00:00 2 h", "412 samples waiting 1\u202f200 lost", "the oldest samples were dropped"},
-		{"failing", "probe-0 probe", "no answer within 10s Try: hwsagent probe probe-0 runs it once", "since 11:57:57 2 min", "no samples", "failed 9 times in a row"},
+		{"failing", "probe-0 probe", "no answer within 10s Try: hwsagent check --probe probe-0 runs it once", "since 11:57:57 2 min", "no samples", "failed 9 times in a row"},
 		{"0 of 1 up", "node scrape", "http://10.0.0.1:9100/metrics is down: context deadline exceeded Try: look at the target", "since 11:56:00 4 min", "no samples", "all its targets"},
 		{"refusing", "otlp receiver", "refuses requests: too large Try: the sender's log has the details", "since 11:59:00 60 s", "14 requests refused", "127.0.0.1:4318"},
 	} {
@@ -411,7 +413,7 @@ func TestEqualProblemsAreSaidOnce(t *testing.T) {
 		"error targets receiver-00,receiver-01,receiver-02: dial tcp its address: connect: connection refused. Down since 11:53:00 (7 min); nothing is lost; 3\u202f000 samples wait on disk, all targets added up" +
 			" | receiver-00, receiver-01: start it | receiver-02: start the third",
 		"warning targets receiver-04,receiver-05: 80 samples were refused at 11:00:00: the receiver does not accept them (all targets added up) | : `hwsagent targets rejected NAME` shows them with the receiver's words; `hwsagent events ack` ends this warning",
-		"warning probes probe-0,probe-1: fail: its address: timeout | : `hwsagent probe NAME` runs it once and prints its samples",
+		"warning probes probe-0,probe-1: fail: its address: timeout | : `hwsagent check --probe NAME` runs it once and says what to do",
 	}
 	if diff := cmp.Diff(want, got); diff != "" {
 		t.Errorf("(-want +got):\n%s", diff)
@@ -431,7 +433,7 @@ func TestEqualProblemsAreSaidOnce(t *testing.T) {
 	for i, want := range []row{
 		{"retrying", "receiver-00, receiver-01, receiver-02 3 targets", "dial tcp its address: connect: connection refused Try (receiver-00, receiver-01): start it Try (receiver-02): start the third", "since 11:53:00 7 min", "3\u202f000 samples waiting none lost", ""},
 		{"refused", "receiver-04, receiver-05 2 targets", "samples refused: the receiver does not accept them Try: hwsagent targets rejected NAME", "since 11:00:00 60 min", "824 samples waiting 80 refused", ""},
-		{"failing", "probe-0, probe-1 2 probes", "address: timeout Try: hwsagent probe NAME", "since 11:59:12 48 s", "no samples", ""},
+		{"failing", "probe-0, probe-1 2 probes", "address: timeout Try: hwsagent check --probe NAME", "since 11:59:12 48 s", "no samples", ""},
 	} {
 		if got := rows[i]; got.state != want.state || got.name != want.name || !strings.HasPrefix(got.cause, want.cause) || got.since != want.since || !strings.HasPrefix(got.cost, want.cost) {
 			t.Errorf("row %d is %+v,\nwant %+v", i, got, want)

@@ -96,7 +96,8 @@ func showNames(p *page, t thing) {
 	p.text(t.Kind)
 	p.rawIf(len(t.Names) > 1, `s`)
 	if n := len(t.Findings) - 1; n > 0 {
-		p.number(`, `, n, ` more`)
+		p.number(`, `, n, ` more problem`)
+		p.rawIf(n > 1, `s`)
 	}
 	p.raw(`</small>`)
 	if len(t.Targets) == 1 {

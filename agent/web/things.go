@@ -92,7 +92,9 @@ func newThing(s status.Status, f status.Finding, kind string, names []string) th
 // fewWords returns causeWords words of a text at most, without an article before them: of its parts between colons whole ones, if these have half
 // of the words, and without a part before or between them that is too long by itself.
 func fewWords(text string) string {
-	text = strings.TrimPrefix(strings.TrimPrefix(text, "the "), "its ")
+	for _, article := range []string{"the ", "its ", "this "} {
+		text = strings.TrimPrefix(text, article)
+	}
 	parts := strings.Split(strings.Join(strings.Fields(text), " "), ": ")
 	for len(parts) > 1 && len(strings.Fields(parts[0])) > causeWords {
 		parts = parts[1:]

@@ -84,10 +84,10 @@ func (l *fileLoader) read(name string) (string, bool) {
 	text, err := redact.ReadFile(name)
 	switch {
 	case err != nil:
-		l.errs = append(l.errs, fmt.Errorf("read credentials: %w", err)) // contains the name
+		l.errs = append(l.errs, err) // contains the name
 		return "", false
 	case text == "":
-		l.errs = append(l.errs, fmt.Errorf("read credentials: %s is empty", name))
+		l.errs = append(l.errs, fmt.Errorf("%s is empty", name))
 		return "", false
 	}
 	l.add(text)
@@ -112,7 +112,7 @@ func (l *fileLoader) add(text string) {
 func (l *fileLoader) line(name string) string {
 	s, _ := l.read(name)
 	if !httpguts.ValidHeaderFieldValue(s) {
-		l.errs = append(l.errs, fmt.Errorf("read credentials: %s has more than one line, or control characters", name))
+		l.errs = append(l.errs, fmt.Errorf("%s has more than one line, or control characters", name))
 	}
 	return s
 }
