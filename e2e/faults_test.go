@@ -119,7 +119,7 @@ func faultsOf(t *testing.T, dir string, gone *atomic.Bool) []fault {
 	const permanent = true
 	return []fault{
 		{down("nothing-there", "connection refused by 127.0.0.1:1", "start the receiver, or correct the host and port in its url"), "http://127.0.0.1:1/", "", "connection_refused", nil, false},
-		{down("unauthorized", "the receiver refuses access: 401 Unauthorized: who are you", "put a valid token, password or certificate into "+dir+"/token"), answers(t, 401, "", "", "who are you"), token, "credentials", nil, permanent},
+		{down("unauthorized", "the receiver refuses access: 401 Unauthorized: who are you", "put a valid token into "+dir+"/token"), answers(t, 401, "", "", "who are you"), token, "credentials", nil, permanent},
 		{down("left", "closed the connection without an answer", "look at the receiver's log, and at the proxies and firewalls"), thenGone(t, gone), leaving, "connection_cut", []string{"connection_refused"}, false},
 		{down("forbidden", "the receiver refuses access: 403 Forbidden: not you", "the receiver requires credentials"), answers(t, 403, "", "", "not you"), "", "forbidden", nil, permanent},
 		{down("wrong-path", "404 Not Found", "/api/v1/write"), answers(t, 404, "", "", "404 page not found"), "", "path", nil, permanent},

@@ -78,7 +78,13 @@ func credentialsHint(c *config.Config) string {
 	}
 	hint := "the receiver requires credentials: bearer_token_file, basic_auth or tls_config, or a tenant's header (X-Scope-OrgID)"
 	if files := secretFiles(c); files != "" {
-		hint = "put a valid token, password or certificate into " + files + "; no reload is needed"
+		what := "valid credentials"
+		if a := c.HTTP.Authorization; a != nil && files == a.CredentialsFile {
+			what = "a valid token"
+		} else if b := c.HTTP.BasicAuth; b != nil && files == b.PasswordFile {
+			what = "a valid password"
+		}
+		hint = "put " + what + " into " + files + "; no reload is needed"
 	}
 	if u := c.URL.Full(); u != nil && u.Scheme == "http" && (c.HTTP.ProxyFromEnvironment || c.HTTP.ProxyURL.URL != nil && c.HTTP.ProxyURL.String() != "") {
 		hint += "; or the proxy refuses, whose answers to http:// look like the receiver's: look at the rules of the proxy"
