@@ -11,6 +11,7 @@ import (
 	"net/url"
 	"slices"
 	"strconv"
+	"strings"
 	"time"
 
 	"github.com/prometheus/common/model"
@@ -21,6 +22,7 @@ import (
 	"hwsagent/agent/follow"
 	"hwsagent/agent/inputs"
 	"hwsagent/agent/selector"
+	"hwsagent/agent/status"
 	"hwsagent/internal/panics"
 	"hwsagent/internal/text"
 	"hwsagent/remotewrite"
@@ -167,6 +169,29 @@ func (a *Agent) answerFollow(w http.ResponseWriter, h *http.Request) {
 	}
 }
 
+// shownInputs bounds the names in an error.
+const shownInputs = 20
+
+// knownInput returns an error if no input has that name, alone or behind its kind: its samples would never come. "" stands for all.
+func knownInput(s status.Status, name string) error {
+	var all []string
+	for _, p := range s.Probes {
+		all = append(all, "probe "+p.Name)
+	}
+	for _, j := range s.Scrape {
+		all = append(all, "scrape "+j.Job)
+	}
+	for _, in := range s.Inputs {
+		all = append(all, in.Kind+" "+in.Name)
+	}
+	slices.Sort(all)
+	all = slices.Compact(all)
+	if name == "" || slices.ContainsFunc(all, func(input string) bool { return input == name || strings.HasSuffix(input, " "+name) }) {
+		return nil
+	}
+	return fmt.Errorf("no input has the name %q; the inputs are %s", name, strings.Join(all[:min(len(all), shownInputs)], ", "))
+}
+
 // followOptions parses the options of a request.
 func (a *Agent) followOptions(q url.Values) (follow.Options, error) {
 	o := follow.Options{Point: follow.Point(q.Get("point")), Target: q.Get("target"), Input: q.Get("input")}
@@ -179,6 +204,9 @@ func (a *Agent) followOptions(q url.Values) (follow.Options, error) {
 	}
 	if o.Rate, err = strconv.Atoi(q.Get("rate")); err != nil {
 		return o, fmt.Errorf("parse rate: %w", err)
+	}
+	if err := knownInput(a.Status(), o.Input); err != nil {
+		return o, err
 	}
 	if o.Target == "" {
 		return o, nil

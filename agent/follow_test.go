@@ -55,10 +55,14 @@ func TestTap(t *testing.T) {
 			t.Errorf("%+v: %v, want %v", o, err, want)
 		}
 	}
+	err := Follow(t.Context(), r.o.StoragePath, FollowOptions{Point: follow.Inputs, Input: "cuont", Rate: 1}, nil)
+	if err == nil || !strings.Contains(err.Error(), `no input has the name "cuont"; the inputs are probe count`) {
+		t.Errorf("an input that does not exist: %v", err)
+	}
 	// Samples beyond the rate are counted; after a reload the follower gets the target's new queue; the end of the agent
 	// ends the following.
 	missed, reloaded := false, false
-	err := Follow(t.Context(), r.o.StoragePath, FollowOptions{Point: follow.Sent, Target: "a", Rate: 1}, func(i follow.Item) error {
+	err = Follow(t.Context(), r.o.StoragePath, FollowOptions{Point: follow.Sent, Target: "a", Rate: 1}, func(i follow.Item) error {
 		switch {
 		case i.Missed > 0:
 			missed = true
