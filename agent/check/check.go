@@ -242,7 +242,7 @@ func (r *Report) checkConfig(o Options) (*config.Config, Group) {
 			g.Steps[0].Text = "1 mistake"
 		}
 	case err != nil:
-		s := Step{Name: "load", Result: Fail, Text: err.Error(), Try: "name the file with --config.file"}
+		s := Step{Name: "load", Result: Fail, Text: err.Error(), Try: "name the file with --config.file, or write a first one: hwsagent init --url URL"}
 		if _, e := os.Stat(o.ConfigFile); e == nil { // then it is a file of conf.d
 			s.Try = "put a readable file there, or remove the name"
 		}

@@ -144,6 +144,9 @@ func detect(file string, text []byte) (string, error) {
 	if err != nil {
 		return "", err
 	}
+	if get(root, "probes") != nil {
+		return "", fmt.Errorf("convert %s: its key probes shows that it is a configuration of hwsagent already: run it with --config.file %s", file, file)
+	}
 	for _, sign := range []struct{ key, format string }{
 		{"service", "otelcol"}, {"exporters", "otelcol"}, {"processors", "otelcol"},
 		{"resourceGroups", "hws"}, {"resources", "hws"}, {"targets", "hws"}, {"hosts", "hws"},

@@ -160,7 +160,13 @@ func entryOf(text string) ([]config.Probe, error) {
 	if err != nil {
 		return nil, fmt.Errorf("get the current directory: %w", err)
 	}
-	cfg, _, err := config.LoadBytes(filepath.Join(dir, "command line"), []byte("probes:\n- "+text+"\n"), os.LookupEnv)
+	cfg, _, err := config.LoadBytes(filepath.Join(dir, "entry"), []byte("probes:\n- "+text+"\n"), os.LookupEnv)
+	if wrong, ok := errors.AsType[*config.Errors](err); ok {
+		for i := range wrong.Errors {
+			e := &wrong.Errors[i]
+			e.File, e.Line = "the entry on the command line", 0 // it is in no file, and the line is the only one
+		}
+	}
 	if err != nil {
 		return nil, err
 	}

@@ -22,7 +22,7 @@ func (c *cli) bugreport() *cobra.Command {
 			"and the last lines that it has logged. It does not read the samples on disk, and works without a running agent. The file\n" +
 			"contains host names, addresses and labels: review it before you send it to anybody.",
 		Example: "  hwsagent bugreport --output report.tar.gz",
-		Args:    cobra.NoArgs,
+		Args:    arguments(0, 0),
 		RunE: c.command(func(cmd *cobra.Command, _ []string) error {
 			now := time.Now()
 			if output == "" {

@@ -35,7 +35,7 @@ func (c *cli) root() *cobra.Command {
 			"  hwsagent run --config.file agent.yaml       # page: http://127.0.0.1:9464\n" +
 			"  hwsagent status                             # does my data arrive?",
 		SilenceErrors: true, SilenceUsage: true,
-		Args: cobra.NoArgs,
+		Args: arguments(0, 0),
 	}
 	version := root.Flags().Bool("version", false, "print version, source revision and platform")
 	root.RunE = func(cmd *cobra.Command, _ []string) error {
@@ -46,13 +46,24 @@ func (c *cli) root() *cobra.Command {
 	}
 	f := root.PersistentFlags()
 	f.StringVar(&c.config, "config.file", defaultConfig(), "the configuration `file`; by default $HWSAGENT_CONFIG, /etc/hwsagent/agent.yaml or ./agent.yaml")
-	f.StringVar(&c.storage, "storage.path", defaultStorage(), "the `directory` of log, savepoints and control socket; by default the first of $STATE_DIRECTORY, or /var/lib/hwsagent")
+	f.StringVar(&c.storage, "storage.path", defaultStorage(), "the `directory` of log, savepoints and control socket; without this flag it is the first one in $STATE_DIRECTORY, else /var/lib/hwsagent")
 	f.StringVar(&c.listen, "web.listen-address", "", "`host:port` of the page; overrides web.listen of the configuration")
 	f.StringVar(&c.logLevel, "log.level", "info", "debug, info, warn or error")
 	f.StringVar(&c.logFormat, "log.format", "logfmt", "logfmt or json")
 	f.BoolVar(&c.json, "json", false, "print one JSON value on stdout")
 	root.AddCommand(c.run(), c.demo(), c.initialize(), c.check(), c.configuration(), c.probe(), c.inventory(), c.record(), c.status(), c.healthy(), c.events(), c.top(), c.tap(), c.targets(), c.reload(), c.snmp(), c.wal(), c.bugreport(), c.man(), c.version())
 	c.completeFlags(root)
+	usual := root.HelpFunc()
+	root.SetHelpFunc(func(cmd *cobra.Command, args []string) {
+		if c.unknown = cmd.ValidateArgs(cmd.Flags().Args()); c.unknown != nil && cmd.HasSubCommands() {
+			return
+		}
+		c.unknown = nil
+		if cmd.HasParent() && cmd.Long != "" { // which does not repeat the short description
+			fmt.Fprintf(cmd.OutOrStdout(), "%s.\n", cmd.Short)
+		}
+		usual(cmd, args)
+	})
 	return root
 }
 
@@ -98,10 +109,10 @@ func (c *cli) command(work func(*cobra.Command, []string) error) func(*cobra.Com
 func (c *cli) logger(w io.Writer) (*slog.Logger, error) {
 	level, format := promslog.NewLevel(), promslog.NewFormat()
 	if err := level.Set(c.logLevel); err != nil {
-		return nil, fmt.Errorf("--log.level: %w", err)
+		return nil, fmt.Errorf("--log.level: unknown level %q: write debug, info, warn or error", c.logLevel)
 	}
 	if err := format.Set(c.logFormat); err != nil {
-		return nil, fmt.Errorf("--log.format: %w", err)
+		return nil, fmt.Errorf("--log.format: unknown format %q: write logfmt or json", c.logFormat)
 	}
 	return promslog.New(&promslog.Config{Level: level, Format: format, Writer: w}), nil
 }
@@ -118,7 +129,7 @@ func (c *cli) check() *cobra.Command {
 		Example: "  hwsagent check --no-network --config.file new.yaml   # before a reload\n" +
 			"  hwsagent check --target mimir                        # one target, and no probe\n" +
 			"  hwsagent check --probe core-switch",
-		Args: cobra.NoArgs,
+		Args: arguments(0, 0),
 		RunE: c.command(func(cmd *cobra.Command, _ []string) error {
 			switch {
 			case syntaxOnly:
@@ -218,7 +229,7 @@ func (c *cli) status() *cobra.Command {
 		Example: "  hwsagent status\n" +
 			"  hwsagent status --json | jq .verdict.text              # for a script; the exit code shows whether all is well\n" +
 			"  hwsagent status --storage.path /mnt/var/lib/hwsagent   # a disk from another machine",
-		Args: cobra.NoArgs,
+		Args: arguments(0, 0),
 		RunE: c.command(func(cmd *cobra.Command, _ []string) error {
 			s, err := queues.FetchStatus(cmd.Context(), c.storage)
 			if s.Schema == 0 {
@@ -264,7 +275,7 @@ func (c *cli) reload() *cobra.Command {
 			"target or probe that needs it. reload names it as a warning, and exits with 3, or with --warn-files with 0.\n\n" + status.ExitCodes(),
 		Example: "  hwsagent reload --dry-run   # only print the changes\n" +
 			"  hwsagent reload",
-		Args: cobra.NoArgs,
+		Args: arguments(0, 0),
 		RunE: c.command(func(cmd *cobra.Command, _ []string) error {
 			r, err := agent.RequestReload(cmd.Context(), c.storage, dryRun)
 			if err != nil {
@@ -279,7 +290,7 @@ func (c *cli) reload() *cobra.Command {
 				return nil
 			}
 			if !c.json {
-				fmt.Fprintln(c.stderr, "warning: files that the configuration names cannot be used; only the targets and probes that need them do not work")
+				fmt.Fprintln(c.stderr, "warning: files that the configuration names cannot be used; targets and probes that do not need them are not affected")
 				if err := r.WriteFiles(c.stderr); err != nil {
 					return err
 				}
@@ -301,7 +312,7 @@ func (c *cli) wal() *cobra.Command {
 		Example: "  hwsagent wal inspect\n" +
 			"  hwsagent wal dump --series '{job=\"host\"}' --from 10m\n" +
 			"  hwsagent wal replay --target mimir --from 26h --to 24h",
-		Args: cobra.NoArgs, RunE: func(cmd *cobra.Command, _ []string) error { return cmd.Help() },
+		Args: arguments(0, 0), RunE: func(cmd *cobra.Command, _ []string) error { return cmd.Help() },
 	}
 	wal.AddCommand(c.inspect(), c.dump(), c.verify(), c.replay())
 	return wal
@@ -325,7 +336,7 @@ func (c *cli) version() *cobra.Command {
 		Short: "Print version, source revision and platform",
 		Example: "  hwsagent version\n" +
 			"  hwsagent version --json",
-		Args: cobra.NoArgs,
+		Args: arguments(0, 0),
 		RunE: c.command(c.printVersion),
 	}
 }
@@ -348,7 +359,7 @@ func (c *cli) demo() *cobra.Command {
 		Long:  "demo needs no configuration and ends by itself.",
 		Example: "  hwsagent demo\n" +
 			"  hwsagent demo --script crash --keep /tmp/demo   # only the crash; keeps its files",
-		Args: cobra.NoArgs,
+		Args: arguments(0, 0),
 		RunE: c.command(func(cmd *cobra.Command, _ []string) error {
 			o.JSON, o.Listen, o.Stdout, o.Stderr = c.json, c.listen, c.stdout, c.stderr
 			err := demo.Run(cmd.Context(), o)

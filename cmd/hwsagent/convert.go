@@ -21,7 +21,7 @@ func (c *cli) configuration() *cobra.Command {
 		Use: "config", Short: "Convert a configuration, or print the JSON schema",
 		Example: "  hwsagent config convert prometheus.yml >agent.yaml\n" +
 			"  hwsagent config schema >agent.schema.json",
-		Args: cobra.NoArgs, RunE: func(cmd *cobra.Command, _ []string) error { return cmd.Help() },
+		Args: arguments(0, 0), RunE: func(cmd *cobra.Command, _ []string) error { return cmd.Help() },
 	}
 	cmd.AddCommand(c.convert(), c.schema())
 	return cmd
@@ -35,7 +35,7 @@ func (c *cli) schema() *cobra.Command {
 			"for YAML uses it if agent.yaml begins with this line:\n" +
 			"# yaml-language-server: $schema=agent.schema.json",
 		Example: "  hwsagent config schema >agent.schema.json",
-		Args:    cobra.NoArgs,
+		Args:    arguments(0, 0),
 		RunE: c.command(func(*cobra.Command, []string) error {
 			text, err := config.Schema()
 			if err != nil {
@@ -68,7 +68,7 @@ func (c *cli) convert() *cobra.Command {
 			if from == "vmagent" && cmd.ArgsLenAtDash() == 0 && len(args) > 0 {
 				return nil
 			}
-			return cobra.ExactArgs(1)(cmd, args)
+			return arguments(1, 1)(cmd, args)
 		},
 		RunE: c.command(func(cmd *cobra.Command, args []string) error {
 			read := func(name string) ([]byte, error) { return readInput(cmd.InOrStdin(), name) }
@@ -100,7 +100,7 @@ func converted(from string, args []string, flags bool, read func(string) ([]byte
 	}
 	text, err := read(args[0])
 	if err != nil {
-		return convert.Result{}, fmt.Errorf("read %s: %w", args[0], err)
+		return convert.Result{}, fmt.Errorf("cannot read the file to convert: %w", err)
 	}
 	return convert.Convert(from, args[0], text)
 }

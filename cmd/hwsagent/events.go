@@ -16,7 +16,7 @@ func (c *cli) events() *cobra.Command {
 		Long:  "events lists targets that were down, held and up again, losses, muted series, reloads, restarts and replaced credentials.",
 		Example: "  hwsagent events          # works while the agent is down\n" +
 			"  hwsagent events ack      # end the warnings about losses",
-		Args: cobra.NoArgs,
+		Args: arguments(0, 0),
 		RunE: c.command(func(cmd *cobra.Command, _ []string) error {
 			list, err := agent.FetchEvents(cmd.Context(), c.storage)
 			if err != nil && (c.json || len(list.Events) == 0) { // one JSON value: the error
@@ -34,7 +34,7 @@ func (c *cli) events() *cobra.Command {
 		Short:   "Acknowledge all losses so far",
 		Long:    "ack ends the warnings about losses. A later loss causes a new warning.",
 		Example: "  hwsagent events ack      # after you have read hwsagent events",
-		Args:    cobra.NoArgs,
+		Args:    arguments(0, 0),
 		RunE: c.command(func(cmd *cobra.Command, _ []string) error {
 			ack, err := agent.AcknowledgeEvents(cmd.Context(), c.storage)
 			if err != nil {

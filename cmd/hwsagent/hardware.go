@@ -30,7 +30,7 @@ func (c *cli) inventory() *cobra.Command {
 			"  hwsagent inventory host\n" +
 			"  hwsagent inventory '{type: redfish, target: 192.0.2.9, username: monitor, password_file: /etc/hwsagent/bmc}'\n" +
 			"  hwsagent inventory --recording device.rec",
-		Args:              cobra.MaximumNArgs(1),
+		Args:              arguments(0, 1),
 		ValidArgsFunction: c.completeProbe,
 		RunE: c.command(func(cmd *cobra.Command, args []string) error {
 			var err error
@@ -96,7 +96,7 @@ func (c *cli) record() *cobra.Command {
 			"recognises them; --keep keeps some kinds. Review the file before you give it away.\n\n" + status.ExitCodes(),
 		Example: "  hwsagent record host machine.rec\n" +
 			"  hwsagent record '{type: snmp, target: 192.0.2.7, auth: {community_file: /etc/hwsagent/community}}' device.snmprec",
-		Args: cobra.ExactArgs(2),
+		Args: arguments(2, 2),
 		ValidArgsFunction: func(cmd *cobra.Command, args []string, word string) ([]string, cobra.ShellCompDirective) {
 			if len(args) == 0 {
 				return c.completeProbe(cmd, args, word)

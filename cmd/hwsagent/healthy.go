@@ -18,7 +18,7 @@ func (c *cli) healthy() *cobra.Command {
 			"or curl, so a container's HEALTHCHECK can use it. An agent on a full or hanging disk, or with a target that is down, is healthy.\n" +
 			"One that does not answer within 5 seconds is not.",
 		Example: "  hwsagent healthy",
-		Args:    cobra.NoArgs,
+		Args:    arguments(0, 0),
 		RunE: c.command(func(cmd *cobra.Command, _ []string) error {
 			code, body, err := control.AskSoon(cmd.Context(), c.storage, http.MethodGet, "/-/healthy")
 			if err != nil {

@@ -34,7 +34,7 @@ func (c *cli) initialize() *cobra.Command {
 			"Then it checks the file and its target, as hwsagent check does. A file that fails the check of the target stays.\n\n" + status.ExitCodes(),
 		Example: "  hwsagent init --url http://prometheus.example:9090/api/v1/write\n" +
 			"  hwsagent init --url https://mimir.example/api/v1/push --bearer-token-file /etc/hwsagent/mimir.token --file my-agent.yaml",
-		Args: cobra.NoArgs,
+		Args: arguments(0, 0),
 		RunE: c.command(func(cmd *cobra.Command, _ []string) error {
 			if f.name == "" {
 				f.name = "target"

@@ -33,7 +33,7 @@ func TestInit(t *testing.T) {
 		{"wrong path", []string{"--url", none.URL}, status.ExitTarget, "404", "", `name: "127.0.0.1"`},
 		{"no URL", []string{"--url", "prometheus:9090"}, status.ExitConfig, "wrote no file", "", ""},
 		{"structure", []string{"--url", good.URL, "--name", `a": {b: ${HOME}`}, status.ExitOK, "wrote ", "", `$${HOME}`},
-		{"no flag", nil, status.ExitUsage, "", `required flag(s) "url"`, ""},
+		{"no flag", nil, status.ExitUsage, "", "write: hwsagent init --url URL", ""},
 	} {
 		file := filepath.Join(t.TempDir(), "agent.yaml")
 		code, stdout, stderr := hwsagent(t, append([]string{"init", "--file", file}, c.args...)...)

@@ -13,6 +13,7 @@ import (
 	"os"
 	"os/signal"
 	"slices"
+	"strings"
 	"sync/atomic"
 	"syscall"
 	"time"
@@ -83,11 +84,17 @@ func guarded(ctx context.Context, c *cli, command func() int) int {
 
 // execute carries out a command line and returns its exit code.
 func (c *cli) execute(ctx context.Context, args []string) int {
+	if len(args) > 1 && args[0] == "help" {
+		args = append(slices.Clone(args[1:]), "--help") // so that a wrong name is an error in both forms
+	}
 	root := c.root()
 	root.SetArgs(args)
 	root.SetOut(c.stdout)
 	root.SetErr(c.stderr)
 	cmd, err := root.ExecuteContextC(ctx)
+	if err == nil {
+		err = c.unknown
+	}
 	if err == nil {
 		return status.ExitOK
 	}
@@ -95,6 +102,9 @@ func (c *cli) execute(ctx context.Context, args []string) int {
 	if !c.started {
 		code = status.ExitUsage
 		c.json = c.json || slices.Contains(args, "--json") // flags behind the wrong one were not read
+		if missing := cmd.ValidateRequiredFlags(); missing != nil && missing.Error() == err.Error() {
+			err = howToWrite(cmd)
+		}
 	}
 	c.complain(cmd, code, err)
 	return code
@@ -139,6 +149,7 @@ type cli struct {
 	stdout, stderr io.Writer
 	program        string       // as it was called; "": hwsagent
 	started        bool         // a command's own work has begun, so its errors are not wrong usage
+	unknown        error        // help was asked for a command that does not exist
 	ends           atomic.Int64 // how long the command may take to end after a signal, ns; 0: commandEnds
 
 	config, storage, listen string
@@ -180,21 +191,55 @@ func (c *cli) complain(cmd *cobra.Command, code int, err error) {
 		fmt.Fprintln(c.stderr, "Try: another address, with --web.listen-address or web.listen")
 	case code == status.ExitUsage && cmd != nil:
 		for _, s := range suggestions(cmd) {
-			fmt.Fprintf(c.stderr, "Did you mean: %s %s\n", cmd.CommandPath(), s)
+			fmt.Fprintf(c.stderr, "Did you mean: %s\n", s)
 		}
 		fmt.Fprintf(c.stderr, "Try: %s --help\n", cmd.CommandPath())
 	}
 }
 
-// suggestions returns the commands with names similar to the typed one.
-func suggestions(cmd *cobra.Command) []string {
+// suggestions returns the commands with names similar to the typed one, and those of that name at another place.
+func suggestions(cmd *cobra.Command) (all []string) {
+	if !cmd.HasSubCommands() || cmd.Flags().NArg() == 0 {
+		return nil
+	}
+	typed := cmd.Flags().Arg(0)
 	cmd.SuggestionsMinimumDistance = 2
-	for _, arg := range cmd.Flags().Args() {
-		if s := cmd.SuggestionsFor(arg); len(s) > 0 {
-			return s
+	for _, name := range cmd.SuggestionsFor(typed) {
+		all = append(all, cmd.CommandPath()+" "+name)
+	}
+	var walk func(at *cobra.Command)
+	walk = func(at *cobra.Command) {
+		for _, sub := range at.Commands() {
+			path := sub.CommandPath()
+			if (sub.Name() == typed || slices.Contains(sub.SuggestFor, typed)) && !slices.Contains(all, path) {
+				all = append(all, path)
+			}
+			walk(sub)
 		}
 	}
-	return nil
+	walk(cmd.Root())
+	return all
+}
+
+// arguments requires least to most arguments, and says how the command is written. A command that has others below it takes none: an
+// argument is the name of one that does not exist.
+func arguments(least, most int) cobra.PositionalArgs {
+	return func(cmd *cobra.Command, args []string) error {
+		switch {
+		case cmd.HasSubCommands() && len(args) > 0:
+			return fmt.Errorf("unknown command %q for %q", args[0], cmd.CommandPath())
+		case len(args) > most && most == 0:
+			return fmt.Errorf("%s takes no argument, but got %q", cmd.CommandPath(), args[0])
+		case len(args) < least || len(args) > most:
+			return howToWrite(cmd)
+		}
+		return nil
+	}
+}
+
+// howToWrite is an error that shows the command with its arguments and the flags that it requires.
+func howToWrite(cmd *cobra.Command) error {
+	return fmt.Errorf("write: %s", strings.TrimSuffix(cmd.UseLine(), " [flags]"))
 }
 
 // printJSON writes a value as JSON; an error is reported on stderr only.

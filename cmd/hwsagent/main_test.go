@@ -66,14 +66,23 @@ func TestExitCodes(t *testing.T) {
 		{[]string{"completion", "bash"}, status.ExitOK, "bash completion", ""},
 		{[]string{"--nope"}, status.ExitUsage, "", "unknown flag"},
 		{[]string{"chekc"}, status.ExitUsage, "", "Did you mean: hwsagent check"},
+		{[]string{"replay"}, status.ExitUsage, "", "Did you mean: hwsagent wal replay"},
+		{[]string{"replay", "--help"}, status.ExitUsage, "", `unknown command "replay"`},
+		{[]string{"help", "replay"}, status.ExitUsage, "", `unknown command "replay"`},
+		{[]string{"targets", "rename"}, status.ExitUsage, "", "Did you mean: hwsagent targets adopt"},
+		{[]string{"run", "more"}, status.ExitUsage, "", `hwsagent run takes no argument, but got "more"`},
+		{[]string{"record", "host"}, status.ExitUsage, "", "write: hwsagent record PROBE FILE"},
+		{[]string{"wal", "replay"}, status.ExitUsage, "", "write: hwsagent wal replay --target NAME --from TIME"},
+		{[]string{"inventory", "{type: nope}"}, status.ExitConfig, "", `hwsagent: the entry on the command line: probes[0].type: unknown type of probe "nope"`},
+		{[]string{"config", "convert", good}, status.ExitFailed, "", "a configuration of hwsagent already"},
 		{[]string{"check", "more"}, status.ExitUsage, "", "Try: hwsagent check --help"},
 		{[]string{"snmp", "walk", "127.0.0.1:1", "nothing"}, status.ExitUsage, "", "give a number, such as 1.3.6.1.2.1.1"},
 		{[]string{"check", "--syntax-only", "--no-network"}, status.ExitUsage, "", "syntax-only"},
-		{[]string{"version", "--log.level", "loud"}, status.ExitUsage, "", "--log.level"},
+		{[]string{"version", "--log.level", "loud"}, status.ExitUsage, "", "write debug, info, warn or error"},
 		{[]string{"check", "--config.file", good, "--storage.path", storage}, status.ExitOK, "✓ probe c", ""},
 		{[]string{"--config.file", good, "--storage.path", storage, "check"}, status.ExitOK, "✓ probe c", ""},
 		{[]string{"check", "--config.file", bad, "--storage.path", storage}, status.ExitConfig, `did you mean "probes"?`, ""},
-		{[]string{"check", "--config.file", bad + "x"}, status.ExitConfig, "no such file", ""},
+		{[]string{"check", "--config.file", bad + "x"}, status.ExitConfig, "or write a first one: hwsagent init --url URL", ""},
 		{[]string{"check", "--config.file", dead, "--storage.path", storage}, status.ExitTarget, "404", ""},
 		{[]string{"check", "--config.file", dead, "--storage.path", storage, "--no-network"}, status.ExitOK, "", ""},
 		{[]string{"check", "--config.file", device, "--storage.path", storage}, status.ExitAttention, "✗ probe d", ""},
@@ -355,6 +364,16 @@ func TestDefaultStorage(t *testing.T) {
 		t.Setenv("STATE_DIRECTORY", given)
 		if got := (&cli{}).root().PersistentFlags().Lookup("storage.path").DefValue; got != want {
 			t.Errorf("%q: %s, want %s", given, got, want)
+		}
+	}
+}
+
+// TestHelpSaysWhatFirst: the help of a command begins with its short description, also where the text behind it says something else.
+func TestHelpSaysWhatFirst(t *testing.T) {
+	for _, args := range [][]string{{"demo", "--help"}, {"help", "demo"}} {
+		code, stdout, stderr := hwsagent(t, args...)
+		if want := "Show that an outage and a kill -9 lose nothing.\ndemo needs no configuration"; code != status.ExitOK || !strings.HasPrefix(stdout, want) || stderr != "" {
+			t.Errorf("%q: exit %d\n%s%s", args, code, stdout, stderr)
 		}
 	}
 }

@@ -19,7 +19,7 @@ func (c *cli) man() *cobra.Command {
 		Use:     "man DIRECTORY",
 		Short:   "Write the manual pages of all commands to a directory",
 		Example: "  hwsagent man /usr/local/share/man/man1",
-		Args:    cobra.ExactArgs(1),
+		Args:    arguments(1, 1),
 		RunE: c.command(func(cmd *cobra.Command, args []string) error {
 			if err := os.MkdirAll(args[0], 0o755); err != nil { // #nosec G301 -- a manual is for everybody
 				return fmt.Errorf("write the manual pages: %w", err)

@@ -64,7 +64,7 @@ func writeCommand(b *strings.Builder, cmd *cobra.Command) {
 	fmt.Fprintf(b, "\n## %s\n\n", strings.TrimPrefix(cmd.CommandPath(), "hwsagent "))
 	text := cmd.Short
 	if cmd.Long != "" {
-		text = cmd.Long
+		text += ". " + cmd.Long
 	}
 	text, _, _ = strings.Cut(text, "\n\nExit codes:")
 	fmt.Fprintf(b, "```\n%s\n```\n\n%s\n", cmd.UseLine(), strings.TrimSuffix(reference.Code(prose(text)), ".")+".")

@@ -19,13 +19,13 @@ func (c *cli) replay() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "replay --target NAME --from TIME",
 		Short: "Send the samples of a time window to a target again",
-		Long: "replay sends the samples of a time window to a target again, if the log still has them: wal.retain sets how long the log\n" +
+		Long: "It sends the samples that the log still has: wal.retain sets how long the log\n" +
 			"keeps delivered samples. It applies the external labels and write_relabel_configs of the target's entry. It stops if the\n" +
 			"target does not accept requests, or nothing for two minutes. It works beside a running agent, and changes neither the\n" +
 			"target's queue nor its account.\n\n" + timeHelp,
 		Example: "  hwsagent wal replay --target mimir --from 26h --to 24h --dry-run\n" +
 			"  hwsagent wal replay --target mimir --from 2026-11-20T06:00:00Z --to 2026-11-20T07:30:00Z --match '{job=\"host\"}'",
-		Args: cobra.NoArgs,
+		Args: arguments(0, 0),
 		RunE: c.command(func(cmd *cobra.Command, _ []string) error {
 			now := time.Now()
 			for _, t := range []struct {

@@ -26,7 +26,7 @@ func (c *cli) run() *cobra.Command {
 		Long:  "run runs in the foreground and logs to standard error. SIGHUP reloads the configuration.",
 		Example: "  hwsagent run --config.file agent.yaml --storage.path /var/lib/hwsagent\n" +
 			"  hwsagent run --web.listen-address 127.0.0.1:9470 --log.format json",
-		Args: cobra.NoArgs,
+		Args: arguments(0, 0),
 		RunE: c.command(func(cmd *cobra.Command, _ []string) error {
 			c.ends.Store(int64(agentEnds))
 			boundMemory()

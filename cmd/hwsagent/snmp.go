@@ -4,6 +4,7 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
+	"math"
 	"slices"
 	"strings"
 	"time"
@@ -65,7 +66,7 @@ func (c *cli) snmp() *cobra.Command {
 		Short: "Walk and find SNMP devices, import definitions",
 		Example: "  hwsagent snmp walk 192.0.2.7 --auth '{community_file: /etc/hwsagent/community}'\n" +
 			"  hwsagent snmp discover 192.0.2.0/24",
-		Args: cobra.NoArgs,
+		Args: arguments(0, 0),
 		RunE: func(cmd *cobra.Command, _ []string) error { return cmd.Help() },
 	}
 	cmd.AddCommand(c.snmpWalk(), c.snmpTest(), c.snmpDiscover(), c.snmpImport())
@@ -79,7 +80,7 @@ func (c *cli) snmpWalk() *cobra.Command {
 		Short:             "Print a device's objects below an OID",
 		Long:              "walk prints the objects with the names that the built-in modules know.",
 		Example:           "  hwsagent snmp walk 192.0.2.7 system\n  hwsagent snmp walk 192.0.2.7 ifTable\n  hwsagent snmp walk 192.0.2.7 1.3.6.1.4.1 --auth '{community_file: /etc/hwsagent/community}'",
-		Args:              cobra.RangeArgs(1, 2),
+		Args:              arguments(1, 2),
 		ValidArgsFunction: cobra.NoFileCompletions,
 		RunE: c.command(func(cmd *cobra.Command, args []string) error {
 			o, err := c.options(&f, args[0])
@@ -126,7 +127,7 @@ func asProbe(err error) error {
 func counts(m map[string]int) string {
 	var parts []string
 	for name, n := range m {
-		parts = append(parts, fmt.Sprintf("%d %s", n, name))
+		parts = append(parts, fmt.Sprintf("%s %d", name, n))
 	}
 	slices.Sort(parts)
 	if len(parts) == 0 {
@@ -142,7 +143,7 @@ func (c *cli) snmpTest() *cobra.Command {
 		Short:   "Show which objects of a recording the modules read",
 		Long:    "test also prints which objects no module reads, by vendor.",
 		Example: "  hwsagent snmp test switch.snmprec",
-		Args:    cobra.ExactArgs(1),
+		Args:    arguments(1, 1),
 		RunE: c.command(func(cmd *cobra.Command, args []string) error {
 			logger, err := c.quietLogger()
 			if err != nil {
@@ -174,7 +175,7 @@ func (c *cli) snmpDiscover() *cobra.Command {
 		Long: "discover queries each address with each --auth in turn until one gets an answer, and prints entries for probes. It tries\n" +
 			"each login at most once per device and sends no packet twice, so that it locks no account; a lost packet may hide a device.",
 		Example:           "  hwsagent snmp discover 192.0.2.0/24 --auth '{community_file: /etc/hwsagent/community}' --auth '{version: 3, username: ops, password_file: /etc/hwsagent/ops}'",
-		Args:              cobra.MinimumNArgs(1),
+		Args:              arguments(1, math.MaxInt),
 		ValidArgsFunction: cobra.NoFileCompletions,
 		RunE: c.command(func(cmd *cobra.Command, args []string) error {
 			if s.Rate <= 0 || s.Rate > 10_000 || s.Port == 0 || s.Timeout <= 0 {

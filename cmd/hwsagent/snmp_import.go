@@ -20,7 +20,7 @@ func (c *cli) snmpImport() *cobra.Command {
 			"without --mibs only states are imported. LibreNMS has its own folder of MIBs.\n" +
 			"A later import into the same directory replaces its files, and removes those that it no longer makes.",
 		Example:           "  hwsagent snmp import --librenms /opt/librenms --to /etc/hwsagent/snmp-definitions.d\n  hwsagent snmp import --profiles /etc/datadog-agent/conf.d/snmp.d/default_profiles --mibs /usr/share/snmp/mibs --to snmp-definitions.d",
-		Args:              cobra.NoArgs,
+		Args:              arguments(0, 0),
 		ValidArgsFunction: cobra.NoFileCompletions,
 		RunE: c.command(func(*cobra.Command, []string) error {
 			switch {

@@ -26,7 +26,7 @@ func (c *cli) tap() *cobra.Command {
 			"  hwsagent tap --input core-switch --limit 20\n" +
 			"  hwsagent tap --target mimir --point relabelled --match '{job=\"host\"}'   # what do the rules change?\n" +
 			"  hwsagent tap --target mimir --json                             # what did the target accept?",
-		Args: cobra.NoArgs,
+		Args: arguments(0, 0),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			o.Point = follow.Point(point)
 			switch {

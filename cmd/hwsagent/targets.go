@@ -27,7 +27,7 @@ func (c *cli) targets() *cobra.Command {
 		Example: "  hwsagent targets\n" +
 			"  hwsagent targets test mimir\n" +
 			"  hwsagent targets pause mimir",
-		Args: cobra.NoArgs,
+		Args: arguments(0, 0),
 		RunE: c.command(c.listTargets),
 	}
 	cmd.AddCommand(c.listCommand(), c.testTarget(), c.pauseTarget(), c.resumeTarget(), c.skipTarget(), c.adoptTarget(), c.dropTarget(), c.rejected())
@@ -50,7 +50,7 @@ func (c *cli) listCommand() *cobra.Command {
 		Long: "list includes targets that are no longer configured and still have a queue.",
 		Example: "  hwsagent targets list\n" +
 			"  hwsagent targets list --json",
-		Args: cobra.NoArgs, RunE: c.command(c.listTargets),
+		Args: arguments(0, 0), RunE: c.command(c.listTargets),
 	}
 }
 
@@ -198,7 +198,7 @@ func (c *cli) resumeTarget() *cobra.Command {
 			if err != nil {
 				return err
 			}
-			c.done(ch, fmt.Sprintf("%s is not paused; %s waiting", ch.Target, samples(ch.Ledger.Pending)))
+			c.done(ch, fmt.Sprintf("%s is resumed; %s waiting", ch.Target, samples(ch.Ledger.Pending)))
 			return nil
 		}),
 	}
@@ -263,7 +263,7 @@ func (c *cli) skipTarget() *cobra.Command {
 
 func (c *cli) adoptTarget() *cobra.Command {
 	return &cobra.Command{
-		Use:   "adopt OLD NEW",
+		Use: "adopt OLD NEW", SuggestFor: []string{"rename"},
 		Short: "Rename a target and keep its queue",
 		Long: "adopt gives the queue of the target OLD to NEW: waiting samples, account, pause and dead letters. First give the entry its\n" +
 			"new name in the configuration file, and do not reload: adopt makes a running agent reload the file in the same step.\n" +
@@ -288,7 +288,7 @@ func (c *cli) dropTarget() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:     "drop NAME --yes",
 		Short:   "Remove the queue of a target that is not configured",
-		Long:    "drop removes the waiting samples and the dead letters of a target that is no longer configured.",
+		Long:    "drop removes its waiting samples, its account and its dead letters.",
 		Example: "  hwsagent targets drop old-mimir --yes",
 		Args:    named(1, "drop NAME --yes"), ValidArgsFunction: c.completeQueue,
 		RunE: c.command(func(cmd *cobra.Command, args []string) error {
@@ -335,7 +335,7 @@ func (c *cli) rejected() *cobra.Command {
 		return r.WriteText(c.stdout)
 	}
 	cmd := &cobra.Command{
-		Use:   "rejected NAME [clear]",
+		SuggestFor: []string{"letters"}, Use: "rejected NAME [clear]",
 		Short: "Show the samples that a target's receiver refused",
 		Long:  "rejected prints the dead letters of a target: the samples that its receiver refused, and why. With clear it deletes them.",
 		Example: "  hwsagent targets rejected mimir --limit 5\n" +

@@ -47,8 +47,8 @@ remote_write: [{name: a, url: "http://127.0.0.1:1/"}, {name: b, url: "http://127
 		{[]string{"targets", "paws", "a"}, status.ExitUsage, "", "Did you mean"},
 		{[]string{"targets", "pause", "x"}, status.ExitUsage, "", "it has those of a, b"},
 		{[]string{"targets", "pause", "a"}, status.ExitOK, "a has been paused since", ""},
-		{[]string{"targets", "resume", "a"}, status.ExitOK, "a is not paused", ""},
-		{[]string{"targets", "skip", "a"}, status.ExitUsage, "", `"before" not set`},
+		{[]string{"targets", "resume", "a"}, status.ExitOK, "a is resumed", ""},
+		{[]string{"targets", "skip", "a"}, status.ExitUsage, "", "write: hwsagent targets skip NAME --before TIME"},
 		{[]string{"targets", "skip", "a", "--before", "soon"}, status.ExitUsage, "", "invalid time"},
 		{[]string{"targets", "skip", "a", "--before", "1d", "--yes"}, status.ExitOK, "waits for a; the queue continues with", ""},
 		{[]string{"targets", "skip", "a", "--before", "now"}, status.ExitUsage, "pass --yes", ""},
@@ -189,7 +189,7 @@ remote_write: [{name: "it's a", url: "`+to.URL+`"}, {name: down, url: "http://12
 		{[]string{"--from", "2040-01-01"}, status.ExitUsage, "", "--from 2040-01-01 is not before --to now"},
 		{[]string{"--from", "1h", "--rate", "-1"}, status.ExitUsage, "", "--rate -1 is negative"},
 		{[]string{"--from", "later"}, status.ExitUsage, "", "--from"},
-		{nil, status.ExitUsage, "", `"from" not set`},
+		{nil, status.ExitUsage, "", "write: hwsagent wal replay --target NAME --from TIME"},
 	} {
 		if code, stdout, stderr := replay(t.Context(), c.args...); code != c.code || !strings.Contains(stdout, c.stdout) || !strings.Contains(stderr, c.stderr) {
 			t.Errorf("replay %q: exit %d, want %d\n%s%s", c.args, code, c.code, stdout, stderr)

@@ -35,7 +35,7 @@ func (c *cli) top() *cobra.Command {
 		Example: "  hwsagent top\n" +
 			"  hwsagent top --interval 5s\n" +
 			"  hwsagent top --once         # for a log or a pipe",
-		Args: cobra.NoArgs,
+		Args: arguments(0, 0),
 		RunE: c.command(func(cmd *cobra.Command, _ []string) error {
 			fetch := func(ctx context.Context) (status.Status, error) { return queues.FetchStatus(ctx, c.storage) }
 			screen, isFile := c.stdout.(*os.File)

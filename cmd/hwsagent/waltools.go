@@ -20,7 +20,7 @@ func (c *cli) inspect() *cobra.Command {
 			"agent.",
 		Example: "  hwsagent wal inspect\n" +
 			"  hwsagent wal inspect --storage.path /mnt/var/lib/hwsagent --json   # a disk from another machine",
-		Args: cobra.NoArgs,
+		Args: arguments(0, 0),
 		RunE: c.command(func(*cobra.Command, []string) error {
 			in, err := inspect.Log(c.storage, c.progress(time.Now))
 			if in.Schema == 0 {
@@ -46,12 +46,12 @@ func (c *cli) dump() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "dump",
 		Short: "Print the log's records",
-		Long: "dump changes nothing, and works beside a running agent.\ndump prints the log's records, file by file. It reads them with the reader and decoder of Prometheus' WAL, not with\n" +
+		Long: "dump changes nothing, and works beside a running agent. It reads the log file by file, with the reader and decoder of Prometheus' WAL, not with\n" +
 			"hwsagent's. Each line begins with the segment and the offset at which the record ends. --series, --from and --to select\n" +
 			"records.\n\n" + timeHelp,
 		Example: "  hwsagent wal dump --series '{job=\"host\"}' --from 10m\n" +
 			"  hwsagent wal dump --series 'node_load1' --from 2026-11-20T06:00:00Z --to 2026-11-20T06:05:00Z --json",
-		Args: cobra.NoArgs,
+		Args: arguments(0, 0),
 		RunE: c.command(func(cmd *cobra.Command, _ []string) error {
 			now := time.Now()
 			for _, t := range []struct {
@@ -97,7 +97,7 @@ func (c *cli) verify() *cobra.Command {
 			"Exit code 0: the readings agree; 1: they differ, or the log cannot be read. After damage they usually differ, because\n" +
 			"only hwsagent continues behind it.",
 		Example: "  hwsagent wal verify\n  hwsagent wal verify --storage.path /var/lib/hwsagent --json",
-		Args:    cobra.NoArgs,
+		Args:    arguments(0, 0),
 		RunE: c.command(func(cmd *cobra.Command, _ []string) error {
 			v, err := inspect.Verify(cmd.Context(), c.storage, c.progress(time.Now))
 			if err != nil && !errors.Is(err, inspect.ErrDiffer) {
