@@ -59,7 +59,7 @@ type QueueConfig struct {
 	MinBackoff        model.Duration `yaml:"min_backoff,omitempty"`          // the first pause before a retry; pauses are jittered
 	MaxBackoff        model.Duration `yaml:"max_backoff,omitempty"`          // the longest pause; half of it in the first five minutes without any answer
 	RetryOnRateLimit  bool           `yaml:"retry_on_http_429"`              // false drops a batch that is answered with 429
-	SampleAgeLimit    model.Duration `yaml:"sample_age_limit,omitempty"`     // samples older than this, by the receiver's clock, are dropped and counted as too_old; 0: no limit
+	SampleAgeLimit    model.Duration `yaml:"sample_age_limit,omitempty"`     // samples older than this, by the receiver's clock and by this host's, are dropped and counted as too_old; 0: no limit
 }
 
 // MetadataConfig is the metadata_config key.
