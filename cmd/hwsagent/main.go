@@ -19,6 +19,7 @@ import (
 	"time"
 
 	"github.com/spf13/cobra"
+	"github.com/spf13/pflag"
 
 	"hwsagent/agent"
 	"hwsagent/agent/config"
@@ -104,6 +105,9 @@ func (c *cli) execute(ctx context.Context, args []string) int {
 		c.json = c.json || slices.Contains(args, "--json") // flags behind the wrong one were not read
 		if missing := cmd.ValidateRequiredFlags(); missing != nil && missing.Error() == err.Error() {
 			err = howToWrite(cmd)
+		}
+		if together := cmd.ValidateFlagGroups(); together != nil && together.Error() == err.Error() {
+			err = errors.New("write only one of these flags: " + exclusive(cmd))
 		}
 	}
 	c.complain(cmd, code, err)
@@ -235,6 +239,17 @@ func arguments(least, most int) cobra.PositionalArgs {
 		}
 		return nil
 	}
+}
+
+// exclusive lists the flags on the command line that exclude each other.
+func exclusive(cmd *cobra.Command) string {
+	var all []string
+	cmd.Flags().Visit(func(f *pflag.Flag) {
+		if f.Annotations["cobra_annotation_mutually_exclusive"] != nil {
+			all = append(all, "--"+f.Name)
+		}
+	})
+	return strings.Join(all, ", ")
 }
 
 // howToWrite is an error that shows the command with its arguments and the flags that it requires.

@@ -77,7 +77,7 @@ func TestExitCodes(t *testing.T) {
 		{[]string{"config", "convert", good}, status.ExitFailed, "", "a configuration of hwsagent already"},
 		{[]string{"check", "more"}, status.ExitUsage, "", "Try: hwsagent check --help"},
 		{[]string{"snmp", "walk", "127.0.0.1:1", "nothing"}, status.ExitUsage, "", "give a number, such as 1.3.6.1.2.1.1"},
-		{[]string{"check", "--syntax-only", "--no-network"}, status.ExitUsage, "", "syntax-only"},
+		{[]string{"check", "--syntax-only", "--no-network"}, status.ExitUsage, "", "write only one of these flags: --no-network, --syntax-only"},
 		{[]string{"version", "--log.level", "loud"}, status.ExitUsage, "", "write debug, info, warn or error"},
 		{[]string{"check", "--config.file", good, "--storage.path", storage}, status.ExitOK, "✓ probe c", ""},
 		{[]string{"--config.file", good, "--storage.path", storage, "check"}, status.ExitOK, "✓ probe c", ""},
