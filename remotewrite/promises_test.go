@@ -346,3 +346,91 @@ func TestFailsAtAPart(t *testing.T) {
 		}
 	}
 }
+
+// TestCutLongerThanTheWindow: a receiver takes samples of the last half hour, and other senders go on during a cut that is longer. What it
+// would take arrives, and fresh samples do within a minute, also after a restart, although the control is too old.
+func TestCutLongerThanTheWindow(t *testing.T) {
+	for _, restart := range []bool{false, true} {
+		t.Run(fmt.Sprintf("restart %t", restart), func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				to, down := &fakeReceiver{latency: 5 * time.Millisecond, window: 30 * time.Minute, windowSays: "out of bounds"}, false
+				to.script = func(fakeRequest) (client.Answer, bool) {
+					to.newest = max(to.newest, time.Now().UnixMilli()) // of the other senders
+					return client.Answer{Err: errDown}, down
+				}
+				r := newRig(t, to).timed()
+				r.sender = &datedSender{fakeReceiver: to}
+				r.start()
+				r.rounds(50, 5*time.Minute)
+				to.set(func() { down = true })
+				r.rounds(50, 40*time.Minute)
+				if restart {
+					r.end()
+					r.start()
+				}
+				to.set(func() { down = false })
+				bound := time.Now().Add(-29 * time.Minute).UnixMilli()
+				r.rounds(50, time.Minute)
+				if late := r.behind("m0000"); late > 20*time.Second {
+					t.Errorf("a minute after the cut the newest sample is %s old; status %+v", late, r.q.Status())
+				}
+				r.drained(time.Minute)
+				r.end()
+				for _, e := range r.log.entries {
+					for _, s := range e.Samples {
+						if s.T > bound && !to.has[smpOf(s)] {
+							t.Fatalf("%+v is lost; outcomes %+v", smpOf(s), r.log.outcome())
+						}
+					}
+				}
+			})
+		})
+	}
+}
+
+// TestSenderAhead: for half an hour a receiver calls every sample too old, because another sender is ahead. Nothing is given up.
+func TestSenderAhead(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		to, ahead := &fakeReceiver{latency: 5 * time.Millisecond}, false
+		to.script = func(fakeRequest) (client.Answer, bool) {
+			return client.Answer{Status: 400, Text: "out of bounds"}, ahead
+		}
+		r := newRig(t, to).timed()
+		r.sender = &datedSender{fakeReceiver: to}
+		r.start()
+		r.rounds(50, 5*time.Minute)
+		to.set(func() { ahead = true })
+		r.rounds(50, 30*time.Minute)
+		to.set(func() { ahead = false })
+		r.rounds(50, 5*time.Minute)
+		r.drained(time.Minute)
+		r.end()
+		if o := r.log.outcome(); o.GivenUp() != 0 {
+			t.Errorf("outcomes %+v", o)
+		}
+		r.verify()
+	})
+}
+
+// TestWindowAfterASenderAhead: a sender was so far ahead that fresh samples were too old for ten minutes. Fresh samples arrive from the
+// second hour on, although those that waited stay too old.
+func TestWindowAfterASenderAhead(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		to := &fakeReceiver{latency: 5 * time.Millisecond, window: 10 * time.Minute, windowSays: "out of bounds"}
+		to.script = func(fakeRequest) (client.Answer, bool) {
+			to.newest = max(to.newest, time.Now().UnixMilli()) // of the other senders
+			return client.Answer{}, false
+		}
+		r := newRig(t, to).timed()
+		r.sender = &datedSender{fakeReceiver: to}
+		r.start()
+		r.rounds(50, 5*time.Minute)
+		to.set(func() { to.newest = time.Now().Add(20 * time.Minute).UnixMilli() })
+		r.rounds(50, 65*time.Minute)
+		if late := r.behind("m0000"); late > 20*time.Second {
+			t.Errorf("the newest sample is %s old; status %+v", late, r.q.Status())
+		}
+		r.drained(time.Minute)
+		r.end()
+	})
+}

@@ -15,6 +15,7 @@ type Facts struct {
 	failedLike    map[failure]time.Time // when samples were given up after failures
 	asks          int                   // how often samples were asked because there was no control
 	tooOld        bool                  // the last part that was too old was so as a whole
+	oddUntil      time.Time             // until then the receiver's bound may be wrong; zero if a sample was taken since a fresh one was too old
 	limit         int                   // most samples of a request; 0: any number
 	limitUntil    time.Time             // then it doubles
 	failedWhole   int                   // size of the smallest part of the last failing batch whose halves passed at once; 0: none
@@ -36,6 +37,11 @@ const (
 	enough           = 8         // proofs of one reason after which one refusal proves
 	minLimit         = 100       // samples; a request is never limited to fewer
 	limitFor         = time.Hour
+
+	// A sample that is younger than freshAge is too old only if a control is taken: the receiver's bound may be wrong, for example because
+	// another sender is ahead. Once such a sample was refused, the same holds for an hour for samples younger than an hour.
+	freshAge = 5 * time.Minute
+	oddFor   = time.Hour
 )
 
 // Contradictory reports whether refusals count as failures, because the target took a sample that it had refused, or refused a
@@ -173,6 +179,18 @@ func (f *Facts) old(is bool) {
 	f.tooOld = is
 }
 
+// mayNotBeOld reports whether a sample of that age in ms may have been refused as too old because the receiver's bound is wrong. After a
+// cut the control is as old as the samples: if each needed a control, none would be taken before fresh ones at a receiver with a short window.
+func (f *Facts) mayNotBeOld(age int64, now time.Time) bool {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	fresh := age < freshAge.Milliseconds()
+	if fresh && f.oddUntil.IsZero() {
+		f.oddUntil = now.Add(oddFor)
+	}
+	return fresh || age < oddFor.Milliseconds() && now.Before(f.oddUntil)
+}
+
 // Limit returns how many samples a request may have, at most most.
 func (f *Facts) Limit(most int, now time.Time) int {
 	f.mu.Lock()
@@ -193,6 +211,7 @@ func (f *Facts) Limit(most int, now time.Time) int {
 func (f *Facts) Took(n int) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
+	f.oddUntil = time.Time{}
 	if n >= f.failedWhole {
 		f.failedWhole = 0
 	}

@@ -70,7 +70,7 @@ func (m *Machine) proven(i int, a Answer, now time.Time) {
 	case Duplicate:
 		m.settle(one, Rejected, a, false)
 	case TooOld:
-		m.tooOld(one, a)
+		m.tooOld(one, a, now)
 	case Bad:
 		m.settle(one, Rejected, a, true)
 		if m.facts.proved(a.Words, m.samples[i].Series, m.samples[i].New) {
@@ -145,7 +145,7 @@ func (t *newest) next(m *Machine, now time.Time) Step {
 	}
 	m.facts.old(true)
 	m.pop()
-	m.tooOld(m.ready(t.at), t.answer)
+	m.tooOld(m.ready(t.at), t.answer, now)
 	return Step{Do: look}
 }
 
@@ -175,17 +175,15 @@ func (m *Machine) newestOf(at []int) (ask []int) {
 	return ask
 }
 
-// youngAge is the age below which a sample is too old only if a control is taken: the receiver's clock may be wrong.
-const youngAge = time.Hour
-
-// tooOld settles samples as too old. If the newest is young, or its age is unknown, a control comes first.
-func (m *Machine) tooOld(at []int, a Answer) {
+// tooOld settles samples as too old. If the newest may be refused because the receiver's bound is wrong, a control comes first.
+func (m *Machine) tooOld(at []int, a Answer, now time.Time) {
 	m.push(&old{at, a})
+	newest := int64(0)
 	for _, i := range at {
-		if a.Date == 0 || a.Date-m.samples[i].T < youngAge.Milliseconds() {
-			m.push(&control{need: notTooOld})
-			return
-		}
+		newest = max(newest, m.samples[i].T)
+	}
+	if a.Date == 0 || m.facts.mayNotBeOld(a.Date-newest, now) {
+		m.push(&control{need: notTooOld})
 	}
 }
 
