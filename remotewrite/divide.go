@@ -33,8 +33,8 @@ type division struct {
 
 // divide settles the samples of a parcel that was refused or too large, or that has failed too often; f and a are the fate and the answer.
 // With fate unsent it was not sent, because the batch before it was too old. Samples that stay in the parcel have no
-// outcome: the target is held, or fails at everything. Their exemplars stay with them if no sample got an outcome; otherwise these are
-// counted and lost, because a part does not carry them. The error is ctx's.
+// outcome: the target is held, or fails at everything. They keep their exemplars; those of the others are counted and lost, because a part
+// does not carry them. The error is ctx's.
 func (s *shard) divide(ctx context.Context, l *parcel, f fate, a client.Answer) error {
 	whole, points := l.points, withoutExemplars(l.points)
 	exemplars := len(whole) - len(points)
@@ -58,48 +58,33 @@ func (s *shard) divide(ctx context.Context, l *parcel, f fate, a client.Answer) 
 	default:
 		d.m.AskNewest()
 	}
-	err := d.run(ctx, l)
+	err := d.run(ctx) // if it fails, the window ends, and what is left is read again
 	s.lane.apart.Store(nil)
-	switch {
-	case err != nil: // the window ends, and the samples without an outcome are read again, with their exemplars
-		s.lane.lostExemplars(exemplars - exemplarsOf(whole, d.m.Open()))
-	case len(l.points) == len(points):
-		l.points = withDoubt(whole, l.points)
-	default:
-		s.lane.lostExemplars(exemplars)
-	}
+	l.points = left(whole, d.m)
+	s.lane.lostExemplars(exemplars - count(l.points)[metrics.Exemplars])
 	return err
 }
 
-// withDoubt returns points with the doubt of the samples among them, which are the same in the same order.
-func withDoubt(points, samples []point) []point {
-	for i := range points {
-		if points[i].kind != exemplarPoint {
-			points[i].doubt, samples = samples[0].doubt, samples[1:]
-		}
-	}
-	return points
-}
-
-// exemplarsOf counts the exemplars of some of the samples among points, which are given by ascending number.
-func exemplarsOf(points []point, samples []int) (n int) {
-	number, is := -1, false
+// left returns the samples among points that have no outcome, with their doubt and their exemplars.
+func left(points []point, m *split.Machine) (kept []point) {
+	open, number := m.Open(), -1
+	keep := len(open) > 0 // the first exemplars may be of a sample that was sent without them
 	for _, p := range points {
 		if p.kind != exemplarPoint {
 			number++
-			for len(samples) > 0 && samples[0] < number {
-				samples = samples[1:]
+			if keep = len(open) > 0 && open[0] == number; keep {
+				open, p.doubt = open[1:], m.Doubt(number)
 			}
-			is = len(samples) > 0 && samples[0] == number
-		} else if is {
-			n++
+		}
+		if keep {
+			kept = append(kept, p)
 		}
 	}
-	return n
+	return kept
 }
 
-// run drives the machine until it ends, and leaves the samples without an outcome in l.
-func (d *division) run(ctx context.Context, l *parcel) error {
+// run drives the machine until it ends.
+func (d *division) run(ctx context.Context) error {
 	for {
 		step := d.m.Next(time.Now())
 		d.settle()
@@ -114,16 +99,13 @@ func (d *division) run(ctx context.Context, l *parcel) error {
 			why := "waits for a part of a batch that the receiver does not take: " + d.failure().Why()
 			d.s.lane.apart.Store(&why)
 			err = gate.Sleep(ctx, time.Until(step.Until))
+		case split.Hold:
+			return d.s.holdForData(ctx, d.last())
 		default:
-			d.leave(l)
-			if step.Do == split.Hold {
-				return d.s.holdForData(ctx, d.last())
-			}
 			return nil
 		}
 		switch {
 		case errors.Is(err, errHeld):
-			d.leave(l)
 			return nil
 		case err != nil:
 			return err
@@ -131,16 +113,6 @@ func (d *division) run(ctx context.Context, l *parcel) error {
 			d.m.Tell(answer, time.Now())
 			d.settle()
 		}
-	}
-}
-
-// leave puts the samples without an outcome back into the parcel.
-func (d *division) leave(l *parcel) {
-	l.points = nil
-	for _, i := range d.m.Open() {
-		p := d.points[i]
-		p.doubt = d.m.Doubt(i)
-		l.points = append(l.points, p)
 	}
 }
 

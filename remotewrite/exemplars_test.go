@@ -197,3 +197,40 @@ func failedExemplars(t *testing.T, reg *prometheus.Registry) int {
 	}
 	return 0
 }
+
+// TestExemplarsBehindWhatIsTooOld: after a cut the samples that are not too old keep their exemplars, but for one that was asked alone.
+func TestExemplarsBehindWhatIsTooOld(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		to, down := &fakeReceiver{latency: 5 * time.Millisecond, window: 30 * time.Minute, windowSays: "out of bounds"}, false
+		to.script = func(fakeRequest) (client.Answer, bool) {
+			to.newest = max(to.newest, time.Now().UnixMilli()) // of the other senders
+			return client.Answer{Err: errDown}, down
+		}
+		r := newRig(t, to).timed()
+		r.sender = &datedSender{fakeReceiver: to}
+		r.cfg.SendExemplars, r.log.exemplars = true, true
+		r.start()
+		r.rounds(50, 5*time.Minute)
+		to.set(func() { down = true })
+		r.rounds(50, 40*time.Minute)
+		to.set(func() { down = false })
+		r.rounds(50, time.Minute)
+		r.drained(time.Minute)
+		r.end()
+		has := map[smp]bool{}
+		for _, q := range to.log() {
+			for _, x := range q.exemplars {
+				has[x] = has[x] || q.status == 204
+			}
+		}
+		lacks := 0
+		for s := range to.has {
+			if !has[s] {
+				lacks++
+			}
+		}
+		if lacks > 1 {
+			t.Errorf("%d samples came without their exemplars", lacks)
+		}
+	})
+}
