@@ -53,11 +53,13 @@ race: ## the tests under the race detector; -short leaves out what is the same f
 		run
 
 # Prometheus 3's receiver and a sender of OpenTelemetry's SDK are not in Debian.
+# The nightly tier loads an agent for twenty minutes first.
+E2E_TIMEOUT ?= 20m
 e2e: build ## the program against Debian's prometheus, victoria-metrics, nginx, snmpd and others
 	$(GO) -C e2e/prometheus3 build -o $(CURDIR)/$(BIN)/prometheus3 .
 	$(GO) -C e2e/otelsdk build -o $(CURDIR)/$(BIN)/otelsdk .
 	HWSAGENT_E2E=1 HWSAGENT_BINARY=$(CURDIR)/$(BIN)/hwsagent HWSAGENT_PROMETHEUS3=$(CURDIR)/$(BIN)/prometheus3 HWSAGENT_OTELSDK=$(CURDIR)/$(BIN)/otelsdk \
-		$(GO) test -count=1 -vet=off -parallel 8 -timeout 20m ./e2e
+		$(GO) test -count=1 -vet=off -parallel 8 -timeout $(E2E_TIMEOUT) ./e2e
 
 faults: build ## kills, power cuts, broken disks and networks: the short tier, the same faults each time
 	HWSAGENT_E2E=1 HWSAGENT_SEED=1 HWSAGENT_BINARY=$(CURDIR)/$(BIN)/hwsagent $(GO) test -count=1 -vet=off -parallel 8 -timeout 20m ./e2e/crashlab

@@ -58,7 +58,7 @@ func (s *shard) divide(ctx context.Context, l *parcel, f fate, a client.Answer) 
 	default:
 		d.m.AskNewest()
 	}
-	err := d.run(ctx) // if it fails, the window ends, and what is left is read again
+	err := d.run(ctx) // after an error the window ends, and the samples without an outcome are read from the log again
 	s.lane.apart.Store(nil)
 	l.points = left(whole, d.m)
 	s.lane.lostExemplars(exemplars - count(l.points)[metrics.Exemplars])

@@ -32,8 +32,8 @@
 // Too old. The newest samples of three series of a part are asked alone. If all are too old, the part is: the receiver's
 // bound is one for all series. The next batch, which may be larger than a request, asks its newest samples first; if one of them
 // is not too old, the batch is sent. A sample that is under five minutes old by the receiver's clock is too old only if a control is
-// taken after it: the receiver's bound may be wrong. Once such a sample was refused, that holds for an hour for samples under an hour old,
-// until a sample is taken.
+// taken after it: the receiver's bound may be wrong. For an hour after such a refusal, and until a sample is taken, the same holds for
+// samples under an hour old.
 //
 // Failing part. The third failure of a batch asks the control. If it fails, the batch is retried as a whole. If it passes, the
 // batch is sent once without exemplars and metadata, then it is divided. A sample that fails alone waits, and is sent again in

@@ -15,7 +15,7 @@ type Facts struct {
 	failedLike    map[failure]time.Time // when samples were given up after failures
 	asks          int                   // how often samples were asked because there was no control
 	tooOld        bool                  // the last part that was too old was so as a whole
-	oddUntil      time.Time             // until then the receiver's bound may be wrong; zero if a sample was taken since a fresh one was too old
+	oddUntil      time.Time             // until then the receiver's bound may be wrong; zero: no fresh sample was too old since a sample was taken
 	limit         int                   // most samples of a request; 0: any number
 	limitUntil    time.Time             // then it doubles
 	failedWhole   int                   // size of the smallest part of the last failing batch whose halves passed at once; 0: none
@@ -217,8 +217,8 @@ func (f *Facts) Took(n int) {
 	}
 }
 
-// passedInHalves records that parts of a batch failed although both their halves were taken at once, or that no part did: then n is 0. n is
-// the size of the smallest of them: the receiver fails at so many samples, whatever they are.
+// passedInHalves records the size n of the smallest part of a failing batch whose halves were both taken at once; 0: there is none. Two
+// batches in a row with such a part show that the receiver fails at n samples, whatever they are.
 func (f *Facts) passedInHalves(n int, now time.Time) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
