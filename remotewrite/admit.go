@@ -74,7 +74,7 @@ func (w *window) admit(ctx context.Context, e *wal.Entry) error {
 	w.mu.Lock()
 	seq := w.progress.Newest() + 1
 	w.mu.Unlock()
-	w.commit, w.unsure, w.again, w.twins = e.End.Commit, e.End.Commit <= l.high.Commit, false, w.twins[:0]
+	w.commit, w.unsure, w.again, w.doubles = e.End.Commit, e.End.Commit <= l.high.Commit, false, w.doubles[:0]
 	w.held.begin()
 	l.cache.late = e.End.Commit > l.startedAt.Commit
 	for i := range w.perShard {
@@ -103,7 +103,7 @@ func (w *window) admit(ctx context.Context, e *wal.Entry) error {
 	w.mu.Lock()
 	w.progress.Begin(e.End, e.Count(), e.Missing)
 	w.mu.Unlock()
-	w.buryTwins()
+	w.buryDoubles()
 	w.settle(seq, now)
 	for i, ps := range w.perShard {
 		w.shards[i].push(ps)

@@ -12,7 +12,7 @@ import (
 // compression returns the compression for the next attempt of the parcel. Only the first attempt of a batch may use zstd:
 // so each conclusion about samples comes from an answer to snappy.
 func (s *shard) compression(l *parcel, c protocol.Choice) wire.Compression {
-	if l.role != asBatch || l.attempts > 0 || c.Version != wire.V1 || c.Trial {
+	if l.role != asBatch || l.attempts > 0 || c.Version != wire.V1 || c.Once {
 		return wire.Snappy
 	}
 	return s.lane.compression.InUse()

@@ -132,7 +132,7 @@ func (q *Queue) sendAlone(ctx context.Context, p point) client.Answer {
 	c := q.chooseTest(one, int(q.tests.Add(1)-1), false)
 	body, _ := q.encoders.body(nil, c.Version, wire.Snappy, one.points, inTime, false)
 	a := q.send(ctx, client.Request{Body: body, Version: c.Version, Samples: 1})
-	if c.Trial && a.Verdict == client.Delivered {
+	if c.Once && a.Verdict == client.Delivered {
 		q.fallBack(takesOlder)
 	}
 	return a

@@ -47,7 +47,7 @@ func (s *shard) test(p gate.Pass, l *parcel) error {
 		if byData {
 			s.lane.restoreBatch()
 		}
-		if c.Trial {
+		if c.Once {
 			s.lane.fallBack(takesOlder)
 		} else if c.Version == wire.V2 {
 			s.lane.confirm()
@@ -72,7 +72,7 @@ func (s *shard) test(p gate.Pass, l *parcel) error {
 func (q *Queue) chooseTest(one *parcel, n int, byData bool) protocol.Choice {
 	c := q.choose(one)
 	if c.Version == wire.V2 && n/2%2 == 1 && (byData || !q.proto.IsConfirmed()) && q.allCarried(one.points) {
-		return protocol.Choice{Version: wire.V1, Trial: true}
+		return protocol.Choice{Version: wire.V1, Once: true}
 	}
 	return c
 }

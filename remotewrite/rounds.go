@@ -35,7 +35,7 @@ func (w *window) hold(p *point) bool {
 	case was == nil:
 		w.held.add(hash, p.t, p.v)
 	case was.t == p.t && p.kind == float && was.v != p.v && p.v == p.v:
-		w.twins = append(w.twins, *p)
+		w.doubles = append(w.doubles, *p)
 		return false
 	case present:
 		w.several.Store(true)
@@ -51,12 +51,12 @@ func (w *window) hold(p *point) bool {
 	return true
 }
 
-// buryTwins rejects the second values of a series at one time: relabelling has merged two series.
-func (w *window) buryTwins() {
-	for i := range w.twins {
-		w.shards[0].bury(w.twins[i:i+1], client.Answer{Text: "it was not sent: another sample of the series has the same time, perhaps because relabelling merged two series"}, queue.Rejected)
+// buryDoubles rejects the second values of a series at one time: relabelling has merged two series.
+func (w *window) buryDoubles() {
+	for i := range w.doubles {
+		w.shards[0].bury(w.doubles[i:i+1], client.Answer{Text: "it was not sent: another sample of the series has the same time, perhaps because relabelling merged two series"}, queue.Rejected)
 	}
-	w.twins = w.twins[:0]
+	w.doubles = w.doubles[:0]
 }
 
 // awaitRound waits until every sample of the window has its outcome. The shards do not wait for more. The error is ctx's.

@@ -37,23 +37,23 @@ func (q *Queue) allCarried(points []point) bool {
 func (q *Queue) choose(l *parcel) protocol.Choice {
 	c := protocol.Choice{Version: q.proto.Version()}
 	if c.Version == wire.V2 && l.older.stage == due {
-		c = protocol.Choice{Version: wire.V1, Trial: true}
+		c = protocol.Choice{Version: wire.V1, Once: true}
 	}
 	return c
 }
 
-// older is the trial of a parcel in 1.0.
+// older is the one attempt of a parcel in 1.0 while 2.0 is in use.
 type older struct {
 	stage olderStage
 	newer client.Answer // to 2.0, because of which it is tried
 }
 
-// olderStage is how far a trial in 1.0 has come.
+// olderStage is how far that attempt has come.
 type olderStage uint8
 
 const (
 	untried olderStage = iota
-	due                // the next attempt is the trial
+	due                // the next attempt is the one in 1.0
 	over               // it was tried, or makes no sense
 )
 
@@ -70,16 +70,16 @@ func (s *shard) judgeVersion(p gate.Pass, l *parcel, a client.Answer, c protocol
 	switch {
 	case a.Verdict == client.Delivered && a.Version == wire.V2:
 		s.lane.confirm()
-	case c.Trial && l.readAsOlder(a):
+	case c.Once && l.readAsOlder(a):
 		s.lane.fallBack(whyOlder(l.older.newer))
-	case c.Trial && a.Status == client.StatusUnsupported:
+	case c.Once && a.Status == client.StatusUnsupported:
 		l.older.stage = over // it takes 2.0 only
 	case a.Version == wire.V1 && a.Status == client.StatusUnsupported && s.lane.proto.Newer():
 		s.lane.proto.Ask() // it takes 2.0 only
 		l.older.stage = over
 		g.Release(p)
 		return true
-	case a.Verdict == client.Older && !s.lane.allCarried(l.points): // 1.0 leaves samples out, so it is no trial
+	case a.Verdict == client.Older && !s.lane.allCarried(l.points): // 1.0 leaves samples out, so it is not tried
 		s.lane.fallBack(whyOlder(a))
 		g.Release(p)
 		return true
@@ -87,13 +87,13 @@ func (s *shard) judgeVersion(p gate.Pass, l *parcel, a client.Answer, c protocol
 		l.tryOlder(a)
 		g.Release(p)
 		return true
-	case c.Trial && a.Verdict == client.Suspect:
+	case c.Once && a.Verdict == client.Suspect:
 		l.older.stage = over // 1.0 makes no difference: the refusal counts
 	}
 	return false
 }
 
-// readAsOlder reports whether the answer to a trial shows that the target reads 1.0, and did not read 2.0.
+// readAsOlder reports whether the answer to the attempt in 1.0 shows that the target reads 1.0, and did not read 2.0.
 func (l *parcel) readAsOlder(a client.Answer) bool {
 	switch a.Verdict {
 	case client.Delivered:

@@ -59,7 +59,7 @@ type window struct {
 	perShard [][]point
 	held     *heldSamples
 	round    int     // how often the window was empty
-	twins    []point // samples of the entry being admitted that contradict another one at their time
+	doubles  []point // samples of the entry being admitted that contradict another one at their time
 	again    bool    // the entry has a sample of a series that is held
 	asking   asking
 	commit   uint64 // of the entry being admitted

@@ -25,7 +25,7 @@ type Growth struct {
 
 	idle   int     // consecutive ticks without a backlog
 	futile int     // ticks until a doubling may be tried again
-	before float64 // samples per tick with half the shards; 0: the present number is no trial
+	before float64 // samples per tick with half the shards; 0: the present number is not being tried
 
 	// The measuring window: the totals at its begin, and its length in ticks; -1 before the
 	// first tick of a window.
@@ -98,7 +98,7 @@ func (g *Growth) undo() {
 	g.set(max(g.Shards/2, g.Min), 0)
 }
 
-// set sets a new number; before is the rate with half as many shards, if this is a trial.
+// set sets a new number; before is the rate with half as many shards, if this number is tried.
 func (g *Growth) set(shards int, before float64) {
 	g.Shards, g.before, g.idle, g.ticks = shards, before, 0, -1
 }

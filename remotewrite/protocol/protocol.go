@@ -43,10 +43,10 @@ func New(newer bool) *Versions { return &Versions{newer: newer} }
 // Newer reports whether the entry asks for 2.0, or leaves the choice.
 func (p *Versions) Newer() bool { return p.newer }
 
-// Choice is the version of a request. A trial is sent as 1.0 although 2.0 is in use.
+// Choice is the version of a request.
 type Choice struct {
 	Version wire.Version
-	Trial   bool
+	Once    bool // sent once as 1.0 although 2.0 is in use
 }
 
 // Version returns the version in use.
