@@ -83,7 +83,7 @@ func logStatus(l wal.Status, cfg *config.Config, dir string, now time.Time) stat
 func probeStatus(p probes.Status, now time.Time) status.ProbeStatus {
 	return status.ProbeStatus{
 		Name: p.Name, Type: p.Type, Target: p.Instance, Interval: p.Interval, State: p.State,
-		LastRun: clock.OnWall(now, p.LastRun), Took: p.Took, Samples: p.Samples, Failures: p.Failures,
+		FirstRun: clock.OnWall(now, p.FirstRun), LastRun: clock.OnWall(now, p.LastRun), Took: p.Took, Samples: p.Samples, Failures: p.Failures,
 		Skipped: p.Skipped, Refused: p.Refused, LastError: p.LastError,
 	}
 }

@@ -110,6 +110,7 @@ func (l *loop) reportSeries(name string) *tracked {
 func (l *loop) run(ctx context.Context) {
 	now := time.Now()
 	next := now.Add(l.spec.firstRun(now).Sub(now))
+	l.set(func(s *Status) { s.FirstRun = next })
 	timer := time.NewTimer(time.Until(next))
 	defer timer.Stop()
 	for {

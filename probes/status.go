@@ -10,7 +10,8 @@ type Status struct {
 	Name, Type string
 	Instance   string // the target label
 	Interval   time.Duration
-	State      string // waiting, running (the first round), then the outcome of the last finished round: ok, failing, hung
+	State      string    // waiting, running (the first round), then the outcome of the last finished round: ok, failing, hung
+	FirstRun   time.Time // when the first round begins; zero before the runner runs
 	LastRun    time.Time
 	Took       time.Duration
 	Samples    int    // appended in the last round

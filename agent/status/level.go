@@ -27,13 +27,16 @@ func LevelOf(s Status, t TargetStatus) string {
 	return level
 }
 
-// Word describes the state of the target's queue, or, while the queue is fine, the delivery of its data.
+// Word describes the state of the target's queue, or, while the queue is fine, the delivery of its data if that is known.
 func Word(s Status, t TargetStatus) string {
 	switch t.State {
 	case StateHeld, StateRetrying, StatePaused, StateStopped, StateOrphan:
 		return t.State
 	}
 	d := deliveryOf(s, t)
+	if d == DeliveryIdle && t.State == StateStarting {
+		return t.State
+	}
 	if sum, _ := lossesOf(s, t.Name); (d == DeliveryLosing || d == DeliveryLost) && sum.Refused > 0 && sum.Lost == 0 {
 		return OutcomeRefused
 	}

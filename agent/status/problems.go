@@ -179,7 +179,7 @@ func stateProblems(s Status, t TargetStatus, add func(severity, text, try string
 				text += "; not catching up"
 			}
 			add(SeverityWarning, text, "")
-		} else if s.Running && t.Ledger.Delivered == 0 && t.Ledger.Appended > t.Ledger.Filtered {
+		} else if s.Running && !awaitsFirst(s, t) && t.Ledger.Delivered == 0 && t.Ledger.Appended > t.Ledger.Filtered {
 			add(SeverityWarning, waiting(s, t), "wait for the first request; `hwsagent check` shows each step to the receiver")
 		}
 		if t.Why != "" && t.MissedSamples == 0 {

@@ -179,7 +179,8 @@ type ProbeStatus struct {
 	Type      string        `json:"type"`
 	Target    string        `json:"target,omitempty"`
 	Interval  time.Duration `json:"interval_ns"`
-	State     string        `json:"state"` // waiting, ok, failing, running, hung
+	State     string        `json:"state"`              // waiting, ok, failing, running, hung
+	FirstRun  time.Time     `json:"first_run,omitzero"` // when its first round began, or will begin
 	LastRun   time.Time     `json:"last_run,omitzero"`
 	Took      time.Duration `json:"took_ns"` // of the last round, as the number of its samples
 	Samples   int           `json:"samples"`

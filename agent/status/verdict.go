@@ -29,7 +29,7 @@ const (
 	DeliveryLosing = "losing"          // samples were lost in the last minutes
 	DeliveryLost   = "lost"            // samples were lost in the last 24 hours, without acknowledgement
 	DeliveryPaused = "paused"          // paused by command
-	DeliveryIdle   = "unknown"         // no samples to send yet, or waiting samples of unknown age, or the agent is stopped
+	DeliveryIdle   = "unknown"         // no samples to send yet, or the first ones are on their way, or waiting samples of unknown age, or the agent is stopped
 )
 
 // Bounds of the verdict.
@@ -102,6 +102,15 @@ func shortestInterval(s Status) time.Duration {
 	return shortest
 }
 
+// awaitsFirst reports whether the first samples for t are on their way to it: none is old, and nothing has failed.
+func awaitsFirst(s Status, t TargetStatus) bool {
+	young := t.LagSeconds > 0 && Seconds(t.LagSeconds) <= late(s)
+	return s.Running && t.State == StateStarting && t.LastError == "" && t.Ledger.Delivered == 0 && t.Ledger.Lost == 0 && young
+}
+
+// justStarted reports whether the agent runs for so short a time that nothing needs to be collected yet.
+func justStarted(s Status) bool { return !s.Started.IsZero() && s.Now.Sub(s.Started) <= late(s) }
+
 // deliveryOf returns the delivery of t; the worst state that applies wins.
 func deliveryOf(s Status, t TargetStatus) string {
 	l := t.Ledger
@@ -117,6 +126,8 @@ func deliveryOf(s Status, t TargetStatus) string {
 		return DeliveryHeld
 	case t.State == StateStarting && t.Credentials != "": // its first request is going to fail
 		return DeliveryHeld
+	case awaitsFirst(s, t):
+		return DeliveryIdle
 	case l.Delivered == 0 && l.Appended > l.Filtered:
 		return DeliveryNever
 	case t.State == StateRetrying || t.MissedSamples > 0 || Seconds(t.LagSeconds) > late(s):
@@ -153,7 +164,7 @@ func VerdictOf(s Status) Verdict {
 	if c.good < c.live && !c.idleOnly() {
 		raise(SeverityWarning, ExitTarget)
 	}
-	if c.good == 0 {
+	if c.good == 0 && len(c.first) == 0 && (c.live == 0 || !justStarted(s)) {
 		raise(SeverityWarning, ExitAttention) // no data is known to arrive
 	}
 	if !s.Running {
@@ -167,6 +178,7 @@ func VerdictOf(s Status) Verdict {
 type tally struct {
 	live, good, idle, never int
 	stuck, losing           []string      // names of targets that get nothing, and of those that lose samples, the worst first
+	first                   []string      // names of the idle ones whose first samples are on their way
 	worst                   time.Duration // the longest delay of the others
 	pending, missed         uint64        // samples
 	gone                    Undelivered
@@ -188,7 +200,11 @@ func countTargets(s Status) (c tally) {
 		case Delivering:
 			c.good++
 		case DeliveryIdle:
-			if t.PendingSamples == 0 {
+			switch {
+			case awaitsFirst(s, t):
+				c.first = append(c.first, t.Name)
+				c.idle++
+			case t.PendingSamples == 0:
 				c.idle++
 			}
 		case DeliveryNever:
@@ -267,17 +283,46 @@ func verdictText(s Status, c tally, level string) string {
 	case c.missed > 0:
 		return "Fresh data arrives; " + Samples(c.missed) + " of a backlog follow"
 	case s.WAL.Appended == 0 || c.idle == c.live:
-		return "Ready; nothing collected yet"
+		return beginning(s, c)
 	case c.gone.Any():
 		return "Data arrives" + behindText(c.worst) + "; " + c.gone.text(Samples) + " in the last 24 hours"
 	case level != LevelOK:
 		return "Data arrives" + behindText(c.worst) + "; " + firstFinding(s.Findings)
+	case len(c.first) > 0:
+		return "Data arrives; the first samples for " + someOf(c.first) + " are on their way"
 	case c.worst <= 0:
 		return "All data is delivered"
 	case c.worst > max(shortestInterval(s), defaultInterval): // just after a start or an outage
 		return "Data arrives" + behindText(c.worst)
 	}
 	return "All data arrives" + behindText(c.worst)
+}
+
+// beginning describes an agent that has collected or delivered nothing yet, and its worst problem.
+func beginning(s Status, c tally) string {
+	said := "Ready; nothing collected yet"
+	if first := firstRound(s); first.After(s.Now) {
+		said = "Ready; the first round of probes begins at " + Clock(s.Now, first)
+	} else if len(c.first) > 0 {
+		said = "Ready; the first samples are on their way"
+	}
+	if slices.ContainsFunc(s.Findings, func(f Finding) bool { return f.Severity != SeverityNote }) {
+		said += "; " + firstFinding(s.Findings)
+	}
+	return said
+}
+
+// firstRound returns when the first round of any probe begins; zero if one has begun, or if that is unknown.
+func firstRound(s Status) (first time.Time) {
+	for _, p := range s.Probes {
+		switch {
+		case !p.LastRun.IsZero():
+			return time.Time{}
+		case first.IsZero() || p.FirstRun.Before(first):
+			first = p.FirstRun
+		}
+	}
+	return first
 }
 
 // maxCause bounds the characters of a cause in a verdict, which is one line. The finding has it in full.
