@@ -216,7 +216,7 @@ func (w *window) bounds() (open, span int) {
 	open = w.lane.cfg.Queue.Capacity
 	if shards > 1 {
 		each := min(open, max(open/2, inHand*w.lane.batchLimit()))
-		open = min(each*shards, max(open, inAll*w.lane.batchLimit()))
+		open = min(each*shards, max(open, inAll))
 	}
 	return open, aheadOf * open
 }

@@ -4,6 +4,8 @@ import (
 	"context"
 	"log/slog"
 	"time"
+
+	"hwsagent/remotewrite/client"
 )
 
 // batchLimit returns how many samples a request may have.
@@ -21,6 +23,16 @@ func (q *Queue) shrinkBatch(n int) {
 		level = slog.LevelInfo
 	}
 	q.log.LogAttrs(context.Background(), level, "The receiver finds a request too large; sending smaller ones for a while", slog.Int("max_samples_per_send", q.batchLimit()))
+}
+
+// sendSmaller limits requests for an hour to the size of batches that are divided, after a larger one was refused with the answer, or has
+// failed again and again.
+func (q *Queue) sendSmaller(a client.Answer) {
+	q.facts.Lower(mostDivided, time.Now())
+	q.metrics.SetMaxSamples(q.batchLimit())
+	if q.toldLimit.due(q.sinceBorn()) {
+		q.log.Info("The receiver does not take a large request; sending smaller ones for an hour", slog.String("answer", a.String()), slog.Int("max_samples_per_send", q.batchLimit()))
+	}
 }
 
 // growBatch records a success, after which the limit may grow.

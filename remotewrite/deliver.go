@@ -91,6 +91,11 @@ func (s *shard) deliver(ctx context.Context, l *parcel) error {
 			return nil
 		case f == tooLarge && len(l.points) > 1, f == busy:
 			return s.halve(ctx, l)
+		case (f == stuck || f == refused && !a.AboutTime()) && withExemplars(l.points, mostDivided) < len(l.points):
+			s.lane.sendSmaller(a)
+			l.doubtRepeated()
+			*l = parcel{points: l.points, attempts: l.attempts, unsure: l.unsure}
+			continue
 		case f == stuck:
 			s.lane.log.Warn("A batch fails again and again; trying its parts", slog.String("answer", a.String()), slog.Int("samples", len(l.points)))
 		}
@@ -115,6 +120,23 @@ func (s *shard) fit(l *parcel) {
 	l.markDoubt()
 	s.putBack(l.points[n:])
 	l.points = l.points[:n]
+}
+
+// mostDivided is how many samples a batch may have that is divided, unless the refusal is about time. A larger one is sent again in pieces of
+// that size: a division may meet only so many refusals that prove nothing, and a refused request without proof is given up as a whole.
+const mostDivided = 2000
+
+// doubtRepeated records at each sample of a series with several samples that it may be stored: a receiver that refuses a request may keep its
+// good part, and would then refuse all but the newest as late.
+func (l *parcel) doubtRepeated() {
+	n := make(map[uint64]int, len(l.points))
+	for _, p := range withoutExemplars(l.points) {
+		n[p.series.hash]++
+	}
+	for i := range l.points {
+		p := &l.points[i]
+		p.doubt = p.doubt || n[p.series.hash] > 1
+	}
 }
 
 // halve delivers the first half of the parcel and puts the second half back at the front of the queue. If the half is taken,

@@ -132,7 +132,7 @@ func TestQueueConfigKeys(t *testing.T) {
 	}, {
 		key: "max_shards", values: [2]string{"1", "4"},
 		run: func(t *testing.T, keys string) float64 { // requests at once while far behind
-			o, _, _ := throughQueue(t, keys, secondsOf(2000, 100), alwaysStatus(200), time.Second, 60*time.Second)
+			o, _, _ := throughQueue(t, keys, secondsOf(2000, 500), alwaysStatus(200), time.Second, 60*time.Second)
 			return float64(o.most)
 		},
 		want: [2][2]float64{{1, 1}, {4, 4}},

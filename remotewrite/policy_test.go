@@ -132,7 +132,7 @@ func TestReturnsWhileABatchIsTakenApart(t *testing.T) {
 func TestShardsFollowBacklog(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		r := newRig(t, &fakeReceiver{latency: 300 * time.Millisecond, anyOrder: true})
-		r.cfg.Queue.MaxShards = 8
+		r.cfg.Queue.MaxShards, r.cfg.Queue.MaxSamplesPerSend, r.cfg.Queue.Capacity = 8, 2000, 10_000
 		series := 1000
 		if testing.Short() { // as many requests for the race detector, of fewer samples
 			series, r.cfg.Queue.MaxSamplesPerSend = 200, r.cfg.Queue.MaxSamplesPerSend/5

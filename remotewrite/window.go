@@ -22,9 +22,9 @@ const (
 	// inHand is how many batches one of several shards may hold: one in flight, one to follow, one that fills. It may
 	// hold half of the capacity in any case.
 	inHand = 3
-	// inAll is how many batches all shards of a window may hold together, so that a target's memory does not grow with
-	// the number of its shards.
-	inAll = 32
+	// inAll is how many samples all shards of a window may hold together, if it is more than the capacity, so that a target's memory does not
+	// grow with the number of its shards.
+	inAll = 80_000
 	// aheadOf limits the span of a window, as a multiple of the samples that may wait in it.
 	aheadOf = 4
 	// flushFor is how long a window continues when the queue stops, to send the waiting samples.

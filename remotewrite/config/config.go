@@ -107,10 +107,10 @@ func DefaultConfig() Config {
 		RemoteTimeout:   model.Duration(30 * time.Second),
 		ProtobufMessage: MessageV1,
 		Queue: QueueConfig{
-			Capacity:          10000,
+			Capacity:          20000,
 			MaxShards:         50,
 			MinShards:         1,
-			MaxSamplesPerSend: 2000,
+			MaxSamplesPerSend: 10000,
 			BatchSendDeadline: model.Duration(5 * time.Second),
 			MinBackoff:        model.Duration(30 * time.Millisecond),
 			MaxBackoff:        model.Duration(5 * time.Second),

@@ -36,7 +36,7 @@ func mustParse(t testing.TB, text string) *Config {
 func TestConfigDefaults(t *testing.T) {
 	c := mustParse(t, `url: https://prometheus.example:9090/api/v1/write`)
 	got := fmt.Sprint(c.TargetName(), " ", c.RemoteTimeout, " ", c.Queue, " ", c.Metadata, " ", c.Target, " ", c.SendExemplars, c.SendNativeHistograms)
-	want := "prometheus.example:9090/api/v1/write 30s {10000 50 1 2000 5s 30ms 5s true 0s} {true 1m 2000} {hold now 0 0B in_order 10m snappy <nil>} false false"
+	want := "prometheus.example:9090/api/v1/write 30s {20000 50 1 10000 5s 30ms 5s true 0s} {true 1m 2000} {hold now 0 0B in_order 10m snappy <nil>} false false"
 	if got != want {
 		t.Errorf("defaults are\n%s, want\n%s", got, want)
 	}

@@ -8,6 +8,9 @@
 //
 // # The rules
 //
+// Pieces. A batch of more than 2,000 samples that is refused, unless about time, or that fails three times, is sent again in pieces of 2,000. For an
+// hour requests are no larger.
+//
 // Bisect. A refused batch is sent once more on a new connection, then halved down to one sample. A refusal of a sample alone
 // counts after a fixed row of turns (s: the sample, c: the control):
 //

@@ -207,6 +207,16 @@ func (f *Facts) Limit(most int, now time.Time) int {
 	return min(most, f.limit)
 }
 
+// Lower limits requests to n samples for an hour.
+func (f *Facts) Lower(n int, now time.Time) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	if f.limit == 0 || f.limit > n {
+		f.limit = n
+	}
+	f.limitUntil = now.Add(limitFor)
+}
+
 // Took records that a request with n samples was taken at once: so many are not too many.
 func (f *Facts) Took(n int) {
 	f.mu.Lock()

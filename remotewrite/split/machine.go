@@ -171,7 +171,7 @@ func New(f *Facts, cfg Config, samples []Sample) *Machine {
 // Refused begins with a batch that was refused, or too large.
 func (m *Machine) Refused(a Answer, now time.Time) {
 	at := m.all()
-	m.doubtEarlier(at, a)
+	m.doubtRepeated(at, a)
 	switch {
 	case m.cfg.Drop:
 		m.settle(at, Rejected, a, false)
@@ -257,7 +257,7 @@ func (m *Machine) Tell(a Answer, now time.Time) {
 		a.Kind, a.Refusal = Failed, true
 	}
 	if m.asked.Do == Send {
-		m.doubtEarlier(m.asked.Samples, a)
+		m.doubtRepeated(m.asked.Samples, a)
 		for _, i := range m.asked.Samples {
 			m.samples[i].Doubt = m.samples[i].Doubt || a.Lost
 		}
@@ -272,17 +272,19 @@ func (m *Machine) Tell(a Answer, now time.Time) {
 	top.tell(m, a, now)
 }
 
-// doubtEarlier puts the earlier samples of a series in doubt if a request with several of them was refused: a receiver that
-// keeps the good part has them.
-func (m *Machine) doubtEarlier(at []int, a Answer) {
+// doubtRepeated puts the samples of series with several samples in doubt if their request was refused: a receiver that keeps the good
+// part has them, and refuses all but the newest as late.
+func (m *Machine) doubtRepeated(at []int, a Answer) {
 	if !a.Kind.refusal() {
 		return
 	}
-	seen := make(map[uint64]bool, len(at))
-	for _, i := range slices.Backward(at) {
+	n := make(map[uint64]int, len(at))
+	for _, i := range at {
+		n[m.samples[i].Series]++
+	}
+	for _, i := range at {
 		s := &m.samples[i]
-		s.Doubt = s.Doubt || seen[s.Series]
-		seen[s.Series] = true
+		s.Doubt = s.Doubt || n[s.Series] > 1
 	}
 }
 
