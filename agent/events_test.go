@@ -5,6 +5,7 @@ import (
 	"time"
 
 	"hwsagent/agent/events"
+	"hwsagent/agent/status"
 )
 
 // TestStopIsNotDown: targets that stop with the agent cause no event.
@@ -26,5 +27,23 @@ func TestStopIsNotDown(t *testing.T) {
 	}
 	if !stopped {
 		t.Error("the stop itself is not noted")
+	}
+}
+
+// TestOutageGoesOnOverARestart: a restart of the agent does not end the outage of a receiver.
+func TestOutageGoesOnOverARestart(t *testing.T) {
+	storage := t.TempDir()
+	var since time.Time
+	for range 3 {
+		r := startAgent(t, storage, entry("down", "http://127.0.0.1:1/", ""))
+		var down status.TargetStatus
+		until(t, "the target is down", func() bool { down, _ = r.target("down"); return down.State == status.StateRetrying })
+		if since.IsZero() {
+			since = down.DownSince
+		}
+		if moved := down.DownSince.Round(0).Sub(since.Round(0)); moved.Abs() > 10*time.Millisecond {
+			t.Errorf("the outage begins %s later after a restart", moved)
+		}
+		r.end()
 	}
 }

@@ -165,6 +165,7 @@ func (a *Agent) severities(stepped, now time.Time) map[string]int {
 	for _, t := range a.targets.All() {
 		s.Targets = append(s.Targets, t.Status(stepped, now))
 	}
+	a.events.Outages(now, s.Targets)
 	all := map[string]int{}
 	for _, t := range s.Targets {
 		all[t.Name] = status.Severity(s, t)

@@ -50,6 +50,7 @@ func (a *Agent) Status() status.Status {
 			PendingSamples: o.Ledger.Pending, PendingBytes: o.PendingBytes, Ledger: queues.Ledger(o.Ledger),
 		})
 	}
+	a.events.Outages(now, s.Targets)
 	for _, p := range a.runner.Status() {
 		s.Probes = append(s.Probes, probeStatus(p, now))
 	}

@@ -86,6 +86,9 @@ type state struct {
 	Looked    time.Time          `json:"looked_at,omitzero"`
 	Accounted map[string]account `json:"accounted,omitempty"`
 
+	// Down is since when each target accepts nothing, so that an outage goes on over a restart.
+	Down map[string]time.Time `json:"down_since,omitempty"`
+
 	Losses []status.LossStatus `json:"losses,omitempty"` // in the order of FirstAt
 	Events []Event             `json:"events,omitempty"` // oldest first
 }
@@ -117,6 +120,33 @@ func (j *Journal) Account(s status.Status) []status.LossStatus {
 	return slices.Clone(j.s.Losses)
 }
 
+// Outages records since when targets accept nothing, and sets DownSince of those whose outage began before the agent did: a
+// target has accepted nothing since its record was made if it has accepted nothing since the start of the agent.
+func (j *Journal) Outages(now time.Time, targets []status.TargetStatus) {
+	j.mu.Lock()
+	defer j.mu.Unlock()
+	for i := range targets {
+		t := &targets[i]
+		was, recorded := j.s.Down[t.Name]
+		down := (t.State == status.StateHeld || t.State == status.StateRetrying) && !t.DownSince.IsZero()
+		switch {
+		case recorded && down && was.After(t.LastSuccess):
+			if was = byClock(now, was); was.Before(t.DownSince) {
+				t.DownSince = was
+			}
+		case down:
+			if j.s.Down == nil {
+				j.s.Down = map[string]time.Time{}
+			}
+			j.s.Down[t.Name] = t.DownSince
+			j.changes++
+		case recorded && (t.LastSuccess.After(was) || t.State == status.StateOrphan):
+			delete(j.s.Down, t.Name)
+			j.changes++
+		}
+	}
+}
+
 // Rename moves the losses accounted for at one target, or tenant's target, to the name that its queue has now. The
 // ledger moves with the queue; without Rename all its losses since it was first known would be reported again.
 func (j *Journal) Rename(from, to string) {
@@ -132,6 +162,10 @@ func (j *Journal) Rename(from, to string) {
 		if l := &j.s.Losses[i]; l.Target == from {
 			l.Target = to
 		}
+	}
+	if since, ok := j.s.Down[from]; ok {
+		j.s.Down[to] = since
+		delete(j.s.Down, from)
 	}
 	j.changes++
 }
@@ -206,6 +240,7 @@ func (j *Journal) Forget(target string) {
 	j.mu.Lock()
 	defer j.mu.Unlock()
 	delete(j.s.Accounted, target)
+	delete(j.s.Down, target)
 	j.changes++
 }
 
@@ -227,6 +262,9 @@ func (j *Journal) forget(now time.Time) {
 	j.looked = true
 	for i := range j.s.Events {
 		j.s.Events[i].Time = byClock(now, j.s.Events[i].Time)
+	}
+	for name, since := range j.s.Down {
+		j.s.Down[name] = byClock(now, since)
 	}
 	all := len(j.s.Losses)
 	if j.s.Losses = slices.DeleteFunc(j.s.Losses, func(l status.LossStatus) bool { return !now.Before(l.Until) }); len(j.s.Losses) < all {
