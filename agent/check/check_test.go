@@ -173,7 +173,7 @@ func TestCheckTarget(t *testing.T) {
 		"nobody there":   {closed.URL, "", Fail, "tcp", "connection refused by", "start the receiver"},
 		"no such name":   {"http://no-such-host.invalid/", "", Fail, "dns", "no-such-host.invalid", "url:"},
 		"not TLS":        {strings.Replace(receiver(t, false, status(204, "")).URL, "http:", "https:", 1), "", Fail, "tls", "", "http://"},
-		"clock is ahead": {receiver(t, false, date(-time.Hour)).URL, "", Warn, "clock", "1h0m", "set the clock"},
+		"clock is ahead": {receiver(t, false, date(-time.Hour)).URL, "", Warn, "clock", "60 min ahead", "set the clock"},
 		"clock is late":  {receiver(t, false, date(time.Hour)).URL, "", Warn, "clock", "behind", "set the clock"},
 		"clock is right": {receiver(t, false, date(0)).URL, "", OK, "", "", ""},
 	} {

@@ -273,20 +273,9 @@ func tryWrite(dir string) Step {
 		s.Text = err.Error()
 		return s
 	}
-	s.Result, s.Try, s.Text = OK, "", "writes and syncs in "+took(s.Took)
+	s.Result, s.Try, s.Text = OK, "", "writes and syncs in "+status.Span(s.Took)
 	if s.Took > time.Second {
 		s.Result, s.Text = Warn, s.Text+", which is slow"
 	}
 	return s
-}
-
-// took formats a duration with as many digits as are useful to people.
-func took(d time.Duration) string {
-	switch {
-	case d < time.Millisecond:
-		return d.Round(time.Microsecond).String()
-	case d < time.Second:
-		return d.Round(100 * time.Microsecond).String()
-	}
-	return d.Round(10 * time.Millisecond).String()
 }

@@ -6,6 +6,7 @@ import (
 	"strings"
 
 	"hwsagent/agent/config"
+	"hwsagent/agent/status"
 	"hwsagent/internal/text"
 	"hwsagent/probes/catalog"
 	"hwsagent/probes/devices"
@@ -23,7 +24,7 @@ func checkProbe(ctx context.Context, p *config.Probe, o Options) []Step {
 	case st.LastError != "":
 		return []Step{{Name: "read", Result: Warn, Took: st.Took, Text: text.Counted(st.Samples, "sample") + "; the probe could not read everything: " + st.LastError}}
 	}
-	return []Step{{Name: "read", Result: OK, Took: st.Took, Text: text.Counted(st.Samples, "sample") + " in " + took(st.Took)}}
+	return []Step{{Name: "read", Result: OK, Took: st.Took, Text: text.Counted(st.Samples, "sample") + " in " + status.Span(st.Took)}}
 }
 
 // portOf returns the port that a firewall must open to a device which a probe of that type reads.

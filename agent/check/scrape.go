@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"hwsagent/agent/config"
+	"hwsagent/agent/status"
 	"hwsagent/internal/text"
 	"hwsagent/receivers/scrape"
 )
@@ -52,7 +53,7 @@ func jobSteps(t scrape.Tried) (steps []Step) {
 		if up == 1 {
 			answer = "target answers"
 		}
-		steps = append(steps, Step{Name: "scrape", Result: OK, Took: slowest, Text: fmt.Sprintf("%d %s with %s; the slowest took %s", up, answer, text.Counted(samples, "sample"), took(slowest))})
+		steps = append(steps, Step{Name: "scrape", Result: OK, Took: slowest, Text: fmt.Sprintf("%d %s with %s; the slowest took %s", up, answer, text.Counted(samples, "sample"), status.Span(slowest))})
 	}
 	if left := t.Kept - len(t.Targets); left > 0 {
 		steps = append(steps, Step{Name: "targets", Result: Skip, Text: fmt.Sprintf("%d of %d were not tried: a check tries 50 of a job, for at most 15 s", left, t.Kept)})

@@ -12,6 +12,7 @@ import (
 
 	promconfig "github.com/prometheus/common/config"
 
+	"hwsagent/agent/status"
 	"hwsagent/internal/version"
 	"hwsagent/remotewrite/client"
 	remoteconfig "hwsagent/remotewrite/config"
@@ -69,7 +70,7 @@ func checkRoute(ctx context.Context, t *remoteconfig.Config) []Step {
 		return append(steps, Step{Name: "tcp", Result: Fail, Took: time.Since(start), Text: why.Words, Try: why.Remedy})
 	}
 	defer conn.Close()
-	steps = append(steps, Step{Name: "tcp", Result: OK, Took: time.Since(start), Text: "tcp " + took(time.Since(start))})
+	steps = append(steps, Step{Name: "tcp", Result: OK, Took: time.Since(start), Text: "tcp " + status.Span(time.Since(start))})
 	if u.Scheme == "https" {
 		steps = append(steps, checkTLS(ctx, t, conn, host))
 	}
@@ -175,7 +176,7 @@ func checkWrite(ctx context.Context, t *remoteconfig.Config) []Step {
 	}
 	switch answer.Failure.Kind {
 	case client.NoFailure:
-		s.Result, s.Text = OK, fmt.Sprintf("an empty write is accepted: %d in %s", answer.Status, took(answer.Took))
+		s.Result, s.Text = OK, fmt.Sprintf("an empty write is accepted: %d in %s", answer.Status, status.Span(answer.Took))
 		if answer.Text != "" { // a receiver has nothing to say here: let people judge
 			s.Text += fmt.Sprintf(", with the words %q", cutText(answer.Text, 200))
 		}
@@ -215,10 +216,7 @@ func checkVersion(t *remoteconfig.Config, a client.Answer) Step {
 // checkClock judges the offset of this host's clock from the receiver's, whose Date header has no fractions of seconds.
 func checkClock(skew time.Duration) Step {
 	s := Step{Name: "clock", Result: OK, Text: "clocks agree"}
-	by := skew.Abs().Round(time.Second).String()
-	if skew.Abs() >= 48*time.Hour {
-		by = days(skew.Abs())
-	}
+	by := status.Span(skew.Abs().Round(time.Second))
 	switch {
 	case skew < -time.Second:
 		s.Text = fmt.Sprintf("this host's clock is %s behind the receiver's", by)

@@ -12,8 +12,8 @@ import (
 	"text/tabwriter"
 	"time"
 
+	"hwsagent/agent/status"
 	"hwsagent/internal/text"
-	remoteconfig "hwsagent/remotewrite/config"
 	"hwsagent/wal"
 )
 
@@ -88,7 +88,7 @@ func (in Inspection) WriteText(w io.Writer) error {
 		if s.Problem != "" {
 			state += "; " + s.Problem
 		}
-		fmt.Fprintf(table, "%08d\t%s\t%d\t%d\t%d\t%s\t%s\t%s\t%s\n", s.Number, remoteconfig.Bytes(s.Bytes).Roughly(), s.Commits, s.Samples, s.Series,
+		fmt.Fprintf(table, "%08d\t%s\t%d\t%d\t%d\t%s\t%s\t%s\t%s\n", s.Number, status.Size(s.Bytes), s.Commits, s.Samples, s.Series,
 			stamp(s.From), stamp(s.To), dash(strings.Join(s.NeededBy, ", ")), state)
 	}
 	if in.Problem != "" {
@@ -106,7 +106,7 @@ func (in Inspection) WriteText(w io.Writer) error {
 		if !t.Balanced {
 			adds = "NO"
 		}
-		fmt.Fprintf(table, "%s\t%s\t%d\t%s\t%d\t%d\t%d\t%s\t%s\n", t.Name, t.Acked, t.Pending, remoteconfig.Bytes(t.PendingBytes).Roughly(),
+		fmt.Fprintf(table, "%s\t%s\t%d\t%s\t%d\t%d\t%d\t%s\t%s\n", t.Name, t.Acked, t.Pending, status.Size(t.PendingBytes),
 			t.Delivered, t.Filtered, dropped, adds, dash(t.Problem))
 	}
 	return table.Flush()

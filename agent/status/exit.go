@@ -27,7 +27,7 @@ func ExitCodes() string {
 		ExitOK:         "all is well",
 		ExitFailed:     "failed at run time",
 		ExitUsage:      "wrong usage",
-		ExitConfig:     "the configuration, or a file that it names, is wrong",
+		ExitConfig:     "the configuration, or a file that it names, is wrong or cannot be read",
 		ExitTarget:     "a target failed; status: a target has a problem",
 		ExitAttention:  "a probe failed; status: something else has a problem",
 		ExitDamaged:    "the log is damaged",

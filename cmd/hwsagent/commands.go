@@ -13,6 +13,7 @@ import (
 
 	"github.com/prometheus/common/promslog"
 	"github.com/spf13/cobra"
+	"github.com/spf13/pflag"
 	"golang.org/x/term"
 
 	"hwsagent/agent"
@@ -53,6 +54,7 @@ func (c *cli) root() *cobra.Command {
 	f.BoolVar(&c.json, "json", false, "print one JSON value on stdout")
 	root.AddCommand(c.run(), c.demo(), c.initialize(), c.check(), c.configuration(), c.probe(), c.inventory(), c.record(), c.status(), c.healthy(), c.events(), c.top(), c.tap(), c.targets(), c.reload(), c.snmp(), c.wal(), c.bugreport(), c.man(), c.version())
 	c.completeFlags(root)
+	root.SetFlagErrorFunc(func(_ *cobra.Command, err error) error { return flagError(err) })
 	usual := root.HelpFunc()
 	root.SetHelpFunc(func(cmd *cobra.Command, args []string) {
 		if c.unknown = cmd.ValidateArgs(cmd.Flags().Args()); c.unknown != nil && cmd.HasSubCommands() {
@@ -65,6 +67,22 @@ func (c *cli) root() *cobra.Command {
 		usual(cmd, args)
 	})
 	return root
+}
+
+// flagError says which values a flag takes that got another one.
+func flagError(err error) error {
+	wrong, ok := errors.AsType[*pflag.InvalidValueError](err)
+	if !ok {
+		return err
+	}
+	not := map[string]string{
+		"bool": "neither true nor false", "float64": "not a number", "int": "not a whole number", "uint16": "not a whole number from 0 to 65535",
+		"uint64": "not a whole number from 0 on", "duration": "not a time with its unit, such as 500ms or 5s",
+	}[wrong.GetFlag().Value.Type()]
+	if not == "" {
+		return err
+	}
+	return fmt.Errorf("--%s: %q is %s", wrong.GetFlag().Name, wrong.GetValue(), not)
 }
 
 // usualStorage is the storage directory if neither a flag nor systemd names one.

@@ -47,7 +47,7 @@ func TestHardware(t *testing.T) {
 		{[]string{"inventory", "--recording", file}, status.ExitOK, `ok        physical_disk "sda" Example 9`, ""},
 		{[]string{"inventory", "c", "--config.file", config}, status.ExitUsage, "", "of type canary, which reads no hardware"},
 		{[]string{"inventory", "x", "--config.file", config}, status.ExitUsage, "", "no such probe"},
-		{[]string{"inventory", "x", "--config.file", config + "x"}, status.ExitUsage, "", "the configuration cannot be read"},
+		{[]string{"inventory", "x", "--config.file", config + "x"}, status.ExitConfig, "", "the configuration cannot be read"},
 		{[]string{"inventory", "{type: smart, nonsense: 1}"}, status.ExitConfig, "", "nonsense"},
 		{[]string{"inventory", "{type: canary}"}, status.ExitUsage, "", "does not read hardware"},
 		{[]string{"inventory", "disks", "--recording", file, "--config.file", config}, status.ExitUsage, "", "not both"},

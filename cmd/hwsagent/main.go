@@ -130,7 +130,7 @@ func exitCode(err error) int {
 		return status.ExitLeft
 	}
 	switch {
-	case errors.Is(err, agent.ErrReload):
+	case errors.Is(err, agent.ErrReload), errors.Is(err, config.ErrRead):
 		return status.ExitConfig
 	case errors.Is(err, hardware.ErrProbe):
 		return status.ExitAttention

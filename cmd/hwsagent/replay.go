@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"hwsagent/agent/queues"
+	"hwsagent/agent/status"
 
 	"github.com/spf13/cobra"
 )
@@ -201,7 +202,7 @@ func (b *replayBar) show(p queues.ReplayProgress) {
 	took := now.Sub(b.began)
 	text := fmt.Sprintf("%3.0f %% of the log read, %s %s, %.0f/s", 100*part, samples(n), verb, float64(n)/took.Seconds())
 	if part > 0.01 {
-		text += fmt.Sprintf(", about %s left", (time.Duration(float64(took) * (1 - part) / part)).Round(time.Second))
+		text += fmt.Sprintf(", about %s left", status.Span(time.Duration(float64(took)*(1-part)/part).Round(time.Second)))
 	}
 	if !b.terminal {
 		fmt.Fprintln(b.out, strings.TrimSpace(text))

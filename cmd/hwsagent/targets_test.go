@@ -240,7 +240,7 @@ func TestReplayBar(t *testing.T) {
 		}
 		b.end()
 		lines, bars := strings.Count(out.String(), "\n"), strings.Count(out.String(), "\r\x1b[K[")
-		if terminal && (lines != 0 || bars != 9) || !terminal && (lines != 3 || strings.Contains(out.String(), "\x1b")) || !strings.Contains(out.String(), "90 % of the log read, 9000 samples delivered, 500/s, about 2s left") {
+		if terminal && (lines != 0 || bars != 9) || !terminal && (lines != 3 || strings.Contains(out.String(), "\x1b")) || !strings.Contains(out.String(), "90 % of the log read, 9000 samples delivered, 500/s, about 2 s left") {
 			t.Errorf("terminal=%v:\n%q", terminal, out.String())
 		}
 	}

@@ -94,7 +94,7 @@ func importRules() []importRule {
 		{dir: "agent/clock", ours: []string{"agent/status", "internal/meter"}},
 		{dir: "agent/hardware", ours: []string{"agent/check", "agent/config", "agent/status", "internal/files", "internal/panics", "internal/redact", "internal/text", "probes"}},
 		{dir: "agent/selector"},
-		{dir: "agent/inspect", ours: []string{"internal/text", "agent/selector", "remotewrite/config", "wal"}},
+		{dir: "agent/inspect", ours: []string{"internal/text", "agent/selector", "agent/status", "wal"}},
 		{dir: "agent/inspect/stock"},
 		{dir: "agent/demo/receiver"},
 		{dir: "cmd/hwsagent", ours: []string{"agent", "internal/lastlines", "internal/text", "internal/version", "internal/watchdog"}},

@@ -147,7 +147,7 @@ func TestCloudFailures(t *testing.T) {
 // Where requests are signed, a wrong clock is the reported reason, with its error; no sample is lost.
 func TestCloudClockSkew(t *testing.T) {
 	for skew, says := range map[time.Duration]string{
-		12 * time.Minute: "(this host's clock is 12m behind the receiver's)", -2 * time.Hour: "(this host's clock is 2h0m ahead of the receiver's)", 4 * time.Minute: "",
+		12 * time.Minute: "(this host's clock is 12 min behind the receiver's)", -2 * time.Hour: "(this host's clock is 2 h ahead of the receiver's)", 4 * time.Minute: "",
 	} {
 		synctest.Test(t, func(t *testing.T) {
 			s, c, stop := newSky(t, roleEntry, "", nil)

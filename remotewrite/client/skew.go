@@ -36,12 +36,16 @@ func (a *Answer) noteSkew(now time.Time) bool {
 	if !far && !blamesClock(a.Text) {
 		return false
 	}
-	if far { // in minutes, so that equal refusals have equal texts
+	if far { // in whole minutes or hours, so that equal refusals have equal texts
+		by := fmt.Sprintf("%.0f min", ahead.Abs().Minutes())
+		if ahead.Abs() >= 100*time.Minute {
+			by = fmt.Sprintf("%.0f h", ahead.Abs().Hours())
+		}
 		word := "ahead of"
 		if ahead < 0 {
 			word = "behind"
 		}
-		a.Text = strings.TrimPrefix(fmt.Sprintf("%s (this host's clock is %s %s the receiver's)", a.Text, strings.TrimSuffix(ahead.Abs().Round(time.Minute).String(), "0s"), word), " ")
+		a.Text = strings.TrimPrefix(fmt.Sprintf("%s (this host's clock is %s %s the receiver's)", a.Text, by, word), " ")
 	}
 	return true
 }

@@ -70,14 +70,5 @@ func (b *Bytes) UnmarshalYAML(unmarshal func(any) error) error {
 	return nil
 }
 
-// Roughly formats the size in whole units, rounded down, with at most five digits.
-func (b Bytes) Roughly() string {
-	shift := 0
-	for b>>shift >= 10<<10 && shift < 40 {
-		shift += 10
-	}
-	return (b >> shift << shift).String()
-}
-
 // MarshalYAML formats the size as String does.
 func (b Bytes) MarshalYAML() (any, error) { return b.String(), nil }
