@@ -37,8 +37,8 @@ var _ storage.AppendableV2 = (*Log)(nil)
 // again. The newest sample is the one with the newest time; but one up to 10 minutes ahead
 // of this host's clock replaces one further ahead, which a wrong clock has made.
 //
-// References that Append returns stay valid for the life of the process; after an
-// hour without a sample, Append needs the labels again.
+// References that Append returns stay valid for the life of the process, and labels may be left out with them. After an
+// hour without a sample, Append needs the labels again; without them it returns storage.ErrNotFound.
 //
 // Commit returns nil when the batch survives a process kill, and under SyncAlways (while
 // that is the setting) a power cut too. Otherwise no part of the batch is in the log, and
@@ -72,14 +72,18 @@ func (l *Log) Ref(ls labels.Labels) storage.SeriesRef {
 
 // Newest returns the newest committed sample of the series with that reference: its labels, its time in milliseconds
 // and its value (v, h or fh). o has only the metadata and the family, within the bounds of the log. ok is false if no
-// sample was committed lately. The caller must not change the histograms. Safe for concurrent use.
+// sample was committed lately; ls is empty then, unless the log knows the reference. The caller must not change the
+// histograms. Safe for concurrent use.
 func (l *Log) Newest(ref storage.SeriesRef) (ls labels.Labels, t int64, v float64, h *histogram.Histogram, fh *histogram.FloatHistogram, o storage.AppendV2Options, ok bool) {
 	m := l.series
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	s := m.byRef.Get(uint64(ref))
-	if s == nil || !s.committed {
+	switch {
+	case s == nil:
 		return ls, 0, 0, nil, nil, o, false
+	case !s.committed:
+		return s.labels, 0, 0, nil, nil, o, false
 	}
 	last := m.lastLocked(s)
 	o.Metadata, o.MetricFamilyName = s.about.Meta, s.about.Family

@@ -141,8 +141,8 @@ func TestReferences(t *testing.T) {
 			t.Errorf("ref = %d, %v, want %d", got, err, ref)
 		}
 	}
-	if _, err := app.Append(ref+99, labels.EmptyLabels(), 0, 2, 2, nil, nil, storage.AppendV2Options{}); err == nil {
-		t.Error("an unknown reference without labels is taken")
+	if _, err := app.Append(ref+99, labels.EmptyLabels(), 0, 2, 2, nil, nil, storage.AppendV2Options{}); !errors.Is(err, storage.ErrNotFound) {
+		t.Errorf("an unknown reference without labels: %v", err)
 	}
 	if _, err := app.Append(0, labels.New(labels.Label{Name: "a", Value: "1"}, labels.Label{Name: "a", Value: "2"}), 0, 2, 2, nil, nil, storage.AppendV2Options{}); err == nil {
 		t.Error("a label is taken twice")

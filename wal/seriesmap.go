@@ -2,7 +2,6 @@ package wal
 
 import (
 	"cmp"
-	"errors"
 	"fmt"
 	"math"
 	"math/rand/v2"
@@ -16,6 +15,7 @@ import (
 	"github.com/prometheus/prometheus/model/labels"
 	"github.com/prometheus/prometheus/model/metadata"
 	"github.com/prometheus/prometheus/model/value"
+	"github.com/prometheus/prometheus/storage"
 
 	"hwsagent/internal/refs"
 )
@@ -48,7 +48,7 @@ const (
 	maxExemplarBytes  = 64 << 10 // of an exemplar's labels
 )
 
-var errNoLabels = errors.New("series has no labels and its reference is unknown")
+var errNoLabels = fmt.Errorf("the series has no labels, and its reference is %w", storage.ErrNotFound)
 
 // lastSample is a sample of a series.
 type lastSample struct {

@@ -3,6 +3,7 @@ package inputs
 import (
 	"context"
 	"errors"
+	"fmt"
 	"time"
 
 	"github.com/prometheus/common/model"
@@ -19,8 +20,9 @@ var _ storage.AppendableV2 = (*Input)(nil)
 // for samples over the series limit: Append skips them and returns reference 0 without an
 // error, see [Skipper].
 //
-// A reference that Append returned identifies the labels of that call. Later calls must pass
-// these labels along with it.
+// A reference that Append returned identifies the labels of that call. Later calls may pass it with these labels or
+// without labels. If the log no longer knows a reference without labels, the error is [storage.ErrNotFound], and the
+// caller must append the sample again with labels.
 func (in *Input) AppenderV2(ctx context.Context) storage.AppenderV2 {
 	taken := in.path.samples.Take()
 	if taken == nil {
@@ -71,10 +73,13 @@ type native struct {
 
 // Append implements [storage.AppenderV2].
 func (a *appender) Append(ref storage.SeriesRef, ls labels.Labels, st, t int64, v float64, h *histogram.Histogram, fh *histogram.FloatHistogram, o storage.AppendV2Options) (storage.SeriesRef, error) {
-	known, ok := a.admit(ref, ls)
-	if !ok {
+	known, ls, err := a.admit(ref, ls)
+	switch {
+	case errors.Is(err, errOverLimit):
 		a.skipped++
 		return 0, nil
+	case err != nil:
+		return 0, err
 	}
 	taken, err := a.out.Append(known, ls, st, t, v, h, fh, o)
 	took := err == nil || errors.Is(err, &storage.AppendPartialError{}) // a partial error concerns an exemplar
@@ -104,43 +109,54 @@ func (a *appender) AppendExemplar(ref storage.SeriesRef, ls labels.Labels, e exe
 	return out.AppendExemplar(ref, ls, e)
 }
 
+// errOverLimit means that a sample is skipped, because the input has as many series as it may.
+var errOverLimit = errors.New("the input has as many series as it may")
+
+// errForgotten is returned for a reference without labels that the log does not know.
+var errForgotten = fmt.Errorf("append sample: the series has no labels, and its reference is %w", storage.ErrNotFound)
+
 // errNoExemplars is returned for a log that accepts exemplars only together with a sample.
 var errNoExemplars = errors.New("append exemplar: the log accepts none without a sample")
 
-// admit returns the reference by which the log knows a series, or 0, and whether the input may append to it. It reserves
-// a place for a series that has no account yet.
-func (a *appender) admit(ref storage.SeriesRef, ls labels.Labels) (known storage.SeriesRef, ok bool) {
+// admit returns the reference by which the log knows a series, or 0, and the labels to append with, which may be empty for
+// a series that has an account. It reserves a place for a series that has none yet.
+func (a *appender) admit(ref storage.SeriesRef, ls labels.Labels) (known storage.SeriesRef, of labels.Labels, err error) {
 	in, p := a.in, a.in.path
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	s := p.get(ref)
-	if s == nil {
+	if s == nil && !ls.IsEmpty() {
 		p.mu.Unlock()
 		ref = p.log.Ref(ls)
 		p.mu.Lock()
 		s = p.get(ref)
 	}
 	if s != nil && p.ownerOf(s) == in {
-		return ref, true
+		return ref, ls, nil
 	}
 	tick := p.tick()
 	if s != nil && !p.lapsed(s, tick) {
-		return ref, true // owned by another input and counted there
+		return ref, ls, nil // owned by another input and counted there
+	}
+	if ls.IsEmpty() {
+		if ls, _, _, _, _, _, _ = p.log.Newest(ref); ls.IsEmpty() {
+			return 0, ls, errForgotten
+		}
 	}
 	if limit := in.settings.MaxSeries; limit > 0 && in.live >= limit && !report(ls.Get(model.MetricNameLabel)) {
 		in.refuse(ls)
-		return 0, false
+		return 0, ls, errOverLimit
 	}
 	in.count()
 	if s == nil {
 		a.reserved = 1
-		return ref, true
+		return ref, ls, nil
 	}
 	p.part(ref, s)
 	p.ownerOf(s).discount()
 	s.owner = in.number
 	s.see(tick)
-	return ref, true
+	return ref, ls, nil
 }
 
 // begin opens the account of the series whose place is reserved, if the log accepted a sample of it.

@@ -46,7 +46,7 @@ type Log interface {
 	Remember(idle time.Duration)
 
 	// Newest returns the newest committed sample of the series with that reference, as it was appended: its labels, time,
-	// value, and in o the metadata and the family. ok is false if there is none.
+	// value, and in o the metadata and the family. ok is false if there is none; ls is empty then, unless the log knows the reference.
 	Newest(ref storage.SeriesRef) (ls labels.Labels, t int64, v float64, h *histogram.Histogram, fh *histogram.FloatHistogram, o storage.AppendV2Options, ok bool)
 }
 

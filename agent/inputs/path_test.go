@@ -99,6 +99,9 @@ func (b *fakeBatch) Append(ref storage.SeriesRef, ls labels.Labels, _, t int64, 
 	if known, ok := l.labels[ref]; ok {
 		ls = known
 	}
+	if ls.IsEmpty() {
+		return 0, storage.ErrNotFound
+	}
 	if l.refs == nil {
 		l.refs, l.labels = map[string]storage.SeriesRef{}, map[storage.SeriesRef]labels.Labels{}
 		l.newest = map[storage.SeriesRef]newest{}
