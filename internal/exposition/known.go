@@ -20,9 +20,9 @@ type Known interface {
 	Takes() bool
 	// Take reads the next line if it shows a known series: the first size bytes are the text of the series, whose digest
 	// by the function of must match, and only a value and optionally a time in milliseconds may follow. On success Take
-	// consumes the line, and the next call of Next or Take reads the line after it; until then only Exemplar and
-	// StartTimestamp may be called, and both return nothing. Otherwise Take consumes nothing. The text must come from
-	// Series, called while Takes was true. at is valid until the next call.
+	// consumes the line, and the next call of Next or Take reads the line after it; until then only Labels, Exemplar and
+	// StartTimestamp may be called, and the last two return nothing. Otherwise Take consumes nothing. The text must come
+	// from Series, called while Takes was true. at is valid until the next call.
 	Take(size int, digest uint64, of func(text []byte) uint64) (at *int64, v float64, ok bool)
 }
 
@@ -33,6 +33,7 @@ type known struct {
 	body             []byte
 	symbols          *labels.SymbolTable
 	at               int  // offset of the next line; -1 if unknown
+	taken            int  // offset of the line that Take consumed
 	ahead            bool // known has read lines that Parser has not
 	scaled           bool // the labels of a line depend on the family's type, which a restarted parser does not know
 	stamp            int64
@@ -151,6 +152,16 @@ func (k *known) Type() (name []byte, kind model.MetricType) {
 	return k.Parser.Type()
 }
 
+// Labels implements [textparse.Parser].
+func (k *known) Labels(l *labels.Labels) {
+	p := k.Parser
+	if k.ahead {
+		p = textparse.NewPromParser(k.body[k.taken:k.at:k.at], k.symbols, false)
+		_, _ = p.Next() // the line is good
+	}
+	p.Labels(l)
+}
+
 // Take implements [Known].
 func (k *known) Take(size int, digest uint64, of func(text []byte) uint64) (at *int64, v float64, ok bool) {
 	if k.at < 0 || k.scaled || size+1 >= len(k.body)-k.at {
@@ -174,7 +185,7 @@ func (k *known) Take(size int, digest uint64, of func(text []byte) uint64) (at *
 		}
 		at = &k.stamp
 	}
-	k.at += size + 1 + n + 1
+	k.taken, k.at = k.at, k.at+size+1+n+1
 	k.ahead = true
 	return at, v, true
 }

@@ -17,7 +17,7 @@ import (
 // shownLine is a series that a parser has read.
 type shownLine struct {
 	text, value string
-	labels      string // "" if the line was taken
+	labels      string
 }
 
 // readKnowing reads a body like a caller that expects the series of those texts in that order, and uses Take when draw
@@ -31,7 +31,9 @@ func readKnowing(t testing.TB, body string, expected []string, of func([]byte) u
 	for {
 		if len(expected) > 0 && draw() {
 			if at, v, ok := p.Take(len(expected[0]), of([]byte(expected[0])), of); ok {
-				all = append(all, shownLine{expected[0], valueText(at, v), ""})
+				var ls labels.Labels
+				p.Labels(&ls)
+				all = append(all, shownLine{expected[0], valueText(at, v), ls.String()})
 				expected, taken = expected[1:], taken+1
 				continue
 			}
@@ -110,11 +112,6 @@ func TestTake(t *testing.T) {
 				draw = always
 			}
 			got, taken, gotErr := readKnowing(t, body, texts, of, draw)
-			for i := range got {
-				if got[i].labels == "" && i < len(want) {
-					got[i].labels = want[i].labels
-				}
-			}
 			if !slices.Equal(got, want) || (gotErr == nil) != (wantErr == nil) {
 				t.Fatalf("%q, %d taken:\n%v, %v, want\n%v, %v", body, taken, got, gotErr, want, wantErr)
 			}
