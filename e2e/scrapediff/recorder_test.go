@@ -17,6 +17,7 @@ import (
 type recorder struct {
 	mu      sync.Mutex
 	refs    map[string]storage.SeriesRef
+	series  []string // by reference; the first is 1
 	newest  map[string]int64
 	samples map[string][]sample // by series
 	said    map[string]string   // what was said last about a series that was not empty
@@ -46,17 +47,21 @@ type recording struct {
 
 // Append implements [storage.AppenderV2]. A sample that is older than the newest one is taken, unless the caller
 // says otherwise.
-func (b *recording) Append(_ storage.SeriesRef, ls labels.Labels, st, t int64, v float64, h *histogram.Histogram, fh *histogram.FloatHistogram, o storage.AOptions) (storage.SeriesRef, error) {
+func (b *recording) Append(ref storage.SeriesRef, ls labels.Labels, st, t int64, v float64, h *histogram.Histogram, fh *histogram.FloatHistogram, o storage.AOptions) (storage.SeriesRef, error) {
 	r := b.to
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	// A log and a TSDB know no empty labels.
 	name := ls.WithoutEmpty().String()
+	if ls.IsEmpty() {
+		name = r.series[ref-1]
+	}
 	if newest, known := r.newest[name]; known && o.RejectOutOfOrder && t < newest {
 		return 0, storage.ErrOutOfOrderSample
 	}
 	if r.refs[name] == 0 {
-		r.refs[name] = storage.SeriesRef(len(r.refs) + 1)
+		r.series = append(r.series, name)
+		r.refs[name] = storage.SeriesRef(len(r.series))
 	}
 	s := sample{t: t, value: text(v, h, fh), about: fmt.Sprintf("since %d, %s", st, aboutText(o.Metadata))}
 	empty := o.Metadata.IsEmpty()

@@ -53,10 +53,9 @@ type sink struct {
 
 // marker is a stale marker.
 type marker struct {
-	ref    storage.SeriesRef
-	labels labels.Labels
-	t      int64
-	v      float64
+	ref storage.SeriesRef
+	t   int64
+	v   float64
 }
 
 func newSink(out func(job string, interval time.Duration) storage.AppendableV2, logger *slog.Logger) *sink {
@@ -115,14 +114,13 @@ func (s *sink) keepEnded(job string, ended []marker) {
 	}
 }
 
-// fresh removes the exemplars that a TSDB would not take: those that the previous scrape also
-// showed, and those with longer labels than OpenMetrics allows. It works in place. shown is the
+// fresh appends to kept the exemplars that a TSDB would take: not those that the previous scrape also
+// showed, and not those with longer labels than OpenMetrics allows. shown is the
 // list to remember, nil if that has not changed.
-func (s *sink) fresh(ref storage.SeriesRef, exemplars []exemplar.Exemplar) (kept, shown []exemplar.Exemplar) {
+func (s *sink) fresh(kept []exemplar.Exemplar, ref storage.SeriesRef, exemplars []exemplar.Exemplar) (all, shown []exemplar.Exemplar) {
 	s.mu.Lock()
 	before := s.exemplars[ref]
 	s.mu.Unlock()
-	kept = exemplars[:0]
 	short := 0
 	for _, e := range exemplars {
 		if tooLong(e.Labels) {
@@ -174,9 +172,12 @@ type appender struct {
 	count int // samples in inner
 	bytes int // approximate size of these
 	ended []marker
+
+	exemplars []exemplar.Exemplar // reused memory
 }
 
-// Append adds a sample, as in [storage.AppenderV2].
+// Append adds a sample, as in [storage.AppenderV2]. For a reference without labels that the log no longer knows, it adds
+// nothing and returns [storage.ErrNotFound].
 func (a *appender) Append(ref storage.SeriesRef, ls labels.Labels, st, t int64, v float64, h *histogram.Histogram, fh *histogram.FloatHistogram, o storage.AppendV2Options) (storage.SeriesRef, error) {
 	if a.bytes > commitBytes {
 		// Not an error of the scrape: a refusal by the log says nothing about the target.
@@ -185,7 +186,8 @@ func (a *appender) Append(ref storage.SeriesRef, ls labels.Labels, st, t int64, 
 	}
 	var shown []exemplar.Exemplar
 	if len(o.Exemplars) > 0 {
-		o.Exemplars, shown = a.sink.fresh(ref, o.Exemplars)
+		o.Exemplars, shown = a.sink.fresh(a.exemplars[:0], ref, o.Exemplars)
+		a.exemplars = o.Exemplars
 	}
 	got, err := a.inner.Append(ref, ls, st, t, v, h, fh, o)
 	if err != nil && !errors.Is(err, &storage.AppendPartialError{}) {
@@ -198,12 +200,12 @@ func (a *appender) Append(ref storage.SeriesRef, ls labels.Labels, st, t int64, 
 		a.sink.remember(got, shown)
 	}
 	a.count++
-	a.bytes += 256 + int(ls.ByteSize()) + len(o.Metadata.Help)
+	a.bytes += 256 + len(o.Metadata.Help)
 	if h != nil || fh != nil {
 		a.bytes += 2048
 	}
 	if value.IsStaleNaN(v) && h == nil && fh == nil {
-		a.ended = append(a.ended, marker{got, ls, t, v})
+		a.ended = append(a.ended, marker{got, t, v})
 		a.sink.forget(got)
 	}
 	return got, err
@@ -238,8 +240,8 @@ func (a *appender) flush() error {
 	}
 	count := a.count
 	for _, m := range before {
-		// Out of order means that the series continued, so it is not stale.
-		if _, err := a.inner.Append(m.ref, m.labels, 0, m.t, m.v, nil, nil, storage.AOptions{RejectOutOfOrder: true}); err != nil {
+		// Out of order means that the series continued, so it is not stale. A series that the log has forgotten has ended.
+		if _, err := a.inner.Append(m.ref, labels.EmptyLabels(), 0, m.t, m.v, nil, nil, storage.AOptions{RejectOutOfOrder: true}); err != nil {
 			continue
 		}
 		a.ended = append(a.ended, m)

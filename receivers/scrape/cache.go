@@ -38,20 +38,21 @@ type cache struct {
 	// texts with the same digest.
 	digest   func(text []byte) uint64
 	families map[string]*family
-	steady   int // number of series and families after the last successful scrape
+	numbers  uint32 // given to families
+	steady   int    // number of series and families after the last successful scrape
 
 	// seen and tracked count the series that the current scrape has shown or tracked; kept, those of them that were
 	// also tracked in the previous scrape; before, those tracked in the previous scrape.
 	seen, tracked, kept, before int
 }
 
-// series is a line of a target, without value and time. An agent may have a million: it takes 40 bytes.
+// series is a line of a target, without value and time. An agent may have a million: it takes 24 bytes, and the log alone
+// has the labels.
 type series struct {
-	digest uint64 // of the text that the target shows; see cache.digest
-	text   uint32 // the bytes of the text, above the flags
-	seen   uint32 // last scrape that showed it
-	labels labels.Labels
+	digest uint64            // of the text that the target shows; see cache.digest
 	ref    storage.SeriesRef // 0 if the log has never accepted a sample
+	text   uint32            // the bytes of the text, above the flags
+	family uint32            // number of the family that the page described before it, when that was checked last
 }
 
 // flags are properties of a series.
@@ -59,10 +60,11 @@ type flags uint32
 
 const (
 	plain         flags = 1 << iota // the text comes from the text format
-	dropped                         // metric_relabel_configs drop it: labels, ref and tracking are not used
-	tracked                         // the scrape seen has an accepted sample of it, and it is to be marked stale at its end
+	dropped                         // metric_relabel_configs drop it: ref and tracking are not used
+	odd                             // the last scrape that showed it has an odd number; see cache.shown
+	tracked                         // that scrape has an accepted sample of it, and it is to be marked stale at its end
 	trackedBefore                   // likewise in the scrape before that one
-	sameName                        // the series at the position before has the same name
+	inFamily                        // it belongs to that family
 
 	flagBits = iota // a text has at most maxLabelBytes, so that it fits above the flags
 )
@@ -86,28 +88,32 @@ func (s *series) set(f flags, yes bool) {
 	}
 }
 
-// endsIn reports whether a series was tracked in the scrape before that one, and is not in that one.
-func (s *series) endsIn(scrape uint32) bool {
-	switch s.seen {
-	case scrape:
+// shown reports whether the current scrape has shown a series. One bit of the scrape's number is enough: a successful scrape
+// removes the series that it has not shown, and after a failed one these pass for shown and not tracked, which means the same.
+func (c *cache) shown(s *series) bool { return s.is(odd) == c.odd() }
+
+// odd reports whether the number of the current scrape is odd.
+func (c *cache) odd() bool { return c.scrape%2 == 1 }
+
+// ends reports whether the previous scrape tracked a series, and the current one does not.
+func (c *cache) ends(s *series) bool {
+	if c.shown(s) {
 		return s.is(trackedBefore) && !s.is(tracked)
-	case scrape - 1:
-		return s.is(tracked)
 	}
-	return false
+	return s.is(tracked)
 }
 
 // family is a metric family of a target.
 type family struct {
-	name string
-	meta metadata.Metadata
-	seen uint32
+	name   string
+	meta   metadata.Metadata
+	number uint32 // another one after each change of the type
+	seen   uint32
 }
 
 func newCache() *cache {
 	seed := maphash.MakeSeed()
 	return &cache{
-		scrape: 2, // seen begins at 0
 		digest: func(text []byte) uint64 { return maphash.Bytes(seed, text) },
 		series: refs.NewList[series](), at: -1, families: map[string]*family{},
 	}
@@ -157,6 +163,7 @@ func (c *cache) add(s series) *series {
 	if c.byDigest != nil {
 		c.byDigest.Add(s.digest)
 	}
+	s.set(odd, !c.odd())
 	added := c.series.Add(s)
 	c.at = c.series.Len() - 1
 	c.show(added)
@@ -165,13 +172,13 @@ func (c *cache) add(s series) *series {
 
 // show records that the page shows s, the series of the current line. It reports whether this is the first time in the scrape.
 func (c *cache) show(s *series) bool {
-	if s.seen == c.scrape {
+	if c.shown(s) {
 		return false
 	}
 	if c.at < c.newest && c.order == nil {
 		c.order = make([]uint32, 0, c.series.Len())
 		for i, s := range c.series.All() {
-			if s.seen == c.scrape {
+			if c.shown(s) {
 				c.order = append(c.order, uint32(i)) // #nosec G115 -- memory ends before 2^32 series
 			}
 		}
@@ -179,31 +186,22 @@ func (c *cache) show(s *series) bool {
 	if c.order != nil {
 		c.order = append(c.order, uint32(c.at)) // #nosec G115 -- likewise
 	}
-	s.set(trackedBefore, s.seen == c.scrape-1 && s.is(tracked))
+	s.set(trackedBefore, s.is(tracked))
 	s.set(tracked, false)
-	s.seen, c.newest = c.scrape, c.at
+	s.set(odd, c.odd())
+	c.newest = c.at
 	c.seen++
 	return true
 }
 
 // arrange moves the series into the order in which the current scrape has shown them, and those that it has not shown behind them.
 func (c *cache) arrange() {
-	if c.order != nil {
-		c.forgetNames()
-	}
 	for i, from := range c.order {
 		for int(from) < i { // moved already, to make room for another one
 			from = c.order[from]
 		}
 		a, b := c.series.At(i), c.series.At(int(from))
 		*a, *b = *b, *a
-	}
-}
-
-// forgetNames must be called when positions change.
-func (c *cache) forgetNames() {
-	for i := range c.series.Len() {
-		c.series.At(i).set(sameName, false)
 	}
 }
 
@@ -223,11 +221,17 @@ func (c *cache) track(s *series) {
 func (c *cache) family(name []byte) *family {
 	f := c.families[string(name)]
 	if f == nil {
-		f = &family{name: string(name), meta: metadata.Metadata{Type: model.MetricTypeUnknown}}
+		f = &family{name: string(name), meta: metadata.Metadata{Type: model.MetricTypeUnknown}, number: c.number()}
 		c.families[f.name] = f
 	}
 	f.seen = c.scrape
 	return f
+}
+
+// number returns a number that no family has. It repeats only after 2^32 of them.
+func (c *cache) number() uint32 {
+	c.numbers++
+	return c.numbers
 }
 
 // end ends a scrape. After a successful scrape it removes the entries that the scrape did not show. After
@@ -244,8 +248,15 @@ func (c *cache) end(succeeded bool) (forced bool) {
 		c.arrange()
 	}
 	if (succeeded || forced) && c.seen < c.series.Len() {
-		c.series.Keep(func(s *series) bool { return s.seen == c.scrape })
-		c.forgetNames()
+		c.series.Keep(c.shown)
+	}
+	if !succeeded {
+		for _, s := range c.series.All() {
+			if !c.shown(s) {
+				s.set(odd, c.odd())
+				s.set(tracked, false)
+			}
+		}
 	}
 	if succeeded || forced {
 		for name, f := range c.families {
@@ -268,14 +279,14 @@ func (c *cache) markEnded(a *appender, t int64) error {
 	}
 	var ended []*series
 	for _, s := range c.series.All() {
-		if s.endsIn(c.scrape) {
+		if c.ends(s) {
 			ended = append(ended, s) // it stays where it is: nothing is added meanwhile
 		}
 	}
 	// Relabelling may merge several lines into one series: it ends with the last of them.
 	goesOn := map[storage.SeriesRef]bool{}
 	for _, s := range c.series.All() {
-		if s.seen == c.scrape && s.is(tracked) {
+		if c.shown(s) && s.is(tracked) {
 			goesOn[s.ref] = true
 		}
 	}
@@ -284,18 +295,18 @@ func (c *cache) markEnded(a *appender, t int64) error {
 			continue
 		}
 		goesOn[s.ref] = true // one marker is enough
-		_, err := a.Append(s.ref, s.labels, 0, t, math.Float64frombits(value.StaleNaN), nil, nil, storage.AOptions{RejectOutOfOrder: true})
-		if err != nil && !wentOn(err) {
+		_, err := a.Append(s.ref, labels.EmptyLabels(), 0, t, math.Float64frombits(value.StaleNaN), nil, nil, storage.AOptions{RejectOutOfOrder: true})
+		if err != nil && !needless(err) {
 			return err
 		}
 	}
 	return nil
 }
 
-// wentOn reports whether a stale marker was refused because the series has a newer sample, as when the
-// target came back.
-func wentOn(err error) bool {
-	return errors.Is(err, storage.ErrOutOfOrderSample) || errors.Is(err, storage.ErrDuplicateSampleForTimestamp)
+// needless reports whether a stale marker was refused because the series has a newer sample, as when the
+// target came back, or because the log has forgotten the series.
+func needless(err error) bool {
+	return errors.Is(err, storage.ErrOutOfOrderSample) || errors.Is(err, storage.ErrDuplicateSampleForTimestamp) || errors.Is(err, storage.ErrNotFound)
 }
 
 // has reports whether a series of that name belongs to the family: the text formats describe a family in

@@ -14,7 +14,7 @@ import (
 )
 
 // maxLabelBytes bounds the labels of one series or target, names and values together. The labels
-// library panics at a label of 16 MiB, and each series keeps its labels in memory.
+// library panics at a label of 16 MiB, and the log has the labels of each series in memory.
 const maxLabelBytes = 1 << 20
 
 // Labels of a target that override a setting of its job, as in Prometheus.

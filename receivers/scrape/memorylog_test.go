@@ -23,6 +23,7 @@ type memory struct {
 	commits [][]sample
 	refused int // commits
 	refs    map[string]storage.SeriesRef
+	labels  map[storage.SeriesRef]labels.Labels
 	newest  map[string]int64
 	jobs    map[string]bool   // that something was asked for
 	dropped int               // that relabelling removed of what was committed
@@ -41,7 +42,7 @@ type sample struct {
 }
 
 func newMemory() *memory {
-	return &memory{refs: map[string]storage.SeriesRef{}, newest: map[string]int64{}, jobs: map[string]bool{}}
+	return &memory{refs: map[string]storage.SeriesRef{}, labels: map[storage.SeriesRef]labels.Labels{}, newest: map[string]int64{}, jobs: map[string]bool{}}
 }
 
 func (m *memory) out(job string, _ time.Duration) storage.AppendableV2 {
@@ -79,6 +80,14 @@ func (m *memory) all(series string) (found []sample) {
 	return found
 }
 
+// forget forgets all series, as the log does when they are idle.
+func (m *memory) forget() {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	clear(m.refs)
+	clear(m.labels)
+}
+
 // committed is how many batches there were so far.
 func (m *memory) committed() int {
 	m.mu.Lock()
@@ -95,9 +104,15 @@ type batch struct {
 // Filtered counts as an appender of package inputs does.
 func (b *batch) Filtered(n int) { b.dropped += n }
 
-func (b *batch) Append(_ storage.SeriesRef, ls labels.Labels, _, t int64, v float64, _ *histogram.Histogram, _ *histogram.FloatHistogram, o storage.AppendV2Options) (storage.SeriesRef, error) {
+func (b *batch) Append(ref storage.SeriesRef, ls labels.Labels, _, t int64, v float64, _ *histogram.Histogram, _ *histogram.FloatHistogram, o storage.AppendV2Options) (storage.SeriesRef, error) {
 	b.m.mu.Lock()
 	defer b.m.mu.Unlock()
+	if known, ok := b.m.labels[ref]; ok {
+		ls = known
+	}
+	if ls.IsEmpty() {
+		return 0, storage.ErrNotFound
+	}
 	name := ls.String()
 	if b.m.broken != "" && ls.Get("__name__") == b.m.broken {
 		panic("planted")
@@ -110,7 +125,7 @@ func (b *batch) Append(_ storage.SeriesRef, ls labels.Labels, _, t int64, v floa
 			return 0, nil
 		}
 		b.m.last++
-		b.m.refs[name] = b.m.last
+		b.m.refs[name], b.m.labels[b.m.last] = b.m.last, ls
 	}
 	b.samples = append(b.samples, sample{name, o.MetricFamilyName, t, v, value.IsStaleNaN(v), len(o.Exemplars)})
 	return b.m.refs[name], nil

@@ -69,7 +69,6 @@ type pass struct {
 	t, latest int64 // of samples without a time; the latest allowed time
 	taken     int   // samples that count towards sample_limit
 	about     *family
-	checked   checked
 	exemplars []exemplar.Exemplar
 	exemplar  exemplar.Exemplar // filled by the parser; a field, since a variable would escape to the heap
 	outcome   outcome           // its counts
@@ -78,12 +77,6 @@ type pass struct {
 	sampleLimit, bucketLimit error
 
 	repeated, old, ahead int // samples refused for their time
-}
-
-// checked is the series of the latest sample if it belongs to the family of the lines before it.
-type checked struct {
-	at   int // its position in the cache; negative if there is none
-	name string
 }
 
 // page reads a page and appends its samples, and the stale markers of series that it no longer
@@ -139,14 +132,12 @@ func (p *pass) entries() error {
 		if err != nil {
 			return err
 		}
-		if entry != textparse.EntrySeries && entry != textparse.EntryHistogram {
-			p.checked.at = -2
-		}
 		switch entry {
 		case textparse.EntryType:
 			name, kind := p.parser.Type()
-			p.about = p.cache.family(name)
-			p.about.meta.Type = kind
+			if p.about = p.cache.family(name); p.about.meta.Type != kind {
+				p.about.meta.Type, p.about.number = kind, p.cache.number()
+			}
 		case textparse.EntryHelp:
 			name, help := p.parser.Help()
 			if p.about = p.cache.family(name); p.about.meta.Help != string(help) {
@@ -206,15 +197,18 @@ func (p *pass) sample(text []byte, at *int64, v point) error {
 		s.set(plain, s.is(plain) || p.parser.Takes())
 		return p.again(s, at, v)
 	}
-	made, err := p.newSeries(text)
+	ls, err := p.labels()
 	if err != nil {
 		return err
 	}
-	if made.is(dropped) {
+	made := p.cache.seriesOf(text)
+	made.set(plain, p.parser.Takes())
+	if ls.IsEmpty() {
+		made.set(dropped, true)
 		p.cache.add(made)
 		return nil
 	}
-	return p.take(&made, at, v, true, false)
+	return p.take(&made, ls, at, v, false)
 }
 
 // again processes a sample of the series of the current line, which is in the cache.
@@ -223,11 +217,12 @@ func (p *pass) again(s *series, at *int64, v point) error {
 	if s.is(dropped) {
 		return nil
 	}
-	return p.take(s, at, v, false, repeated)
+	return p.take(s, labels.EmptyLabels(), at, v, repeated)
 }
 
-// take appends a sample of a series. isNew means that the cache lacks it; repeated, that the page had one before.
-func (p *pass) take(s *series, at *int64, v point, isNew, repeated bool) error {
+// take appends a sample of a series. ls are the labels of a series that the cache lacks, empty for others. repeated means that
+// the page had a sample of it before.
+func (p *pass) take(s *series, ls labels.Labels, at *int64, v point, repeated bool) error {
 	timed := at != nil && p.honorTimes
 	t := p.t
 	if timed {
@@ -237,8 +232,8 @@ func (p *pass) take(s *series, at *int64, v point, isNew, repeated bool) error {
 	if repeated && !timed {
 		err = storage.ErrDuplicateSampleForTimestamp
 	} else {
-		p.belong(s, isNew)
-		err = p.put(s, t, v)
+		p.belong(s, ls)
+		err = p.put(s, ls, t, v)
 	}
 	took, err := p.judge(err)
 	if err != nil {
@@ -248,7 +243,7 @@ func (p *pass) take(s *series, at *int64, v point, isNew, repeated bool) error {
 		p.outcome.kept++
 		return nil // the input is at its series limit: skipped series must not take memory either
 	}
-	if took && isNew {
+	if took && !ls.IsEmpty() {
 		s = p.cache.add(*s)
 		if p.sampleLimit == nil && p.bucketLimit == nil {
 			p.outcome.added++
@@ -261,63 +256,52 @@ func (p *pass) take(s *series, at *int64, v point, isNew, repeated bool) error {
 	return nil
 }
 
-// newSeries makes the series of the current line, which is not in the cache, without adding it.
-func (p *pass) newSeries(text []byte) (series, error) {
-	s := p.cache.seriesOf(text)
-	s.set(plain, p.parser.Takes())
+// labels builds the labels of the current line. They are empty if metric_relabel_configs drop the series.
+func (p *pass) labels() (ls labels.Labels, err error) {
 	var shown labels.Labels
 	p.parser.Labels(&shown)
 	p.builder.Reset(shown)
 	withTarget(p.builder, shown, p.target.public, p.honorLabels)
 	keep, err := relabelled(p.builder, p.rules)
-	if err != nil {
-		return s, err
+	if err != nil || !keep {
+		return ls, err
 	}
-	if keep {
-		s.labels = p.builder.Labels()
-	}
+	ls = p.builder.Labels()
 	switch {
-	case s.labels.IsEmpty():
-		s.set(dropped, true)
-		return s, nil
-	case !s.labels.Has(model.MetricNameLabel):
-		return s, errNoName
-	case !s.labels.IsValid(p.names):
-		return s, fmt.Errorf("invalid metric name or label names: %s", s.labels.String())
+	case ls.IsEmpty():
+		return ls, nil
+	case !ls.Has(model.MetricNameLabel):
+		return ls, errNoName
+	case !ls.IsValid(p.names):
+		return ls, fmt.Errorf("invalid metric name or label names: %s", ls.String())
 	}
-	if err := p.limits.labels.check(s.labels); err != nil {
+	if err := p.limits.labels.check(ls); err != nil {
 		p.metrics.labelLimits.Inc()
-		return s, err
+		return ls, err
 	}
-	return s, nil
+	return ls, nil
 }
 
-// belong ends the family of the lines before if the series is not of it: then the next one is not, either. Most series have
-// the name of the one before, which the cache remembers: a name must be decoded from the labels.
-func (p *pass) belong(s *series, isNew bool) {
+// belong ends the family of the lines before if the series is not of it: then the next one is not, either. The cache remembers
+// the answer for the latest family of each series, because it has no names.
+func (p *pass) belong(s *series, ls labels.Labels) {
 	if p.about == nil {
 		return
 	}
-	at := p.cache.at
-	follows := !isNew && p.checked.at == at-1
-	if !follows || !s.is(sameName) {
-		name := s.labels.Get(model.MetricNameLabel)
-		if !p.about.has(name) {
-			p.about = nil
-			return
+	if s.family != p.about.number {
+		if ls.IsEmpty() {
+			ls, _ = p.labels() // without an error, as when it was new
 		}
-		if follows && name == p.checked.name {
-			s.set(sameName, true)
-		}
-		p.checked.name = name
+		s.family = p.about.number
+		s.set(inFamily, p.about.has(ls.Get(model.MetricNameLabel)))
 	}
-	if p.checked.at = at; isNew {
-		p.checked.at = -2
+	if !s.is(inFamily) {
+		p.about = nil
 	}
 }
 
-// put appends a sample of a series.
-func (p *pass) put(s *series, t int64, v point) error {
+// put appends a sample of a series. ls may be empty if the log knows the series.
+func (p *pass) put(s *series, ls labels.Labels, t int64, v point) error {
 	o := storage.AOptions{Exemplars: p.readExemplars(t, v)}
 	var st int64
 	if p.startTimes {
@@ -337,9 +321,16 @@ func (p *pass) put(s *series, t int64, v point) error {
 	if t > p.latest {
 		return storage.ErrOutOfBounds
 	}
-	ref, err := p.to.Append(s.ref, s.labels, st, t, v.v, v.h, v.fh, o)
+	ref, err := p.to.Append(s.ref, ls, st, t, v.v, v.h, v.fh, o)
+	if ls.IsEmpty() && errors.Is(err, storage.ErrNotFound) {
+		if ls, err = p.labels(); err != nil {
+			return err
+		}
+		ref, err = p.to.Append(s.ref, ls, st, t, v.v, v.h, v.fh, o)
+	}
 	if ref != 0 && (err == nil || aboutExemplars(err)) {
 		s.ref = ref
+		p.to.bytes += s.size() // the log may write the labels again
 	}
 	return err
 }

@@ -17,6 +17,7 @@ import (
 	"github.com/klauspost/compress/gzip"
 	"github.com/prometheus/client_golang/prometheus/testutil"
 	"github.com/prometheus/common/model"
+	"github.com/prometheus/prometheus/model/exemplar"
 	"github.com/prometheus/prometheus/model/histogram"
 	"github.com/prometheus/prometheus/model/labels"
 	"github.com/prometheus/prometheus/model/metadata"
@@ -83,7 +84,7 @@ func TestPageRefused(t *testing.T) {
 // stored alike, and end when they go.
 func TestPagesInAnyOrder(t *testing.T) {
 	m, c := newMemory(), newCache()
-	pages := []string{"a b c d", "d c b a", "a c", "b", "x a b c d", "", "c a", "c a a"}
+	pages := []string{"a b c d", "d c b a", "a c", "b", "x a b c d", "", "c a", "c a a", "", "", "a b", "b", "", "", "", "a", "", "a b"}
 	alive := map[string]bool{}
 	for i, page := range pages {
 		p, batch := passOf(t, m, c, "{job_name: j}")
@@ -151,9 +152,9 @@ func TestCacheIsBounded(t *testing.T) {
 }
 
 // remembered are the names of the series in a cache.
-func remembered(c *cache) (names []string) {
+func remembered(m *memory, c *cache) (names []string) {
 	for _, s := range c.series.All() {
-		names = append(names, s.labels.Get("__name__"))
+		names = append(names, m.labels[s.ref].Get("__name__"))
 	}
 	slices.Sort(names)
 	return names
@@ -183,11 +184,134 @@ func TestRefusedSeriesTakeNoMemory(t *testing.T) {
 			t.Fatal(err)
 		}
 		batch.commit()
-		if got := strings.Join(remembered(c), " "); got != want.kept {
+		if got := strings.Join(remembered(m, c), " "); got != want.kept {
 			t.Errorf("page %d, %q: %q are remembered, want %q", i, want.page, got, want.kept)
 		}
 		if got := len(m.commits[len(m.commits)-1]); got != want.taken || p.outcome.kept != want.post {
 			t.Errorf("page %d, %q: %d samples are committed and %d counted, want %d and %d", i, want.page, got, p.outcome.kept, want.taken, want.post)
+		}
+	}
+}
+
+// TestLogForgets: whatever the log forgets between scrapes, it gets the samples, families, exemplars and stale markers that a log
+// gets that forgets nothing; only the markers of forgotten series are missing.
+func TestLogForgets(t *testing.T) {
+	const types = "# HELP a Of a.\n# TYPE a counter\na_total{x=\"1\"} 1EX\na_total{x=\"2\",job=\"own\"} 2 TIME\n# TYPE h histogram\nh_bucket{le=\"1\"} 1EX\nh_bucket{le=\"+Inf\"} 2\nh_sum 3\nh_count 2\n# TYPE g gauge\ng{y=\"ü\"} 1\ng 2\nother 3\n"
+	text := strings.NewReplacer("EX", "", "TIME", "1500", "# TYPE a counter", "# TYPE a_total counter", "# HELP a ", "# HELP a_total ").Replace(types)
+	open := strings.NewReplacer("EX", " # {id=\"SCRAPE\"} 1 1", "TIME", "1.5", "other", "# TYPE a_other unknown\na_other").Replace(types) + "# EOF\n"
+	for name, tc := range map[string]struct{ entry, page, kind string }{
+		"text":                 {"", text, "text/plain; version=0.0.4"},
+		"text, relabelled":     {"metric_relabel_configs: [{source_labels: [__name__], regex: 'g(.*)', target_label: __name__, replacement: 'a$1'}, {action: drop, source_labels: [y], regex: .+}], ", text, "text/plain; version=0.0.4"},
+		"text, converted":      {"convert_classic_histograms_to_nhcb: true, ", text, "text/plain; version=0.0.4"},
+		"text, honor_labels":   {"honor_labels: true, sample_limit: 20, label_limit: 5, ", text, "text/plain; version=0.0.4"},
+		"OpenMetrics":          {"", open, "application/openmetrics-text; version=1.0.0"},
+		"OpenMetrics, no time": {"honor_timestamps: false, convert_classic_histograms_to_nhcb: true, ", open, "application/openmetrics-text; version=1.0.0"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			seed := uint64(time.Now().UnixNano())
+			t.Logf("seed %d", seed)
+			r := rand.New(rand.NewPCG(seed, 0))
+			type side struct {
+				m *memory
+				c *cache
+				s *sink
+			}
+			made := func() side {
+				m := newMemory()
+				return side{m, newCache(), newSink(m.out, slog.New(slog.DiscardHandler))}
+			}
+			knows, forgets := made(), made()
+			forgotten, exemplars := 0, 0
+			for scrape := range 40 {
+				lines := strings.SplitAfter(strings.ReplaceAll(tc.page, "SCRAPE", fmt.Sprint(scrape)), "\n")
+				if i := r.IntN(2 * len(lines)); i < len(lines)-2 && strings.Contains(lines[i], "\"ü\"") {
+					lines = slices.Delete(lines, i, i+1)
+				}
+				forget := r.IntN(3) == 0
+				if forget {
+					forgets.m.forget()
+					forgotten++
+				}
+				var all [2][]sample
+				for i, on := range []side{knows, forgets} {
+					p, _ := passOf(t, on.m, on.c, "{"+tc.entry+"job_name: j}")
+					p.to = on.s.begin(t.Context(), "j", time.Minute)
+					p.t, p.startTimes = int64(1000*(scrape+2)), true
+					if err := p.page([]byte(strings.Join(lines, "")), tc.kind); err != nil {
+						t.Fatal(err)
+					}
+					p.to.commit()
+					all[i] = on.m.commits[len(on.m.commits)-1]
+				}
+				if forget {
+					all[0] = slices.DeleteFunc(all[0], func(s sample) bool { return s.stale })
+				}
+				for i := range all[0] {
+					exemplars += all[0][i].exemplars
+					if a, b := all[0][i], all[1][i]; a.series != b.series || a.family != b.family || a.t != b.t || a.stale != b.stale || !a.stale && a.v != b.v || a.exemplars != b.exemplars {
+						t.Fatalf("scrape %d: %+v, want %+v", scrape, b, a)
+					}
+				}
+				if len(all[0]) < 5 || len(all[0]) != len(all[1]) {
+					t.Fatalf("scrape %d: %d samples, want %d", scrape, len(all[1]), len(all[0]))
+				}
+			}
+			if forgotten == 0 || exemplars == 0 && strings.Contains(tc.page, "SCRAPE") {
+				t.Errorf("the log has forgotten %d times; %d exemplars", forgotten, exemplars)
+			}
+		})
+	}
+}
+
+// TestForgottenExemplars: a sample that is appended again, with labels, still has its new exemplars, and only these.
+func TestForgottenExemplars(t *testing.T) {
+	m := newMemory()
+	s := newSink(m.out, slog.New(slog.DiscardHandler))
+	ls := labels.FromStrings("__name__", "a")
+	exemplars := []exemplar.Exemplar{{Labels: labels.FromStrings("id", "1"), Ts: 1}, {Labels: labels.FromStrings("id", "2"), Ts: 2}, {Labels: labels.FromStrings("id", "3"), Ts: 3}}
+	a := s.begin(t.Context(), "j", time.Minute)
+	ref, err := a.Append(0, ls, 0, 1, 1, nil, nil, storage.AOptions{Exemplars: exemplars[:1]})
+	if err != nil {
+		t.Fatal(err)
+	}
+	m.forget()
+	o := storage.AOptions{Exemplars: exemplars}
+	if _, err := a.Append(ref, labels.EmptyLabels(), 0, 2, 2, nil, nil, o); !errors.Is(err, storage.ErrNotFound) {
+		t.Fatal(err)
+	}
+	if _, err := a.Append(ref, ls, 0, 2, 2, nil, nil, o); err != nil {
+		t.Fatal(err)
+	}
+	a.commit()
+	if got := m.commits[0]; len(got) != 2 || got[0].exemplars != 1 || got[1].exemplars != 2 {
+		t.Errorf("%+v", got)
+	}
+}
+
+// TestEndsAreForgotten: a series that the log has forgotten needs no stale marker, neither of a page nor of one that waits for a commit.
+func TestEndsAreForgotten(t *testing.T) {
+	m, c := newMemory(), newCache()
+	s := newSink(m.out, slog.New(slog.DiscardHandler))
+	for i, page := range []string{"a 1\nb 1\nc 1\n", "b 1\nc 1\n", "c 1\n", "c 1\n"} {
+		if i == 1 || i == 3 {
+			m.forget()
+		}
+		m.fill(i == 2)
+		p, _ := passOf(t, m, c, "{job_name: j}")
+		p.to, p.t = s.begin(t.Context(), "j", time.Minute), int64(1000*(i+1))
+		if err := p.page([]byte(page), "text/plain"); err != nil {
+			t.Fatal(err)
+		}
+		p.to.commit()
+	}
+	if m.refused != 1 || len(m.commits) != 3 {
+		t.Fatalf("%d commits, %d were refused", len(m.commits), m.refused)
+	}
+	for _, commit := range m.commits {
+		for _, s := range commit {
+			if s.stale {
+				t.Errorf("a marker of a series that was forgotten: %+v", s)
+			}
 		}
 	}
 }
@@ -409,8 +533,8 @@ func TestCacheLearnsTheOrder(t *testing.T) {
 					c.show(s)
 					known++
 				}
-				if s.ref != storage.SeriesRef(id+1) || s.seen != c.scrape {
-					t.Fatalf("scrape %d: line %d is of series %d, seen in %d", scrape, i, s.ref, s.seen)
+				if s.ref != storage.SeriesRef(id+1) || !c.shown(s) {
+					t.Fatalf("scrape %d: line %d is of series %d, shown: %t", scrape, i, s.ref, c.shown(s))
 				}
 			}
 		}

@@ -99,7 +99,7 @@ func (r *report) values(a *appender, t int64, rejectOld bool, values []float64) 
 		switch {
 		case err == nil:
 			s.ref = ref
-		case !wentOn(err):
+		case !needless(err):
 			return err
 		}
 	}
