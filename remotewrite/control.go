@@ -210,6 +210,7 @@ type Status struct {
 	LastError   string
 	LastErrorAt time.Time
 	Failure     client.Failure // the cause of LastError, if that is an answer or the lack of one
+	LastRefusal Refusal        // the last error that was a refusal of samples, whatever came after it
 	DownSince   time.Time      // zero unless retrying or held
 	NextTry     time.Time      // zero unless the target is held or pausing
 
@@ -218,6 +219,12 @@ type Status struct {
 	AwaitsClock    bool          // held because it refuses samples as ahead of its clock
 	ClockSkew      time.Duration // this host's clock minus the receiver's
 	ClockSkewKnown bool
+}
+
+// Refusal is an answer that refused samples.
+type Refusal struct {
+	Text string
+	At   time.Time
 }
 
 // Status returns the status of the target.
@@ -241,7 +248,7 @@ func (q *Queue) Status() Status {
 		s.Window = w.open()
 	}
 	q.mu.Lock()
-	s.LastSuccess, s.LastError, s.LastErrorAt, s.Failure = q.lastSuccess, q.lastError, q.lastErrorAt, q.lastFailure
+	s.LastSuccess, s.LastError, s.LastErrorAt, s.Failure, s.LastRefusal = q.lastSuccess, q.lastError, q.lastErrorAt, q.lastFailure, q.lastRefusal
 	q.mu.Unlock()
 	s.Backlog = backlog(q.live.read.Load().mark, head)
 	s.Missed, s.Muted = q.missed(), q.muted()

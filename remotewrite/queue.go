@@ -92,6 +92,7 @@ type Queue struct {
 	lastError   string
 	lastErrorAt time.Time
 	lastFailure client.Failure
+	lastRefusal Refusal
 	lastSuccess time.Time
 	lastData    time.Time // when the target last accepted data
 
@@ -257,6 +258,9 @@ func (q *Queue) noteFailure(text string, f client.Failure) {
 	q.mu.Lock()
 	defer q.mu.Unlock()
 	q.lastError, q.lastErrorAt, q.lastFailure = text, time.Now(), f
+	if f.Kind == client.Refused {
+		q.lastRefusal = Refusal{text, q.lastErrorAt}
+	}
 }
 
 // noteAnswer records an answer that is an error. A 2xx that stores no samples of remote write 2.0 is not an error: the

@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"maps"
 	"slices"
+	"strings"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -187,4 +188,29 @@ func TestSentTwiceMayBeStored(t *testing.T) {
 			}
 		})
 	}
+}
+
+// TestRefusalStaysInTheStatus: the status has the words of the last refusal of samples after other errors, too.
+func TestRefusalStaysInTheStatus(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		down := false
+		r := newRig(t, &fakeReceiver{script: func(fakeRequest) (client.Answer, bool) {
+			if down {
+				return client.Answer{Err: errDown}, true
+			}
+			return client.Answer{Status: 400, Text: "out of order sample", Failure: client.Failure{Kind: client.Refused}}, true
+		}})
+		r.start()
+		r.round(1)
+		r.drained(time.Minute)
+		refused := r.q.Status()
+		r.to.change(func() { down = true })
+		r.round(1)
+		time.Sleep(time.Minute)
+		s := r.q.Status()
+		if s.LastRefusal != refused.LastRefusal || s.LastRefusal.Text != refused.LastError || !strings.HasSuffix(s.LastRefusal.Text, "out of order sample") || !s.LastRefusal.At.Before(s.LastErrorAt) {
+			t.Errorf("first %+v, then %+v", refused, s)
+		}
+		r.end()
+	})
 }

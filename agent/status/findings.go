@@ -205,7 +205,7 @@ func members(s Status) map[Problem]member {
 				cause = "the record of losses could not be read"
 			}
 			plain := cause
-			if words := refusedWith(s, l); words != "" {
+			if words, _ := refusedWith(s, l); words != "" {
 				plain = "samples " + l.Outcome() + ": " + words
 			}
 			all := l

@@ -117,8 +117,12 @@ func lossProblem(s Status, l LossStatus) Problem {
 	if l.Target != "" {
 		p.Subject = "target " + l.Target
 	}
-	if words := refusedWith(s, l); words != "" {
-		p.Text += ". It said last: " + words
+	if words, later := refusedWith(s, l); words != "" {
+		at := ""
+		if !later.IsZero() {
+			at = ", at " + Clock(s.Now, later)
+		}
+		p.Text += ". It said last" + at + ": " + words
 	}
 	if l.LastAt.After(s.Now.Add(-losingFor)) && l.Samples > 0 && l.Reason != reasonUnconfirmed && !l.endedBy(s) {
 		p.Severity = SeverityError
@@ -126,18 +130,23 @@ func lossProblem(s Status, l LossStatus) Problem {
 	return p
 }
 
-// refusedWith returns the words with which the receiver refused the newest of the samples; "" if they are not known any more.
-func refusedWith(s Status, l LossStatus) string {
+// refusedWith returns the words with which the receiver refused the newest of the samples; "" if they are not known any more. later is
+// the time of that refusal if another error came after it, else zero.
+func refusedWith(s Status, l LossStatus) (words string, later time.Time) {
 	i := slices.IndexFunc(s.Targets, func(t TargetStatus) bool { return t.Name == l.Target })
 	if i < 0 || l.Reason != ReasonRejected {
-		return ""
+		return "", time.Time{}
 	}
-	return refusal(s.Targets[i])
+	t := s.Targets[i]
+	if !t.LastRefusalAt.Equal(t.LastErrorAt) {
+		later = t.LastRefusalAt
+	}
+	return refusal(t), later
 }
 
-// refusal returns the words of a receiver if the last error of t is that it refused a sample, without the status of its answer.
+// refusal returns the words of a receiver that refused samples, without the status of its answer.
 func refusal(t TargetStatus) string {
-	words, ok := strings.CutPrefix(Brief(t, t.LastError), "the receiver refuses the samples: ")
+	words, ok := strings.CutPrefix(Brief(t, t.LastRefusal), "the receiver refuses the samples: ")
 	if _, after, more := strings.Cut(words, ": "); ok && more {
 		words = after
 	}

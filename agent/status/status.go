@@ -123,6 +123,8 @@ type TargetStatus struct {
 	LastSuccess   time.Time     `json:"last_success,omitzero"`
 	LastError     string        `json:"last_error,omitempty"`
 	LastErrorAt   time.Time     `json:"last_error_at,omitzero"`
+	LastRefusal   string        `json:"last_refusal,omitempty"` // the last error that was a refusal of samples, whatever came after it
+	LastRefusalAt time.Time     `json:"last_refusal_at,omitzero"`
 	Failure       string        `json:"failure,omitempty"`      // the kind of last_error: credentials, path, proxy, …
 	Try           string        `json:"try,omitempty"`          // remedy, while no data gets through
 	Permanent     bool          `json:"permanent,omitempty"`    // the failure lasts until a person acts: waiting cannot help

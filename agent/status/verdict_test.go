@@ -319,7 +319,7 @@ func TestEachThingCounts(t *testing.T) {
 			s.Losses = []LossStatus{{Target: "a", Reason: ReasonRejected, Samples: 7, FirstAt: now.Add(-time.Minute), LastAt: now.Add(-time.Minute)}}
 		}, ExitTarget, "Samples are refused: 7 so far, at a", DeliveryLosing},
 		{"refused by the receiver, with its words", func(s *Status) {
-			s.Targets[0].LastError = "the receiver refuses the samples: 400 Bad Request: out of order sample: {}"
+			s.Targets[0].LastRefusal = "the receiver refuses the samples: 400 Bad Request: out of order sample: {}"
 			s.Losses = []LossStatus{{Target: "a", Reason: ReasonRejected, Samples: 7, LastAt: now.Add(-time.Minute)}}
 		}, ExitTarget, "Samples are refused: 7 so far, at a: out of order sample: {}", DeliveryLosing},
 		{"refused and lost", func(s *Status) {
@@ -412,6 +412,32 @@ func TestLossIsTold(t *testing.T) {
 		if !strings.Contains(said.String(), want) {
 			t.Errorf("%q is not told:\n%s", want, said.String())
 		}
+	}
+}
+
+// The words of a refusal stay, with their time, when another error follows, as long as the loss is shown.
+func TestWordsOfARefusalStay(t *testing.T) {
+	now := time.Date(2026, 11, 20, 12, 0, 0, 0, time.UTC)
+	at := now.Add(-time.Hour)
+	s := Status{Running: true, Now: now, Losses: []LossStatus{{Target: "a", Reason: ReasonRejected, Samples: 7, FirstAt: at, LastAt: at}},
+		Targets: []TargetStatus{{Name: "a", State: StateRetrying, LastError: "connection refused", LastErrorAt: now, LastRefusalAt: at,
+			LastRefusal: "the receiver refuses the samples: 400 Bad Request: out of order sample: {}"}}}
+	said := func() (all string) {
+		for _, p := range Judge(s).Problems {
+			all += p.Text + "\n"
+		}
+		return all
+	}
+	if want := ". It said last, at 11:00:00: out of order sample: {}\n"; !strings.Contains(said(), want) {
+		t.Errorf("%q is not in\n%s", want, said())
+	}
+	s.Targets[0].LastErrorAt = at
+	if want := ". It said last: out of order sample: {}\n"; !strings.Contains(said(), want) {
+		t.Errorf("%q is not in\n%s", want, said())
+	}
+	s.Losses[0].Acknowledged = true
+	if strings.Contains(said(), "out of order") {
+		t.Errorf("after events ack:\n%s", said())
 	}
 }
 

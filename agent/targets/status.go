@@ -51,6 +51,7 @@ func (t *Target) Status(stepped, now time.Time) status.TargetStatus {
 		Compression: q.Compression, Plain: q.Plain,
 		Shards: q.Shards, MaxShards: q.MaxShards, Retries: q.Retries, Failed: q.Failed,
 		LastSuccess: clock.OnWall(now, q.LastSuccess), LastError: q.LastError, LastErrorAt: clock.OnWall(now, q.LastErrorAt),
+		LastRefusal: q.LastRefusal.Text, LastRefusalAt: clock.OnWall(now, q.LastRefusal.At),
 		DownSince: clock.OnWall(now, q.DownSince), NextTry: clock.OnWall(now, q.NextTry), AwaitsClock: q.AwaitsClock, ClockSkew: q.ClockSkew, FutureLimit: time.Duration(t.config.Target.FutureLimit), DeadLetters: t.letters.Count(),
 	}
 	if s.State == status.StateHeld || s.State == status.StateRetrying {
