@@ -328,7 +328,9 @@ func joinStuck(s Status, all []member) string {
 	longest := all[0].target
 	var waiting uint64
 	never, whole := 0, s.WAL.Error == ""
+	var targets []TargetStatus
 	for _, m := range all {
+		targets = append(targets, m.target)
 		if downFor(s, m.target) > downFor(s, longest) {
 			longest = m.target
 		}
@@ -343,6 +345,9 @@ func joinStuck(s Status, all []member) string {
 		text += "; nothing is lost"
 	}
 	text += "; " + Samples(waiting) + " wait on disk, all targets added up"
+	if room := Room(s, targets...); room != "" {
+		text += ", with " + room + " at this rate"
+	}
 	if never > 0 {
 		text += fmt.Sprintf("; %d of them have never received any data", never)
 	}

@@ -59,6 +59,18 @@ func FullIn(s Status, t TargetStatus) (time.Duration, bool) {
 	return lastsFor(s, t)
 }
 
+// Room says how long there is room for more samples for the target that has the least, as in "room for about 3 days"; "" if no target
+// accepts nothing, or if that is unknown.
+func Room(s Status, targets ...TargetStatus) (text string) {
+	var least time.Duration
+	for _, t := range targets {
+		if d, ok := FullIn(s, t); ok && (text == "" || d < least) {
+			least, text = d, "room for "+Lasting(d)
+		}
+	}
+	return text
+}
+
 // roomProblems reports samples that are going to be lost or refused for lack of space.
 func roomProblems(s Status) []Problem {
 	var all []Problem

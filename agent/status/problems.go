@@ -194,6 +194,9 @@ func waiting(s Status, t TargetStatus) string {
 	if t.Ledger.Dropped["budget"] > 0 || s.WAL.Error != "" {
 		text = Samples(t.PendingSamples) + " wait on disk"
 	}
+	if room := Room(s, t); room != "" {
+		text += ", with " + room + " at this rate"
+	}
 	if neverDelivered(s, t) {
 		text += "; it has never received any data"
 	}

@@ -481,6 +481,12 @@ func TestLasts(t *testing.T) {
 	if d, ok := FullIn(s, s.Targets[0]); !ok || d != time.Minute {
 		t.Errorf("the target's share lasts %v, %v", d, ok)
 	}
+	if said := Problems(s); len(said) == 0 || !strings.Contains(said[len(said)-1].Text, " on disk, with room for a minute or less at this rate") {
+		t.Errorf("the target's problem does not say how long there is room: %+v", said)
+	}
+	if room := Room(s, TargetStatus{Name: "b", State: StateHeld, PendingSamples: 1, PendingBytes: 1}, s.Targets[0]); room != "room for a minute or less" {
+		t.Errorf("of two targets %q", room)
+	}
 	for d, want := range map[time.Duration]string{76 * time.Hour: "about 3 days", 250 * time.Minute: "about 4 hours", 59 * time.Second: "a minute or less", 2 * time.Minute: "about 2 minutes",
 		47 * time.Hour: "about 47 hours", 20 * 24 * time.Hour: "about 2 weeks", 100 * 24 * time.Hour: "about 3 months", 1 << 62: "years"} {
 		if got := Lasting(d); got != want {

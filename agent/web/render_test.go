@@ -321,21 +321,25 @@ func TestEveryKindHasRows(t *testing.T) {
 	}
 }
 
-// The bar of the targets is green only where data arrives, and what waits is not a sum: all targets wait for the same samples.
+// The bar of the targets is green only where data arrives. Beside it stands how long there is room; until that is known, what waits,
+// which is not a sum: all targets wait for the same samples.
 func TestTargetsOfTheWay(t *testing.T) {
 	idle := fleet(3)
 	idle.Targets[1] = status.TargetStatus{Name: "new", State: status.StateOK, Ledger: status.LedgerStatus{Balanced: true}}
 	one := fleet(3)
 	breakTarget(&one.Targets[2], one.Now, status.StateHeld, "401 Unauthorized", 12*time.Minute, 288_000)
 	many, _ := plant()
+	early := func(s status.Status) status.Status { s.WAL.BytesPerSec = 0; return s } // the rate is not known yet
 	for _, c := range []struct {
 		name string
 		s    status.Status
 		want stop
 	}{
 		{"unknown", idle, stop{Level: status.LevelOK, Figure: "3 targets", Text: "1.2 s behind at most", Well: 2, Unknown: 1}},
-		{"one", one, stop{Level: status.SeverityError, Figure: "3 targets", Text: "1 with problems, 288\u202f000 waiting", Bad: 1, Well: 2}},
-		{"several", many, stop{Level: status.SeverityError, Figure: "20 targets", Text: "6 with problems, up to 65\u202f000 waiting each", Bad: 6, Well: 14}},
+		{"one", early(one), stop{Level: status.SeverityError, Figure: "3 targets", Text: "1 with problems, 288\u202f000 waiting", Bad: 1, Well: 2}},
+		{"several", early(many), stop{Level: status.SeverityError, Figure: "20 targets", Text: "6 with problems, up to 65\u202f000 waiting each", Bad: 6, Well: 14}},
+		{"one, later", one, stop{Level: status.SeverityError, Figure: "3 targets", Text: "1 with problems, room for about 7 weeks", Bad: 1, Well: 2}},
+		{"several, later", many, stop{Level: status.SeverityError, Figure: "20 targets", Text: "6 with problems, room for about 7 weeks", Bad: 6, Well: 14}},
 	} {
 		if diff := cmp.Diff(c.want, newView(status.Judge(c.s), nil).Way.Targets); diff != "" {
 			t.Errorf("%s (-want +got):\n%s", c.name, diff)
@@ -410,7 +414,7 @@ func TestEqualProblemsAreSaidOnce(t *testing.T) {
 		got = append(got, text)
 	}
 	want := []string{
-		"error targets receiver-00,receiver-01,receiver-02: dial tcp its address: connect: connection refused. Down since 11:53:00 (7 min); nothing is lost; 3\u202f000 samples wait on disk, all targets added up" +
+		"error targets receiver-00,receiver-01,receiver-02: dial tcp its address: connect: connection refused. Down since 11:53:00 (7 min); nothing is lost; 3\u202f000 samples wait on disk, all targets added up, with room for about 7 weeks at this rate" +
 			" | receiver-00, receiver-01: start it | receiver-02: start the third",
 		"warning targets receiver-04,receiver-05: 80 samples were refused at 11:00:00: the receiver does not accept them (all targets added up) | : `hwsagent targets rejected NAME` shows them with the receiver's words; `hwsagent events ack` ends this warning",
 		"warning probes probe-0,probe-1: fail: its address: timeout | : `hwsagent check --probe NAME` runs it once and says what to do",

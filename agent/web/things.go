@@ -3,7 +3,6 @@ package web
 import (
 	"slices"
 	"strings"
-	"time"
 
 	"hwsagent/agent/status"
 	"hwsagent/internal/text"
@@ -218,17 +217,18 @@ func (t *thing) overLimit(s status.Status) (n uint64) {
 func (t *thing) addWaiting(s status.Status) {
 	var waiting uint64
 	var gone status.Undelivered
-	var least time.Duration
-	room := ""
+	var targets []status.TargetStatus
 	if r := t.Targets[0]; t.Level == status.SeverityWarning && (r.State == status.StateHeld || r.State == status.StateRetrying) {
 		t.Since += ", may pass" // why the same word is an error in another row
 	}
 	for _, r := range t.Targets {
 		waiting += r.PendingSamples
 		gone = gone.Plus(status.Last24(s, r.Name))
-		if d, ok := status.FullIn(s, r.TargetStatus); ok && (room == "" || d < least) {
-			least, room = d, ", room for "+status.Lasting(d)
-		}
+		targets = append(targets, r.TargetStatus)
+	}
+	room := status.Room(s, targets...)
+	if room != "" {
+		room = ", " + room
 	}
 	t.Cost, t.Room = status.Samples(waiting)+" waiting", "none lost"+room
 	if t.Lost = gone.Any(); t.Lost {

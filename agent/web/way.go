@@ -100,7 +100,10 @@ func (w *wayView) addTexts(v *view, s status.Status) {
 	}
 	if n := w.Targets.Bad + w.Targets.Warned; n > 0 {
 		w.Targets.Text = fmt.Sprintf("%d with problems, %s waiting", n, status.Count(waiting))
-		if n > 1 { // all have the same samples, so that a sum would say nothing
+		switch room := status.Room(s, s.Targets...); {
+		case room != "": // how much waits is in the rows
+			w.Targets.Text = fmt.Sprintf("%d with problems, %s", n, room)
+		case n > 1: // all have the same samples, so that a sum would say nothing
 			w.Targets.Text = fmt.Sprintf("%d with problems, up to %s waiting each", n, status.Count(waiting))
 		}
 		if w.Out.Level = status.SeverityWarning; w.Targets.Well == 0 {
