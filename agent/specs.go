@@ -7,7 +7,6 @@ import (
 	"net/url"
 	"path/filepath"
 	"reflect"
-	"slices"
 	"strconv"
 
 	"github.com/prometheus/client_golang/prometheus"
@@ -84,21 +83,7 @@ func (a *Agent) probeSpecs(cfg *config.Config) ([]probes.Spec, error) {
 	if len(errs) > 0 {
 		return nil, errors.Join(append(errs, closeProbes(specs))...)
 	}
-	followOthers(specs)
 	return specs, nil
-}
-
-// followOthers makes the self probe follow the first other probe with the same interval. On a small agent the samples
-// of either round take less than a page of the disk, so two separate writes would cost twice as much.
-func followOthers(specs []probes.Spec) {
-	for i := range specs {
-		if specs[i].Type != "self" {
-			continue
-		}
-		if other := slices.IndexFunc(specs, func(s probes.Spec) bool { return s.Type != "self" && s.Interval == specs[i].Interval }); other >= 0 {
-			specs[i].Follows = specs[other].Name
-		}
-	}
 }
 
 // closeProbes closes probes that no runner owns.

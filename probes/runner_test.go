@@ -186,22 +186,6 @@ func TestFirstRound(t *testing.T) {
 	}
 }
 
-// A probe that follows another one runs at the same distance behind it, also across the end of the interval.
-func TestFollowsPhase(t *testing.T) {
-	now := time.Unix(1_700_000_000, 0)
-	for i := range 1000 {
-		first := Spec{Name: fmt.Sprint("device-", i), Host: "a", Interval: time.Second}
-		then := Spec{Name: "self", Host: "a", Interval: time.Second, Follows: first.Name}
-		a, b := first.firstRun(now), then.firstRun(now)
-		if wait := b.Sub(now); wait < 0 || wait >= time.Second {
-			t.Fatalf("behind %s it first runs after %s, want within the interval", first.Name, wait)
-		}
-		if got := (b.Sub(a) + time.Second) % time.Second; got != followsAfter {
-			t.Fatalf("it runs %s behind %s, want %s", got, first.Name, followsAfter)
-		}
-	}
-}
-
 func TestStaleMarkers(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		p := &probeFunc{f: func(_ context.Context, n int, r *Round) error {

@@ -30,10 +30,6 @@ type Spec struct {
 	// Guard contains the panics of the probe's work; nil: the runner makes one.
 	Guard *panics.Guard
 
-	// Follows names a probe with the same interval that this one always follows, so that one disk write makes the
-	// samples of both durable. "": none.
-	Follows string
-
 	Interval time.Duration // between the starts of two rounds, > 0
 	Timeout  time.Duration // of one round, 0 < Timeout <= Interval
 
@@ -50,16 +46,11 @@ type Spec struct {
 	MaxSamples int // of one round; 0 is no limit. More than that fails the round.
 }
 
-// firstRun returns when the probe first runs after now: at a phase within the interval since the epoch, chosen by a
-// hash of its name and of the host. This spreads probes evenly, also hosts with the same probe, and a restart keeps the
-// phase. A probe that follows another runs followsAfter later.
+// firstRun returns when the probe first runs after now: at a phase within the interval since the epoch, chosen by a hash of its name
+// and of the host. This spreads probes evenly, also hosts with the same probe, and a restart keeps the phase.
 func (s *Spec) firstRun(now time.Time) time.Time {
-	name, after := s.Name, time.Duration(0)
-	if s.Follows != "" {
-		name, after = s.Follows, followsAfter
-	}
 	h := fnv.New64a()
-	h.Write([]byte(name))
+	h.Write([]byte(s.Name))
 	h.Write([]byte{0xff}) // not in any name of a probe or host
 	h.Write([]byte(s.Host))
 	// The upper bits of FNV hardly differ for short names, so mix them (the finaliser of MurmurHash3).
@@ -67,17 +58,13 @@ func (s *Spec) firstRun(now time.Time) time.Time {
 	x ^= x >> 33
 	x *= 0xff51afd7ed558ccd
 	x ^= x >> 33
-	phase := (time.Duration(x%uint64(s.Interval)) + after) % s.Interval
+	phase := time.Duration(x % uint64(s.Interval))
 	wait := (phase - time.Duration(now.UnixNano())%s.Interval) % s.Interval
 	if wait < 0 {
 		wait += s.Interval
 	}
 	return now.Add(wait)
 }
-
-// followsAfter is the delay of a round that follows another: long enough for a probe of this machine, and short
-// compared with the second after which the log is synced by default.
-const followsAfter = 100 * time.Millisecond
 
 // sampleLabels returns the labels that each sample gets.
 func (s *Spec) sampleLabels() labels.Labels {

@@ -24,7 +24,9 @@ import (
 const (
 	defaultInterval = model.Duration(15 * time.Second)
 	defaultTimeout  = model.Duration(10 * time.Second)
-	minInterval     = model.Duration(10 * time.Millisecond)
+	// selfInterval is the shortest default of a self probe. Each 15 s its series took a third of the processor time on a small host.
+	selfInterval = model.Duration(time.Minute)
+	minInterval  = model.Duration(10 * time.Millisecond)
 
 	minWALBytes   = 1 << 20
 	maxNameLength = 200
@@ -81,6 +83,9 @@ func (c *Config) nameTargets(d *document) {
 func (c *Config) fillTimes(p *Probe) {
 	if p.Interval == 0 {
 		p.Interval = c.Global.ScrapeInterval
+		if p.Type == "self" {
+			p.Interval = max(p.Interval, selfInterval)
+		}
 	}
 	if p.Timeout == 0 {
 		p.Timeout = min(c.Global.ScrapeTimeout, p.Interval)
