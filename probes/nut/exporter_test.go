@@ -1,23 +1,16 @@
 package nut
 
 import (
-	"bytes"
 	"fmt"
-	"io"
 	"maps"
+	"math"
 	"net"
-	"net/http"
 	"os"
-	"os/exec"
-	"slices"
-	"strconv"
 	"strings"
 	"testing"
 	"time"
 
-	"github.com/prometheus/common/expfmt"
-	"github.com/prometheus/common/model"
-
+	"hwsagent/e2e/exportertest"
 	"hwsagent/probes"
 )
 
@@ -37,117 +30,30 @@ func TestAgainstNutExporter(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	l, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		t.Fatal(err)
-	}
-	address := l.Addr().String()
-	_ = l.Close()
-	cmd := exec.Command(program, "--nut.server="+host, "--nut.serverport="+port, "--nut.vars_enable=", "--web.listen-address="+address)
-	var said bytes.Buffer
-	cmd.Stdout, cmd.Stderr = &said, &said
-	if err := cmd.Start(); err != nil {
-		t.Fatal(err)
-	}
-	done := make(chan struct{})
-	go func() { _ = cmd.Wait(); close(done) }()
-	t.Cleanup(func() { _ = cmd.Process.Kill(); <-done })
-	for deadline := time.Now().Add(20 * time.Second); ; {
-		conn, err := net.Dial("tcp", address)
-		if err == nil {
-			_ = conn.Close()
-			break
-		}
-		if time.Now().After(deadline) {
-			t.Fatal("nut_exporter does not listen")
-		}
-		select {
-		case <-done:
-			t.Fatalf("nut_exporter ended: %s", said.String())
-		case <-time.After(20 * time.Millisecond):
-		}
-	}
+	address := exportertest.Start(t, 20*time.Second, program, "--nut.server="+host, "--nut.serverport="+port, "--nut.vars_enable=")
 	r := probes.NewRound(0)
 	if err := p.Collect(t.Context(), r); err != nil {
 		t.Fatal(err)
 	}
-	ours := make(map[string]float64)
-	for _, s := range r.Samples() {
-		ours[seriesKey(s.Family.Name, s.Labels)] = s.Value
-	}
+	c := exportertest.Comparison{Exporter: "nut_exporter"}
 	const number = "a number or a version that names a thing, and counts nothing"
-	differences := map[string]string{ // series of nut_exporter that the probe lacks
+	for name, why := range map[string]string{ // series of nut_exporter that the probe lacks
 		"device_info":   "a serial number 000123 is 123 there",
 		"device_serial": number, "ups_productid": number, "ups_firmware": number, "driver_version_internal": number,
 		"driver_parameter_pollinterval": "the driver's configuration",
+	} {
+		c.Differences = append(c.Differences, exportertest.Difference{Series: prefix + name + "{", Ours: math.NaN(), Theirs: math.Inf(1), Why: why})
 	}
-	compared := 0
-	theirs := exported(t, address, host, port, "")
-	maps.Copy(theirs, exported(t, address, host, port, "ups.status"))
-	for key, want := range theirs {
-		got, there := ours[key]
-		name, _, _ := strings.Cut(strings.TrimPrefix(key, prefix), "{")
-		switch {
-		case !strings.HasPrefix(key, prefix):
-		case differences[name] != "" && !there:
-			delete(differences, name)
-		case !there:
-			t.Errorf("%s %v of nut_exporter is missing", key, want)
-		case got != want:
-			t.Errorf("%s is %v, and %v of nut_exporter", key, got, want)
-		default:
-			compared++
-		}
+	theirs := make(map[string]float64)
+	for _, variables := range []string{"", "ups.status"} { // all that are numbers, and this one
+		page := fmt.Sprintf("http://%s/ups_metrics?ups=demo&server=%s&serverport=%s&variables=%s", address, host, port, variables)
+		maps.Copy(theirs, exportertest.Page(t, page, func(labels []string) []string {
+			return append(labels, "ups", "demo") // there the device is in the address of the page
+		}))
 	}
-	if compared < 35 {
-		t.Errorf("%d series were compared, want 35 or more: %v", compared, theirs)
+	maps.DeleteFunc(theirs, func(key string, _ float64) bool { return !strings.HasPrefix(key, prefix) })
+	if n := c.Compare(t, exportertest.Round(r), theirs); n < 35 {
+		t.Errorf("%d series were compared, want 35 or more: %v", n, theirs)
 	}
-	for name, why := range differences {
-		t.Errorf("%s is listed as different (%s), and is not", name, why)
-	}
-	t.Logf("%d series are equal", compared)
-}
-
-// exported returns the series of a page of the exporter: of all variables that are numbers, or of ups.status.
-func exported(t *testing.T, address, host, port, variables string) map[string]float64 {
-	t.Helper()
-	client := &http.Client{Transport: &http.Transport{DisableKeepAlives: true}}
-	page := fmt.Sprintf("http://%s/ups_metrics?ups=demo&server=%s&serverport=%s&variables=%s", address, host, port, variables)
-	resp, err := client.Get(page)
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer resp.Body.Close()
-	text, err := io.ReadAll(io.LimitReader(resp.Body, 1<<20))
-	if err != nil {
-		t.Fatal(err)
-	}
-	parser := expfmt.NewTextParser(model.LegacyValidation)
-	families, err := parser.TextToMetricFamilies(bytes.NewReader(text))
-	if err != nil {
-		t.Fatalf("%s: %v: %.2000s", page, err, text)
-	}
-	all := make(map[string]float64)
-	for name, f := range families {
-		for _, m := range f.GetMetric() {
-			labels := []string{"ups", "demo"} // there the device is in the address of the page
-			for _, l := range m.GetLabel() {
-				labels = append(labels, l.GetName(), l.GetValue())
-			}
-			all[seriesKey(name, labels)] = m.GetGauge().GetValue()
-		}
-	}
-	return all
-}
-
-// seriesKey is a series as text, its labels in order and those without a value left out.
-func seriesKey(name string, labels []string) string {
-	var pairs []string
-	for i := 0; i < len(labels); i += 2 {
-		if labels[i+1] != "" {
-			pairs = append(pairs, fmt.Sprintf("%s=%s", labels[i], strconv.Quote(labels[i+1])))
-		}
-	}
-	slices.Sort(pairs)
-	return name + "{" + strings.Join(pairs, ",") + "}"
+	c.AllUsed(t)
 }
