@@ -1,9 +1,16 @@
 package remotewrite
 
 import (
+	"bytes"
+	"fmt"
+	"log/slog"
 	"strings"
 	"testing"
+	"testing/synctest"
 	"time"
+
+	"hwsagent/remotewrite/client"
+	"hwsagent/remotewrite/config"
 )
 
 // A text is due once a minute, whatever figures it has, and few texts are due in a minute.
@@ -50,4 +57,36 @@ func TestHourly(t *testing.T) {
 			t.Errorf("at %v: %v", step.now, got)
 		}
 	}
+}
+
+// TestRefusalsAreLoggedOnceAMinute: refusals for the same reason are logged once a minute; another reason is logged at
+// once.
+func TestRefusalsAreLoggedOnceAMinute(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		var log bytes.Buffer
+		text := "series limit of 5000 is reached"
+		r := newRig(t, &fakeReceiver{script: func(q fakeRequest) (client.Answer, bool) {
+			return client.Answer{Status: 400, Text: fmt.Sprintf("%s: request %d", text, q.n)}, true
+		}})
+		r.cfg.Target.OnRefusal = config.RefusalDrop
+		r.logger = slog.New(slog.NewTextHandler(&log, nil))
+		r.start()
+		for range 30 { // five minutes
+			r.round(10)
+			time.Sleep(10 * time.Second)
+		}
+		r.to.set(func() { text = "invalid label" })
+		r.round(10)
+		r.drained(time.Minute)
+		r.end()
+		if n := strings.Count(log.String(), "series limit"); n < 4 || n > 6 {
+			t.Errorf("logged %d times in five minutes\n%s", n, log.String())
+		}
+		if n := strings.Count(log.String(), "invalid label"); n != 1 {
+			t.Errorf("the new reason was logged %d times", n)
+		}
+		if n := len(r.letters.all()); n != 31 {
+			t.Errorf("%d letters, want 31", n)
+		}
+	})
 }

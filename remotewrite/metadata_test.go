@@ -3,6 +3,7 @@ package remotewrite
 import (
 	"context"
 	"fmt"
+	"slices"
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
@@ -84,6 +85,44 @@ func TestMetadataThatChanges(t *testing.T) {
 		}
 		if got := c.families(); len(got) != 1 || got[0].Help != help {
 			t.Errorf("%v, want the help %q", got, help)
+		}
+	}
+}
+
+func TestMetadataTypes(t *testing.T) {
+	for typ, want := range map[model.MetricType]prompb.MetricMetadata_MetricType{
+		model.MetricTypeCounter: prompb.MetricMetadata_COUNTER, model.MetricTypeGauge: prompb.MetricMetadata_GAUGE,
+		model.MetricTypeHistogram: prompb.MetricMetadata_HISTOGRAM, model.MetricTypeGaugeHistogram: prompb.MetricMetadata_GAUGEHISTOGRAM,
+		model.MetricTypeSummary: prompb.MetricMetadata_SUMMARY, model.MetricTypeInfo: prompb.MetricMetadata_INFO,
+		model.MetricTypeStateset: prompb.MetricMetadata_STATESET, model.MetricTypeUnknown: prompb.MetricMetadata_UNKNOWN,
+	} {
+		s := &wal.Series{Labels: labels.FromStrings("__name__", "m"), About: &wal.About{Meta: metadata.Metadata{Type: typ, Help: "h"}}}
+		if got := familiesOf(slices.Values([]*wal.Series{s})); len(got) != 1 || got[0].Type != want {
+			t.Errorf("%s: %v", typ, got)
+		}
+	}
+}
+
+// BenchmarkOf lists the families of 100,000 series of 100 targets: family by family of each, as a scrape brings them.
+func BenchmarkFamiliesOf(b *testing.B) {
+	const targets, all, each = 100, 40, 25
+	var abouts []*wal.About
+	for i := range all {
+		abouts = append(abouts, &wal.About{Meta: metadata.Metadata{Type: model.MetricTypeGauge, Help: fmt.Sprint("help ", i)}})
+	}
+	var series []*wal.Series
+	for target := range targets {
+		for i, about := range abouts {
+			for n := range each {
+				ls := labels.FromStrings("__name__", fmt.Sprintf("hw_metric_number_%d", i), "instance", fmt.Sprint(target), "n", fmt.Sprint(n))
+				series = append(series, &wal.Series{Slot: len(series), Labels: ls, About: about})
+			}
+		}
+	}
+	b.ReportAllocs()
+	for b.Loop() {
+		if n := len(familiesOf(slices.Values(series))); n != all {
+			b.Fatalf("%d families", n)
 		}
 	}
 }

@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"github.com/golang/snappy"
+	"github.com/prometheus/client_golang/prometheus"
 	"github.com/prometheus/common/model"
 	"github.com/prometheus/prometheus/model/labels"
 	"github.com/prometheus/prometheus/model/metadata"
@@ -43,20 +44,6 @@ func decodeMetadata(t *testing.T, body []byte) (w prompb.WriteRequest) {
 		t.Error(err)
 	}
 	return w
-}
-
-func TestMetadataTypes(t *testing.T) {
-	for typ, want := range map[model.MetricType]prompb.MetricMetadata_MetricType{
-		model.MetricTypeCounter: prompb.MetricMetadata_COUNTER, model.MetricTypeGauge: prompb.MetricMetadata_GAUGE,
-		model.MetricTypeHistogram: prompb.MetricMetadata_HISTOGRAM, model.MetricTypeGaugeHistogram: prompb.MetricMetadata_GAUGEHISTOGRAM,
-		model.MetricTypeSummary: prompb.MetricMetadata_SUMMARY, model.MetricTypeInfo: prompb.MetricMetadata_INFO,
-		model.MetricTypeStateset: prompb.MetricMetadata_STATESET, model.MetricTypeUnknown: prompb.MetricMetadata_UNKNOWN,
-	} {
-		s := &wal.Series{Labels: labels.FromStrings("__name__", "m"), About: &wal.About{Meta: metadata.Metadata{Type: typ, Help: "h"}}}
-		if got := familiesOf(slices.Values([]*wal.Series{s})); len(got) != 1 || got[0].Type != want {
-			t.Errorf("%s: %v", typ, got)
-		}
-	}
 }
 
 func TestMetadataBounded(t *testing.T) {
@@ -190,30 +177,6 @@ func gateOfMetadata() *gate.Gate {
 	return g
 }
 
-// BenchmarkOf lists the families of 100,000 series of 100 targets: family by family of each, as a scrape brings them.
-func BenchmarkFamiliesOf(b *testing.B) {
-	const targets, all, each = 100, 40, 25
-	var abouts []*wal.About
-	for i := range all {
-		abouts = append(abouts, &wal.About{Meta: metadata.Metadata{Type: model.MetricTypeGauge, Help: fmt.Sprint("help ", i)}})
-	}
-	var series []*wal.Series
-	for target := range targets {
-		for i, about := range abouts {
-			for n := range each {
-				ls := labels.FromStrings("__name__", fmt.Sprintf("hw_metric_number_%d", i), "instance", fmt.Sprint(target), "n", fmt.Sprint(n))
-				series = append(series, &wal.Series{Slot: len(series), Labels: ls, About: about})
-			}
-		}
-	}
-	b.ReportAllocs()
-	for b.Loop() {
-		if n := len(familiesOf(slices.Values(series))); n != all {
-			b.Fatalf("%d families", n)
-		}
-	}
-}
-
 // TestOneRefusedFamilyKeepsNoOtherBack: a receiver that refuses the metadata of one family gets those of all others outside its request.
 func TestOneRefusedFamilyKeepsNoOtherBack(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
@@ -244,4 +207,55 @@ func TestOneRefusedFamilyKeepsNoOtherBack(t *testing.T) {
 			t.Errorf("after an hour the receiver has the metadata of %d families of 100; it refuses one", len(has))
 		}
 	})
+}
+
+// TestMetadataPassesTheGate: metadata passes the target's gate: it is not sent during a pause that the receiver asked
+// for, and a pause in an answer to metadata applies to samples, too.
+func TestMetadataPassesTheGate(t *testing.T) {
+	for _, to := range []string{"samples", "metadata"} {
+		t.Run("429 to "+to, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				var limited time.Time
+				early, since := 0, 0
+				recv := &fakeReceiver{latency: 5 * time.Millisecond}
+				recv.script = func(q fakeRequest) (client.Answer, bool) {
+					switch {
+					case !limited.IsZero() && time.Since(limited) < 5*time.Minute:
+						early++
+					case limited.IsZero() && q.n > 20 && (len(q.samples) > 0) == (to == "samples"):
+						limited = time.Now()
+						return client.Answer{Status: 429, RetryAfter: 5 * time.Minute}, true
+					case !limited.IsZero():
+						since++
+					}
+					return client.Answer{}, false
+				}
+				r := newRig(t, recv)
+				reg := prometheus.NewRegistry()
+				m, err := metrics.New(reg, "test", "http://h/")
+				if err != nil {
+					t.Fatal(err)
+				}
+				r.metrics = m
+				r.log.meta.Type, r.log.meta.Help = "gauge", "help"
+				r.start()
+				for range 120 {
+					r.round(10)
+					time.Sleep(5 * time.Second)
+				}
+				r.drained(time.Minute)
+				r.end()
+				if limited.IsZero() || early > 0 || since == 0 {
+					t.Errorf("limited at %s, %d requests too early, %d after it", limited, early, since)
+				}
+				if n := shown(t, reg, "prometheus_remote_storage_metadata_total"); n == 0 {
+					t.Error("no metadata was sent")
+				}
+				if got, want := r.q.Status().Requests, uint64(recv.count()); got != want {
+					t.Errorf("the status counts %d requests of %d", got, want)
+				}
+				r.verify()
+			})
+		})
+	}
 }

@@ -369,3 +369,33 @@ func TestOldestPendingAfterADrop(t *testing.T) {
 		_ = l.Close()
 	})
 }
+
+// A commit for which a new segment would begin is refused like any other when the log is
+// full of what is not delivered, and accepted when that is.
+func TestRefusedWhereASegmentBegins(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		o := memOptions(t, newMemDir(), newMemDir())
+		o.MaxBytes, o.OnFull, o.Retain = 100_000, Reject, 0
+		l := openLog(t, o)
+		r := openReader(t, l, "a", ReaderOptions{})
+		accepted := 0
+		for ; accepted < 100; accepted++ {
+			// Longer than an eighth of the budget, so each has a segment of its own.
+			if err := commitFloats(l, 2000, int64(accepted), 1); errors.Is(err, ErrFull) {
+				break
+			} else if err != nil {
+				t.Fatal(err)
+			}
+		}
+		if segments, bytes := l.index.usage(); accepted < 2 || accepted == 100 || segments != accepted || bytes > o.MaxBytes {
+			t.Fatalf("%d commits in %d segments, %d bytes", accepted, segments, bytes)
+		}
+		if got, missing := drain(t, l, r); len(got) != accepted || missing != (queue.Outcome{}) {
+			t.Errorf("read %d of %d commits, missing %+v", len(got), accepted, missing)
+		}
+		time.Sleep(2 * time.Second) // savepoints, and what is delivered goes
+		if err := commitFloats(l, 2000, 1000, 1); err != nil {
+			t.Error(err)
+		}
+	})
+}

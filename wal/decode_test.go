@@ -14,6 +14,7 @@ import (
 	"github.com/prometheus/prometheus/model/metadata"
 	"github.com/prometheus/prometheus/tsdb/chunks"
 	"github.com/prometheus/prometheus/tsdb/record"
+	"github.com/prometheus/prometheus/tsdb/tsdbutil"
 
 	"hwsagent/wal/internal/segment"
 	"hwsagent/wal/internal/segmenttest"
@@ -283,5 +284,38 @@ func TestIdleSeriesAreForgotten(t *testing.T) {
 	}
 	if n := c.tail.pool().byHash.Len(); n > (idleSegments+1)*per+1 {
 		t.Errorf("%d series are kept", n)
+	}
+}
+
+// Records that stop short of their fields are refused, wherever they stop, and no more
+// comes of them than of their beginning.
+func TestShortRecords(t *testing.T) {
+	var hs []record.RefHistogramSample
+	for i := range 3 {
+		hs = append(hs, record.RefHistogramSample{Ref: 1, T: int64(i), ST: int64(i * i), H: tsdbutil.GenerateTestHistogram(int64(i))})
+	}
+	whole, _ := segmenttest.Encoder.HistogramSamples(hs, nil)
+	refused := 0
+	for size := 1; size < len(whole); size++ {
+		d := newEntryDecoder(newSeriesPool(nil))
+		if err := d.decode(segmenttest.Encoder.Series([]record.RefSeries{{Ref: chunks.HeadSeriesRef(1), Labels: segmenttest.Labels(1)}}, nil)); err != nil {
+			t.Fatal(err)
+		}
+		if err := d.decode(whole[:size]); err != nil {
+			refused++
+		}
+		if n := len(d.to.entry.Histograms); n > 2 {
+			t.Errorf("%d histograms in %d of %d bytes", n, size, len(whole))
+		}
+	}
+	if refused < len(whole)-5 { // where one ends, and where nothing begins
+		t.Errorf("%d of %d beginnings are refused", refused, len(whole))
+	}
+
+	table := newEntryDecoder(newSeriesPool(nil)).series
+	for what, encoded := range map[string][]byte{"no count": {}, "no name": {1}, "too much": {0, 0}} {
+		if table.announce(1, encoded) {
+			t.Errorf("labels with %s are taken: %s", what, table.lookup(1).Labels)
+		}
 	}
 }

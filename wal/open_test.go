@@ -14,6 +14,8 @@ import (
 
 	"github.com/prometheus/client_golang/prometheus"
 
+	"hwsagent/wal/internal/segment"
+	"hwsagent/wal/internal/segmenttest"
 	"hwsagent/wal/queue"
 )
 
@@ -333,5 +335,25 @@ func TestStatusOfAHangingDisk(t *testing.T) {
 	close(release)
 	if err := <-done; err != nil {
 		t.Error(err)
+	}
+}
+
+// A header of a newer format is refused also where damage lies before it.
+func TestNewerFormatBehindDamage(t *testing.T) {
+	w := writeLog(t)
+	var s segmenttest.Builder
+	newer := segment.AppendHeader(nil, segment.Header{Version: segment.Version, Log: ID{9}, Number: 3})
+	newer[1]++
+	s.Record(newer, 0)
+	b := append([]byte(nil), w.bytes(3)...)
+	clear(b[:segment.PageSize])
+	copy(b[segment.PageSize:], s.B)
+	segments, saves := w.dirs(harm{segment: map[string][]byte{segment.Name(3): b}})
+	l, err := Open(w.options(segments, saves))
+	if !errors.Is(err, segment.ErrOtherFormat) || !strings.Contains(err.Error(), segment.Name(3)) {
+		t.Errorf("opened: %v", err)
+	}
+	if err == nil {
+		_ = l.Close()
 	}
 }

@@ -405,3 +405,17 @@ func TestSkippedIsCounted(t *testing.T) {
 		r.Rewind()
 	}
 }
+
+// Next ends with its context, also where there is something to read.
+func TestNextWithoutTime(t *testing.T) {
+	l := openLog(t, Options{})
+	r := openReader(t, l, "a", ReaderOptions{})
+	if err := commitFloats(l, 1, 1, 1); err != nil {
+		t.Fatal(err)
+	}
+	ctx, cancel := context.WithCancel(t.Context())
+	cancel()
+	if e, err := r.Next(ctx); e != nil || !errors.Is(err, context.Canceled) {
+		t.Errorf("%v, %v", e, err)
+	}
+}

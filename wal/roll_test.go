@@ -3,6 +3,7 @@ package wal
 import (
 	"fmt"
 	"math"
+	"syscall"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -109,4 +110,31 @@ func TestSegmentEndsWhereSeriesComeAndGo(t *testing.T) {
 			}
 		})
 	}
+}
+
+// A segment that the budget would seal early, and that cannot be made durable, is written
+// again elsewhere.
+func TestRollNowFails(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		d := newMemDir()
+		l := openLog(t, memOptions(t, d, newMemDir()))
+		if err := commitFloats(l, 3, 1, 1); err != nil {
+			t.Fatal(err)
+		}
+		ops, fired := faultPlan{from: 1, to: 1, op: "sync", err: syscall.EIO}.inject(d)
+		l.writer.rollNow()
+		synctest.Wait() // for the fsync
+		if fired.Load() != 1 {
+			t.Fatalf("%d syncs, none failed", ops.Load())
+		}
+		if err := commitFloats(l, 3, 2, 2); err != nil {
+			t.Error(err)
+		}
+		if got := readOldest(t, l); len(got) != 2 {
+			t.Errorf("read %v", got)
+		}
+		if err := l.Close(); err != nil {
+			t.Error(err)
+		}
+	})
 }

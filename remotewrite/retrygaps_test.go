@@ -9,57 +9,7 @@ import (
 	"time"
 
 	"hwsagent/remotewrite/client"
-	"hwsagent/remotewrite/config"
-	"hwsagent/wal/queue"
 )
-
-// TestDropFollowsTheSpecification: on_refusal: drop follows both specifications to the letter ("Retries & Backoff" of
-// 1.0, "Retries on 4xx" of 2.0): samples that got a 4xx other than 429 are never sent again, and are counted; 429 and
-// 5xx are retried; a redirect or any other answer that is not one to the write loses no sample.
-func TestDropFollowsTheSpecification(t *testing.T) {
-	codes := []int{0, 100, 199, 300, 301, 302, 303, 304, 305, 307, 308, 399, 600, 999}
-	for code := 400; code < 600; code++ {
-		codes = append(codes, code)
-	}
-	for _, code := range codes {
-		t.Run(fmt.Sprint(code), func(t *testing.T) {
-			synctest.Test(t, func(t *testing.T) { dropped(t, code) })
-		})
-	}
-}
-
-func dropped(t *testing.T, code int) {
-	answer := client.Answer{Status: code, Text: "no"}
-	if code == 0 {
-		answer = client.Answer{Err: errDown}
-	}
-	r := newRig(t, &fakeReceiver{script: func(q fakeRequest) (client.Answer, bool) { return answer, q.n == 0 }})
-	r.cfg.Target.OnRefusal = config.RefusalDrop
-	r.start()
-	var lost []smp
-	r.round(50)
-	if code/100 == 4 && code != 429 {
-		for _, s := range r.log.entries[0].Samples {
-			lost = append(lost, smpOf(s))
-		}
-	}
-	time.Sleep(3 * time.Second)
-	r.round(50)
-	r.drained(time.Minute)
-	r.end()
-	if o := r.log.outcome(); int(o.Dropped[queue.Rejected]) != len(lost) || int(o.GivenUp()) != len(lost) {
-		t.Errorf("outcomes %+v, want %d rejected", o, len(lost))
-	}
-	if ls := r.letters.all(); len(lost) > 0 && (len(ls) != 1 || ls[0].Samples != len(lost) || ls[0].Status != code) || len(lost) == 0 && len(ls) > 0 {
-		t.Errorf("letters %+v", ls)
-	}
-	for _, q := range r.to.log()[1:] {
-		if slices.ContainsFunc(q.samples, func(s smp) bool { return slices.Contains(lost, s) }) {
-			t.Fatalf("a refused sample was sent again\n%s", r.to.dump())
-		}
-	}
-	r.verify(lost...)
-}
 
 // TestRetryGapsNeverShrink: under 5xx, or without an answer, the gap between requests never shrinks below 0.8 of the
 // one before, for the target as a whole, with any number of shards, and keeps to max_backoff; also during the division
