@@ -204,7 +204,7 @@ func TestNoSecretShows(t *testing.T) {
 	o.brokenReloads()
 	o.crash()
 	o.files()
-	o.search(secrets)
+	o.search(40, secrets)
 	t.Logf("%d outputs, %d secrets, %d requests", len(o.found), len(secrets), len(hits))
 }
 
