@@ -31,25 +31,25 @@ type components struct {
 }
 
 // watchHardware looks at the states of components, unless the page just did. It is called each minute, so that it is known to a minute
-// since when each component is in its state. Series without a state are many, and make this no dearer than their names.
+// since when each component is in its state. Series without a state are many, and cost no more than their names.
 func (a *Agent) watchHardware() {
 	c := &a.components
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	if now := time.Now(); now.Sub(c.at) >= time.Minute {
-		c.all = componentsOf(statuses(a.inputs.All()), c.all)
+		c.all = componentsOf(a.inputs.All(isStatus), c.all)
 	}
 }
 
-// statuses returns the samples that say the state of a component.
-func statuses(samples iter.Seq[inputs.Sample]) iter.Seq[inputs.Sample] {
-	return func(yield func(inputs.Sample) bool) {
-		for s := range samples {
-			if s.Labels.Get(model.MetricNameLabel) == hw.Prefix+"status" && !yield(s) {
-				return
-			}
-		}
-	}
+// isStatus reports whether samples with that name say the state of a component.
+func isStatus(name string) bool { return name == hw.Prefix+"status" }
+
+// isHardware reports whether that is the name of a metric of hardware.
+func isHardware(name string) bool { return strings.HasPrefix(name, hw.Prefix) }
+
+// describesDevice reports whether samples with that name are of hardware, in either dialect, or of the device as a whole.
+func describesDevice(name string) bool {
+	return isHardware(name) || strings.HasPrefix(name, "sys") || name == "snmp_device_info"
 }
 
 // hardware returns the components in memory.
@@ -58,7 +58,7 @@ func (a *Agent) hardware() []status.Component {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	if now := time.Now(); now.Sub(c.at) >= componentsEvery {
-		c.at, c.all = now, componentsOf(a.inputs.All(), c.all)
+		c.at, c.all = now, componentsOf(a.inputs.All(isHardware), c.all)
 	}
 	return c.all
 }
@@ -74,7 +74,7 @@ func (a *Agent) device(name string) inventory.Inventory {
 		return c.shown
 	}
 	inv := inventory.Inventory{Name: name}
-	inv.Build(samplesOf(name, a.inputs.All()))
+	inv.Build(samplesOf(name, a.inputs.All(describesDevice)))
 	since := map[string]*status.Component{}
 	for i := range c.all {
 		if c.all[i].Device == name {
@@ -94,13 +94,12 @@ func (a *Agent) device(name string) inventory.Inventory {
 func samplesOf(device string, newest iter.Seq[inputs.Sample]) (all []inventory.Sample) {
 	for s := range newest {
 		name := s.Labels.Get(model.MetricNameLabel)
-		isHW := strings.HasPrefix(name, hw.Prefix)
-		if s.Labels.Get(model.InstanceLabel) != device || s.H != nil || s.FH != nil || !isHW && !strings.HasPrefix(name, "sys") && name != "snmp_device_info" {
+		if s.Labels.Get(model.InstanceLabel) != device || s.H != nil || s.FH != nil || !describesDevice(name) {
 			continue
 		}
 		var pairs []string
 		s.Labels.Range(func(l labels.Label) { pairs = append(pairs, l.Name, l.Value) })
-		if isHW {
+		if isHardware(name) {
 			pairs = hw.OwnLabels(pairs)
 		}
 		all = append(all, inventory.Sample{Name: name, Labels: pairs, Value: s.V, At: time.UnixMilli(s.T)})

@@ -54,22 +54,22 @@ func TestComponents(t *testing.T) {
 // TestStatesAreWatched: the state of a component has its time although the page was not open when it changed.
 func TestStatesAreWatched(t *testing.T) {
 	now := time.UnixMilli(1_800_000_000_000)
-	read := func(failed float64, now time.Time) iter.Seq[inputs.Sample] {
+	read := func(failed float64, now time.Time, wanted func(name string) bool) iter.Seq[inputs.Sample] {
 		sample := func(v float64, pairs ...string) inputs.Sample {
 			return inputs.Sample{Labels: labels.FromStrings(append(pairs, "instance", "node-1", "hw_id", "d1")...), V: v, T: now.UnixMilli()}
 		}
-		return slices.Values([]inputs.Sample{
+		return slices.Values(slices.DeleteFunc([]inputs.Sample{
 			sample(1-failed, "__name__", "hw_status", "hw_state", "ok"), sample(failed, "__name__", "hw_status", "hw_state", "failed"),
 			sample(41, "__name__", "hw_temperature_celsius"),
-		})
+		}, func(s inputs.Sample) bool { return !wanted(s.Labels.Get("__name__")) }))
 	}
 	later := now.Add(time.Minute)
-	all := componentsOf(read(0, now), nil)
-	all = componentsOf(statuses(read(1, later)), all)
+	all := componentsOf(read(0, now, isHardware), nil)
+	all = componentsOf(read(1, later, isStatus), all)
 	if all[0].Celsius != 0 {
 		t.Error("a series that says no state was read")
 	}
-	all = componentsOf(read(1, later.Add(time.Hour)), all)
+	all = componentsOf(read(1, later.Add(time.Hour), isHardware), all)
 	if len(all) != 1 || all[0].State != "failed" || !all[0].Since.Equal(later) || all[0].First {
 		t.Errorf("%+v", all)
 	}

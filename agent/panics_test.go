@@ -55,9 +55,9 @@ type minedLog struct {
 
 // As for a log that knows no series yet.
 
-func (*minedLog) Remember(time.Duration)               {}
-func (*minedLog) Share(ls labels.Labels) labels.Labels { return ls }
-func (*minedLog) Ref(labels.Labels) storage.SeriesRef  { return 0 }
+func (*minedLog) Remember(time.Duration)              {}
+func (*minedLog) Name(storage.SeriesRef) string       { return "" }
+func (*minedLog) Ref(labels.Labels) storage.SeriesRef { return 0 }
 func (*minedLog) Newest(storage.SeriesRef) (ls labels.Labels, t int64, v float64, h *histogram.Histogram, fh *histogram.FloatHistogram, o storage.AOptions, ok bool) {
 	return ls, 0, 0, nil, nil, o, false
 }

@@ -68,7 +68,7 @@ func scrapeByUs(t *testing.T, target *scripted, text string) stored {
 			return nil
 		}
 		for _, x := range e.Samples {
-			series := x.Series.Labels.String()
+			series := x.Series.Labels().String()
 			all[series] = append(all[series], x.ST)
 		}
 		if e.End.Commit >= head.Commit {

@@ -30,11 +30,6 @@ const maxEnded = 10_000
 // errHung is the error of a round whose probe did not return by its deadline.
 var errHung = errors.New("still running after its timeout; its next rounds are skipped until it returns")
 
-// sharer is implemented by appendables that know which labels are in memory already.
-type sharer interface {
-	Share(ls labels.Labels) labels.Labels
-}
-
 // filterer is implemented by appenders that count samples dropped by relabelling.
 type filterer interface{ Filtered(n int) }
 
@@ -88,9 +83,6 @@ func newLoop(s Spec, out storage.AppendableV2, logger *slog.Logger, rounds *spar
 		tracker: newTracker(s.sampleLabels(), s.Relabel),
 		done:    make(chan struct{}),
 		status:  Status{Name: s.Name, Type: s.Type, Interval: s.Interval, State: waiting, Instance: s.Labels.Get(model.InstanceLabel)},
-	}
-	if s, ok := out.(sharer); ok {
-		l.tracker.share = s.Share
 	}
 	l.up = l.reportSeries("up")
 	l.took = l.reportSeries("scrape_duration_seconds")

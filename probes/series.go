@@ -56,8 +56,6 @@ type tracker struct {
 
 	firstSeed, secondSeed maphash.Seed // of the digests
 
-	share func(labels.Labels) labels.Labels // returns equal labels that are in memory already, if any
-
 	key []byte // scratch
 	lb  *labels.Builder
 }
@@ -66,8 +64,7 @@ func newTracker(target labels.Labels, rc []*relabel.Config) *tracker {
 	return &tracker{
 		target: target, relabel: rc, series: refs.NewList[tracked](),
 		firstSeed: maphash.MakeSeed(), secondSeed: maphash.MakeSeed(),
-		share: func(ls labels.Labels) labels.Labels { return ls },
-		lb:    labels.NewBuilder(labels.EmptyLabels()),
+		lb: labels.NewBuilder(labels.EmptyLabels()),
 	}
 }
 
@@ -222,7 +219,7 @@ func (t *tracker) resolve(name string, raw []string) (tracked, error) {
 	if ls.Get(model.MetricNameLabel) == "" {
 		return tracked{}, fmt.Errorf("metric_relabel_configs leave %q without a name", name)
 	}
-	return tracked{labels: t.share(ls)}, nil
+	return tracked{labels: ls}, nil
 }
 
 // first reports whether this is the first series with its labels in this round; a second sample for one series in one

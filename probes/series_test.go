@@ -2,7 +2,6 @@ package probes
 
 import (
 	"fmt"
-	"log/slog"
 	"maps"
 	"math/rand/v2"
 	"runtime"
@@ -14,8 +13,6 @@ import (
 	"github.com/prometheus/common/model"
 	"github.com/prometheus/prometheus/model/labels"
 	"github.com/prometheus/prometheus/model/relabel"
-
-	"hwsagent/internal/spare"
 )
 
 // trackerModel is what a tracker must do, by maps of texts.
@@ -190,31 +187,5 @@ func BenchmarkTracker(b *testing.B) {
 			b.ReportMetric(float64(b.Elapsed().Nanoseconds())/float64(b.N*n), "ns/sample")
 			b.ReportMetric(kept, "bytes/series")
 		})
-	}
-}
-
-// keeper is a way to the log that has labels in memory already.
-type keeper struct {
-	discard
-	has labels.Labels
-}
-
-func (k keeper) Share(ls labels.Labels) labels.Labels {
-	if labels.Equal(ls, k.has) {
-		return k.has
-	}
-	return ls
-}
-
-// TestProbesTakeLabelsThatAreThere: a probe keeps the labels that the way to the log has, where it has them.
-func TestProbesTakeLabelsThatAreThere(t *testing.T) {
-	has := labels.FromStrings("__name__", "a", "instance", "i", "job", "p", "x", "1")
-	l := newLoop(spec("p", &probeFunc{}), keeper{has: has}, slog.New(slog.DiscardHandler), &spare.Stack[Round]{})
-	place := func(ls labels.Labels) *byte { return unsafe.StringData(ls.Get("x")) }
-	if got := l.tracker.find(&Sample{Family: famA, Labels: []string{"x", "1"}}); place(got.labels) != place(has) {
-		t.Errorf("%s is in memory twice", got.labels)
-	}
-	if got := l.tracker.find(&Sample{Family: famA, Labels: []string{"x", "2"}}); got.labels.Get("x") != "2" {
-		t.Errorf("labels that are not there are %s", got.labels)
 	}
 }

@@ -143,11 +143,6 @@ func (t *Table[V]) turn(now time.Time) {
 	})
 }
 
-// sharer is implemented by appendables that keep labels of their own.
-type sharer interface {
-	Share(ls labels.Labels) labels.Labels
-}
-
 // Find returns the series that [Batch.Learn] stored under that key, nil if there is none. The caller sets it by
 // [Batch.Repeat].
 func (b *Batch) Find(key []byte) *Known {
@@ -168,15 +163,12 @@ func (b *Batch) Learn(key []byte) {
 	e := &entry[Known]{}
 	if s := &e.value; b.fault == "" {
 		s.labels = b.labels
-		if out, ok := b.g.o.Out.(sharer); ok {
-			s.labels = out.Share(b.labels)
-		}
 		s.ref.Store(uint64(b.ref))
 	}
 	b.g.known.put(e, key)
 }
 
-// knownSize is the memory of a series' labels: if the log forgets the series, only the table holds them.
+// knownSize is the memory of a series' labels.
 func knownSize(s *Known) int { return int(s.labels.ByteSize()) } // #nosec G115 -- labels are bounded
 
 // Described returns the family and the metadata of the series set by Series.

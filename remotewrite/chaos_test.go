@@ -66,7 +66,7 @@ func TestChaos(t *testing.T) {
 	}
 }
 
-func smpOf(s wal.Sample) smp { return smp{s.Series.Labels.Get("__name__"), s.T, s.V} }
+func smpOf(s wal.Sample) smp { return smp{s.Series.Labels().Get("__name__"), s.T, s.V} }
 
 // faults are answers instead of the receiver's.
 var faults = []struct {

@@ -476,7 +476,7 @@ func (f *features) check() {
 			}
 		}
 		for _, h := range e.Histograms {
-			if x := (smp{h.Series.Labels.Get("__name__"), h.T, h.H.Sum}); !f.to.has[x] {
+			if x := (smp{h.Series.Labels().Get("__name__"), h.T, h.H.Sum}); !f.to.has[x] {
 				lacks(x)
 			}
 		}
@@ -531,7 +531,7 @@ func (f *features) checkExemplars() {
 	lost := map[smp]bool{}
 	for _, e := range f.log.entries {
 		for _, x := range e.Exemplars {
-			if s := (smp{x.Series.Labels.Get("__name__"), x.T, x.V}); !f.arrived[s] {
+			if s := (smp{x.Series.Labels().Get("__name__"), x.T, x.V}); !f.arrived[s] {
 				lost[s] = true
 			}
 		}

@@ -204,7 +204,7 @@ func TestDeliveryMetadata(t *testing.T) {
 		d := deliver(t, "url: http://h.example/\nbearer_token: x\n"+quick, "", nil, testnet.Bearer)
 		defer d.end()
 		for i, name := range []string{"a", "b"} {
-			d.log.series[name] = &wal.Series{Slot: i, Labels: labels.FromStrings("__name__", name), About: &wal.About{Meta: metadata.Metadata{Type: model.MetricTypeGauge, Help: name}}}
+			d.log.series[name] = wal.NewSeries(i, labels.FromStrings("__name__", name), &wal.About{Meta: metadata.Metadata{Type: model.MetricTypeGauge, Help: name}})
 		}
 		d.load(150 * time.Second)
 		d.mu.Lock()

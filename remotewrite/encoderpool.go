@@ -4,6 +4,8 @@ import (
 	"runtime"
 	"sync"
 
+	"github.com/prometheus/prometheus/model/labels"
+
 	"hwsagent/remotewrite/wire"
 )
 
@@ -20,8 +22,9 @@ type EncoderPool struct {
 
 // requestEncoder holds the buffers for one body.
 type requestEncoder struct {
-	grp  grouper
-	wire wire.Encoder
+	grp    grouper
+	wire   wire.Encoder
+	labels []labels.Label // of the series being written
 }
 
 // NewEncoderPool creates a pool.
@@ -69,20 +72,22 @@ func (p *EncoderPool) body(dst []byte, v wire.Version, c wire.Compression, point
 	if by == bySeries {
 		points = e.grp.group(points)
 	}
-	encode(&e.wire, v, c, points, bare)
+	e.encode(v, c, points, bare)
 	dst = e.wire.AppendBody(dst)
 	return dst, e.wire.Exemplars()
 }
 
-// encode makes e encode the points, in their order.
-func encode(e *wire.Encoder, v wire.Version, c wire.Compression, points []point, bare bool) {
+// encode encodes the points, in their order.
+func (r *requestEncoder) encode(v wire.Version, c wire.Compression, points []point, bare bool) {
+	e := &r.wire
 	e.Begin(v, c)
 	var of *series
 	for i := range points {
 		p := &points[i]
 		if p.series != of {
 			of = p.series
-			w := of.written()
+			w := of.written(r.labels[:0])
+			r.labels = w.Labels
 			if bare {
 				w.Meta = nil
 			}

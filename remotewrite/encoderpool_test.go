@@ -18,9 +18,9 @@ func TestEncoderPoolKeepsBodiesApart(t *testing.T) {
 	for i := range 8 * runtime.GOMAXPROCS(0) {
 		wg.Go(func() {
 			points := benchPoints(50 + i)
-			var e wire.Encoder
-			encode(&e, wire.V1, wire.Snappy, points, false)
-			want := e.AppendBody(nil)
+			var e requestEncoder
+			e.encode(wire.V1, wire.Snappy, points, false)
+			want := e.wire.AppendBody(nil)
 			for range 20 {
 				if got, _ := p.body(nil, wire.V1, wire.Snappy, points, bySeries, false); !bytes.Equal(got, want) {
 					t.Errorf("%d points: a body of %d bytes, want %d", len(points), len(got), len(want))

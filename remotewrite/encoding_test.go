@@ -19,10 +19,10 @@ func testSeries(n int) []*series {
 	c := newSeriesCache(labels.FromStrings("site", "fra1"), nil)
 	all := make([]*series, n)
 	for i := range all {
-		all[i] = c.get(&wal.Series{Slot: i, Labels: labels.FromStrings(
+		all[i] = c.get(wal.NewSeries(i, labels.FromStrings(
 			model.MetricNameLabel, fmt.Sprintf("node_disk_written_bytes_%d_total", i%40),
 			"device", fmt.Sprintf("nvme%dn1", i/40), "instance", "host-0123.example.com", "job", "host",
-		)})
+		), nil))
 	}
 	return all
 }

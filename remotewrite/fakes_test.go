@@ -82,7 +82,7 @@ func (m *memLog) append(samples ...smp) wal.Mark {
 	for _, s := range samples {
 		ws := m.series[s.series]
 		if ws == nil {
-			ws = &wal.Series{Slot: len(m.series), Labels: labels.FromStrings("__name__", s.series, "job", "test"), About: &wal.About{Meta: m.meta}}
+			ws = wal.NewSeries(len(m.series), labels.FromStrings("__name__", s.series, "job", "test"), &wal.About{Meta: m.meta})
 			m.series[s.series] = ws
 		}
 		if isHistogram(s.series) {
@@ -168,7 +168,7 @@ func (m *memLog) Release() {
 	defer m.mu.Unlock()
 	now := map[*wal.Series]*wal.Series{}
 	for name, old := range m.series {
-		made := &wal.Series{Slot: old.Slot, Labels: old.Labels, About: old.About}
+		made := wal.NewSeries(old.Slot(), old.Labels(), old.About)
 		now[old], m.series[name] = made, made
 	}
 	for i, e := range m.entries {
@@ -771,7 +771,7 @@ func (r *rig) verify(lost ...smp) {
 			break
 		}
 		for _, s := range e.Samples {
-			x := smp{s.Series.Labels.Get("__name__"), s.T, s.V}
+			x := smp{s.Series.Labels().Get("__name__"), s.T, s.V}
 			switch {
 			case gone[x]:
 			case r.to.has[x]:

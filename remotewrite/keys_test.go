@@ -226,7 +226,7 @@ func TestQueueConfigKeys(t *testing.T) {
 // as unsupported; custom buckets always do.
 func TestSendKindsKeys(t *testing.T) {
 	fill := func(m *memLog) {
-		s := &wal.Series{Labels: labels.FromStrings("__name__", "h")}
+		s := wal.NewSeries(0, labels.FromStrings("__name__", "h"), nil)
 		now := time.Now().UnixMilli()
 		m.entries = append(m.entries, &wal.Entry{
 			End: markAt(1, 4), MinT: now, MaxT: now + 3,

@@ -124,7 +124,7 @@ func familiesOf(series iter.Seq[*wal.Series]) []prompb.MetricMetadata {
 		}
 		family := s.About.Family
 		if family == "" {
-			family = s.Labels.Get(model.MetricNameLabel)
+			family = s.Name()
 		}
 		if s.About == about && family == name {
 			continue // most series follow another one of their family, and a comparison is quicker than a map

@@ -27,7 +27,7 @@ func (f senderFunc) Send(ctx context.Context, r client.Request) client.Answer { 
 func metaCache(t testing.TB, n int) *seriesCache {
 	c := newSeriesCache(labels.EmptyLabels(), rules(t, `[{source_labels: [__name__], regex: dropped, action: drop}]`))
 	add := func(slot int, name, family string, m metadata.Metadata) {
-		c.get(&wal.Series{Slot: slot, Labels: labels.FromStrings("__name__", name, "n", fmt.Sprint(slot)), About: &wal.About{Meta: m, Family: family}})
+		c.get(wal.NewSeries(slot, labels.FromStrings("__name__", name, "n", fmt.Sprint(slot)), &wal.About{Meta: m, Family: family}))
 	}
 	for i := range n {
 		add(i, fmt.Sprintf("m%04d", i), "", metadata.Metadata{Type: model.MetricTypeGauge, Help: fmt.Sprint("help ", i), Unit: "bytes"})
@@ -96,7 +96,7 @@ func TestMetadataTypes(t *testing.T) {
 		model.MetricTypeSummary: prompb.MetricMetadata_SUMMARY, model.MetricTypeInfo: prompb.MetricMetadata_INFO,
 		model.MetricTypeStateset: prompb.MetricMetadata_STATESET, model.MetricTypeUnknown: prompb.MetricMetadata_UNKNOWN,
 	} {
-		s := &wal.Series{Labels: labels.FromStrings("__name__", "m"), About: &wal.About{Meta: metadata.Metadata{Type: typ, Help: "h"}}}
+		s := wal.NewSeries(0, labels.FromStrings("__name__", "m"), &wal.About{Meta: metadata.Metadata{Type: typ, Help: "h"}})
 		if got := familiesOf(slices.Values([]*wal.Series{s})); len(got) != 1 || got[0].Type != want {
 			t.Errorf("%s: %v", typ, got)
 		}
@@ -115,7 +115,7 @@ func BenchmarkFamiliesOf(b *testing.B) {
 		for i, about := range abouts {
 			for n := range each {
 				ls := labels.FromStrings("__name__", fmt.Sprintf("hw_metric_number_%d", i), "instance", fmt.Sprint(target), "n", fmt.Sprint(n))
-				series = append(series, &wal.Series{Slot: len(series), Labels: ls, About: about})
+				series = append(series, wal.NewSeries(len(series), ls, about))
 			}
 		}
 	}

@@ -26,10 +26,10 @@ import (
 
 // metadataOf returns what lists n families, from series one of which has no metadata.
 func metadataOf(n int) func() []prompb.MetricMetadata {
-	series := []*wal.Series{{Labels: labels.FromStrings("__name__", "none"), About: &wal.About{}}}
+	series := []*wal.Series{wal.NewSeries(0, labels.FromStrings("__name__", "none"), &wal.About{})}
 	for i := range n {
 		about := &wal.About{Meta: metadata.Metadata{Type: model.MetricTypeGauge, Help: fmt.Sprint("help ", i)}}
-		series = append(series, &wal.Series{Slot: i, Labels: labels.FromStrings("__name__", fmt.Sprintf("m%04d", i)), About: about})
+		series = append(series, wal.NewSeries(i, labels.FromStrings("__name__", fmt.Sprintf("m%04d", i)), about))
 	}
 	return func() []prompb.MetricMetadata { return familiesOf(slices.Values(series)) }
 }
@@ -156,7 +156,7 @@ func BenchmarkMetadataOffer(b *testing.B) {
 // A help text is sent as it is: long, with line breaks.
 func TestMetadataHelp(t *testing.T) {
 	help := strings.Repeat("line\n", 5000)
-	s := &wal.Series{Labels: labels.FromStrings("__name__", "m"), About: &wal.About{Meta: metadata.Metadata{Help: help}}}
+	s := wal.NewSeries(0, labels.FromStrings("__name__", "m"), &wal.About{Meta: metadata.Metadata{Help: help}})
 	m := newMetadataSender(config.DefaultConfig().Metadata, func(_ context.Context, r client.Request) client.Answer {
 		if got := decodeMetadata(t, r.Body).Metadata; len(got) != 1 || got[0].Help != help || got[0].MetricFamilyName != "m" {
 			t.Errorf("%v", got)

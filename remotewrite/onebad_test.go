@@ -98,7 +98,7 @@ func TestOneBadSampleOf2000(t *testing.T) {
 							r.round(series)
 						}
 						e := r.log.entries[at/series].Samples[at%series]
-						bad = smp{e.Series.Labels.Get("__name__"), e.T, e.V}
+						bad = smp{e.Series.Labels().Get("__name__"), e.T, e.V}
 						r.to.poison = func(s smp) bool { return s == bad }
 						r.start()
 						r.drained(time.Minute)

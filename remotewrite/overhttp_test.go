@@ -148,7 +148,7 @@ const wireStart = 946_684_800_000 // where synctest's clock begins
 // clock that was set back in one series, and invalid names and values.
 func everyKind(m *memLog) {
 	series := func(slot int, meta metadata.Metadata, ls ...string) *wal.Series {
-		return &wal.Series{Slot: slot, Labels: labels.FromStrings(ls...), About: &wal.About{Meta: meta, Family: "f"}}
+		return wal.NewSeries(slot, labels.FromStrings(ls...), &wal.About{Meta: meta, Family: "f"})
 	}
 	counter := metadata.Metadata{Type: "counter", Help: "Help\xff.", Unit: "bytes"}
 	all := []*wal.Series{

@@ -64,12 +64,12 @@ func (s *series) labels() labels.Labels {
 	if s.dropped() {
 		return labels.EmptyLabels()
 	}
-	return s.form.Labels(wire.V1, s.from.Labels)
+	return s.form.Labels(wire.V1, s.from.AppendLabels(nil))
 }
 
-// written returns what requests contain about the series. The series must not be dropped.
-func (s *series) written() wire.Series {
-	w := wire.Series{Labels: s.from.Labels, Form: s.form}
+// written returns what requests contain about the series, with its labels appended to ls. The series must not be dropped.
+func (s *series) written(ls []labels.Label) wire.Series {
+	w := wire.Series{Labels: s.from.AppendLabels(ls), Form: s.form}
 	if about := s.from.About; about != nil {
 		w.Meta = &about.Meta
 	}

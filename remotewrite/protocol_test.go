@@ -270,7 +270,7 @@ func TestHistogramsFollowTheVersion(t *testing.T) {
 	custom := &histogram.Histogram{Schema: histogram.CustomBucketsSchema, Count: 1, CustomValues: []float64{1}, PositiveSpans: []histogram.Span{{Length: 1}}, PositiveBuckets: []int64{1}}
 	plain := &histogram.Histogram{Schema: 1, Count: 1, PositiveSpans: []histogram.Span{{Length: 1}}, PositiveBuckets: []int64{1}}
 	fill := func(m *memLog) {
-		s, now := &wal.Series{Labels: labels.FromStrings("__name__", "h")}, time.Now().UnixMilli()
+		s, now := wal.NewSeries(0, labels.FromStrings("__name__", "h"), nil), time.Now().UnixMilli()
 		for i := range int64(4) {
 			m.entries = append(m.entries, &wal.Entry{
 				End: markAt(uint64(i)+1, 2*uint64(i)+2), MinT: now, MaxT: now + 5,
@@ -330,7 +330,7 @@ func TestAcceptedAndNotWritten(t *testing.T) {
 func TestRefusedWithAllSamplesWritten(t *testing.T) {
 	for _, refused := range []string{"out of order exemplar", "invalid metadata"} {
 		fill := func(m *memLog) {
-			s, now := &wal.Series{Labels: labels.FromStrings("__name__", "c")}, time.Now().UnixMilli()
+			s, now := wal.NewSeries(0, labels.FromStrings("__name__", "c"), nil), time.Now().UnixMilli()
 			e := &wal.Entry{End: markAt(1, 1), MinT: now, MaxT: now, Samples: []wal.Sample{{Series: s, T: now, V: 1}}}
 			if strings.Contains(refused, "exemplar") {
 				e.Exemplars = []wal.Exemplar{{Series: s, T: now, V: 1, Labels: labels.FromStrings("trace_id", "x")}}
@@ -444,13 +444,13 @@ func TestExemplarsStayWithTheirSample(t *testing.T) {
 		now := time.Now().UnixMilli()
 		e := &wal.Entry{End: markAt(1, 7), MinT: now, MaxT: now}
 		for i := range 7 {
-			s := &wal.Series{Slot: i, Labels: labels.FromStrings("__name__", fmt.Sprint("c", i))}
+			s := wal.NewSeries(i, labels.FromStrings("__name__", fmt.Sprint("c", i)), nil)
 			e.Samples = append(e.Samples, wal.Sample{Series: s, T: now, V: 1})
 			for range i % 3 {
 				e.Exemplars = append(e.Exemplars, wal.Exemplar{Series: s, T: now, V: 1, Labels: labels.FromStrings("trace_id", "x")})
 			}
 		}
-		bare := &wal.Series{Slot: 7, Labels: labels.FromStrings("__name__", "bare")}
+		bare := wal.NewSeries(7, labels.FromStrings("__name__", "bare"), nil)
 		e.Exemplars = append(e.Exemplars, wal.Exemplar{Series: bare, T: now, V: 1})
 		m.entries = append(m.entries, e)
 	}

@@ -65,7 +65,7 @@ func BenchmarkQueueDrain(b *testing.B) {
 			src := &endless{upTo: uint64(b.N), done: cancel}
 			for i := range series {
 				ls := labels.FromStrings("__name__", "node_cpu_seconds_total", "cpu", fmt.Sprint(i), "mode", "idle", "instance", "host1:9100", "job", "node")
-				src.entry.Samples = append(src.entry.Samples, wal.Sample{Series: &wal.Series{Slot: i, Labels: ls}, T: 1_700_000_000_000, V: float64(i)})
+				src.entry.Samples = append(src.entry.Samples, wal.Sample{Series: wal.NewSeries(i, ls, nil), T: 1_700_000_000_000, V: float64(i)})
 			}
 			to := &sink{}
 			q, err := New(Options{Name: "bench", Config: config.DefaultConfig(), Source: src, Sender: to})

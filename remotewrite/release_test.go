@@ -111,8 +111,8 @@ func countGone(all []*wal.Series) (n int) {
 // target does with them, and a slot that another series has by then is left alone.
 func TestCacheForgetsSeriesThatEnd(t *testing.T) {
 	c := newSeriesCache(labels.EmptyLabels(), rules(t, `[{source_labels: [__name__], regex: removed, action: drop}]`))
-	sent := &wal.Series{Slot: 1, Labels: labels.FromStrings("__name__", "sent")}
-	removed := &wal.Series{Slot: 2, Labels: labels.FromStrings("__name__", "removed")}
+	sent := wal.NewSeries(1, labels.FromStrings("__name__", "sent"), nil)
+	removed := wal.NewSeries(2, labels.FromStrings("__name__", "removed"), nil)
 	for range 2 {
 		if c.get(sent).dropped() || !c.get(removed).dropped() {
 			t.Fatal("the series are not as the rules make them")
@@ -123,7 +123,7 @@ func TestCacheForgetsSeriesThatEnd(t *testing.T) {
 			t.Error("a series that ended is in the cache")
 		}
 	}
-	next := &wal.Series{Slot: 1, Labels: labels.FromStrings("__name__", "next")}
+	next := wal.NewSeries(1, labels.FromStrings("__name__", "next"), nil)
 	to := c.get(next)
 	c.end(sent)
 	if c.get(next) != to {

@@ -36,9 +36,10 @@ type seriesCache struct {
 	// belongs to once that tenant has a target; see [seriesCache.at].
 	owners refs.Slots[tenant.Tenant]
 
-	added   int     // number of series added since the last sweep
-	removed *series // stands for every series that is not sent
-	unowned *series // stands for every series without a tenant if there is no default tenant
+	own     []labels.Label // scratch of derive
+	added   int            // number of series added since the last sweep
+	removed *series        // stands for every series that is not sent
+	unowned *series        // stands for every series without a tenant if there is no default tenant
 }
 
 // newSeriesCache creates a cache of series for remote write 1.0. The rules must be valid (see
@@ -55,12 +56,12 @@ func newSeriesCache(external labels.Labels, rules []*relabel.Config) *seriesCach
 // get returns the target's form of s. The result is immutable, except for taken, and stays valid after s
 // is evicted.
 func (c *seriesCache) get(s *wal.Series) *series {
-	switch to := c.forSlot.Get(s.Slot); {
+	switch to := c.forSlot.Get(s.Slot()); {
 	case to != nil && to.from == s:
 		return to
-	case c.removals.Get(s.Slot) == s:
+	case c.removals.Get(s.Slot()) == s:
 		return c.removed
-	case c.orphans.Get(s.Slot) == s:
+	case c.orphans.Get(s.Slot()) == s:
 		return c.unowned
 	}
 	return c.add(s, false)
@@ -84,22 +85,22 @@ func (c *seriesCache) add(s *wal.Series, whole bool) *series {
 	default:
 		sent = to
 	}
-	c.forSlot.Put(s.Slot, sent)
-	c.removals.Put(s.Slot, removal)
-	c.orphans.Put(s.Slot, orphan)
-	c.owners.Put(s.Slot, owner)
+	c.forSlot.Put(s.Slot(), sent)
+	c.removals.Put(s.Slot(), removal)
+	c.orphans.Put(s.Slot(), orphan)
+	c.owners.Put(s.Slot(), owner)
 	return to
 }
 
 // end forgets a series that the log does not use any more. If it comes back, it is derived again.
 func (c *seriesCache) end(s *wal.Series) {
-	if to := c.forSlot.Get(s.Slot); to != nil && to.from == s {
-		c.forSlot.Put(s.Slot, nil)
-		c.owners.Put(s.Slot, nil)
+	if to := c.forSlot.Get(s.Slot()); to != nil && to.from == s {
+		c.forSlot.Put(s.Slot(), nil)
+		c.owners.Put(s.Slot(), nil)
 	}
 	for _, list := range []*refs.Slots[wal.Series]{&c.removals, &c.orphans} {
-		if list.Get(s.Slot) == s {
-			list.Put(s.Slot, nil)
+		if list.Get(s.Slot()) == s {
+			list.Put(s.Slot(), nil)
 		}
 	}
 }
@@ -125,10 +126,10 @@ func (c *seriesCache) sweep() {
 // at returns the target's form of s in a commit, or nil if no target sends it.
 func (c *seriesCache) at(s *wal.Series, commit uint64) *series {
 	to := c.get(s)
-	owner := c.owners.Get(s.Slot)
+	owner := c.owners.Get(s.Slot())
 	if owner != nil && owner.IsGone() {
 		to = c.add(s, false)
-		owner = c.owners.Get(s.Slot)
+		owner = c.owners.Get(s.Slot())
 	}
 	switch {
 	case to == c.unowned:
@@ -147,7 +148,7 @@ func (c *seriesCache) at(s *wal.Series, commit uint64) *series {
 
 // derive creates the series, and returns its owner, nil if it has none; whole is as in add.
 func (c *seriesCache) derive(s *wal.Series, whole bool) (to *series, owner *tenant.Tenant) {
-	final := c.labels.Apply(s.Labels)
+	final := c.labels.Apply(s.Labels())
 	if final == nil {
 		return c.removed, nil
 	}
@@ -164,7 +165,8 @@ func (c *seriesCache) derive(s *wal.Series, whole bool) (to *series, owner *tena
 			return c.unowned, nil
 		}
 	}
-	form, ls := c.forms.Of(s.Labels, final.Labels())
+	c.own = s.AppendLabels(c.own[:0])
+	form, ls := c.forms.Of(c.own, final.Labels())
 	if form == nil {
 		return c.removed, nil
 	}

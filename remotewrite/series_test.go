@@ -81,7 +81,7 @@ func TestSeriesLabels(t *testing.T) {
 	} {
 		t.Run(tc.name, func(t *testing.T) {
 			c := newSeriesCache(tc.external, rules(t, tc.rules))
-			got := c.get(&wal.Series{Labels: tc.in})
+			got := c.get(wal.NewSeries(0, tc.in, nil))
 			if d := cmp.Diff(tc.want.Map(), got.labels().Map()); d != "" {
 				t.Errorf("labels (-want +got):\n%s", d)
 			}
@@ -104,8 +104,8 @@ func TestSeriesLabels(t *testing.T) {
 // TestSeriesSlotReused: a slot that is reused for another series does not have the old one's labels.
 func TestSeriesSlotReused(t *testing.T) {
 	c := newSeriesCache(labels.EmptyLabels(), nil)
-	a := &wal.Series{Slot: 7, Labels: labels.FromStrings("__name__", "a")}
-	b := &wal.Series{Slot: 7, Labels: labels.FromStrings("__name__", "b")}
+	a := wal.NewSeries(7, labels.FromStrings("__name__", "a"), nil)
+	b := wal.NewSeries(7, labels.FromStrings("__name__", "b"), nil)
 	first := c.get(a)
 	if c.get(a) != first {
 		t.Error("a second look-up makes a new series")
@@ -120,7 +120,7 @@ func TestSeriesSlotReused(t *testing.T) {
 
 func TestSeriesLookupAllocatesNothing(t *testing.T) {
 	c := newSeriesCache(labels.FromStrings("site", "fra1"), rules(t, `[{source_labels: [job], regex: "(.*)", target_label: work}]`))
-	s := &wal.Series{Slot: 3, Labels: labels.FromStrings("__name__", "up", "job", "host")}
+	s := wal.NewSeries(3, labels.FromStrings("__name__", "up", "job", "host"), nil)
 	c.get(s)
 	if n := testing.AllocsPerRun(100, func() { c.get(s) }); n != 0 {
 		t.Errorf("a look-up allocates %v times", n)
@@ -162,8 +162,8 @@ func TestTargetsShareLabels(t *testing.T) {
 		} {
 			c := newSeriesCache(labels.FromStrings("site", "a"), rules(t, rest.rules))
 			c.forms = wire.NewForms(newest)
-			one := c.get(&wal.Series{Slot: 0, Labels: labels.FromStrings("__name__", "up", "i", "1", "job", strings.Repeat("host", 50))})
-			other := c.get(&wal.Series{Slot: 1, Labels: labels.FromStrings("__name__", "down", "i", "2", "job", "x")})
+			one := c.get(wal.NewSeries(0, labels.FromStrings("__name__", "up", "i", "1", "job", strings.Repeat("host", 50)), nil))
+			other := c.get(wal.NewSeries(1, labels.FromStrings("__name__", "down", "i", "2", "job", "x"), nil))
 			if shares := one.form == other.form; shares != rest.want {
 				t.Errorf("%s, %s: two series share a form: %t, want %t", newest, name, shares, rest.want)
 			}
@@ -224,7 +224,7 @@ func TestGoneSeriesAreForgotten(t *testing.T) {
 	}
 	end()
 	for i := range 120 { // a cache looks for them by itself
-		c.get(&wal.Series{Slot: 100 + i, Labels: labels.FromStrings("__name__", "new", "i", strconv.Itoa(i))})
+		c.get(wal.NewSeries(100+i, labels.FromStrings("__name__", "new", "i", strconv.Itoa(i)), nil))
 	}
 	if n := kept(c); n != 120 {
 		t.Errorf("%d series are kept, 120 are there", n)
@@ -243,15 +243,15 @@ func TestSlotsAreReused(t *testing.T) {
 		slot := r.IntN(50)
 		s := now[slot]
 		if s == nil || r.IntN(3) == 0 {
-			s = &wal.Series{Slot: slot, Labels: labels.FromStrings("__name__", "up", "kind", []string{"sent", "removed"}[r.IntN(2)], "i", strconv.Itoa(r.Int()))}
+			s = wal.NewSeries(slot, labels.FromStrings("__name__", "up", "kind", []string{"sent", "removed"}[r.IntN(2)], "i", strconv.Itoa(r.Int())), nil)
 			now[slot] = s
 		}
 		to := c.get(s)
-		if sent := s.Labels.Get("kind") == "sent"; sent != (to != c.removed) || sent && (to.from != s || to.labels().Get("i") != s.Labels.Get("i")) {
-			t.Fatalf("%s is sent as %s", s.Labels, to.labels())
+		if sent := s.Labels().Get("kind") == "sent"; sent != (to != c.removed) || sent && (to.from != s || to.labels().Get("i") != s.Labels().Get("i")) {
+			t.Fatalf("%s is sent as %s", s.Labels(), to.labels())
 		}
 		if c.get(s) != to {
-			t.Fatalf("%s has two forms", s.Labels)
+			t.Fatalf("%s has two forms", s.Labels())
 		}
 		if c.forSlot.Get(slot) != nil && c.removals.Get(slot) != nil {
 			t.Fatalf("slot %d keeps two series", slot)

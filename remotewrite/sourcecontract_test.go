@@ -152,7 +152,7 @@ func showEntry(e *wal.Entry, err error) string {
 	}
 	s := fmt.Sprintf("%s, times %d to %d, missing %d:", showMark(e.End), e.MinT, e.MaxT, e.Count()-uint64(len(e.Samples)))
 	for _, x := range e.Samples {
-		s += fmt.Sprintf(" %s@%d=%v", x.Series.Labels.Get("__name__"), x.T, x.V)
+		s += fmt.Sprintf(" %s@%d=%v", x.Series.Labels().Get("__name__"), x.T, x.V)
 	}
 	return s
 }

@@ -65,7 +65,7 @@ func checkStored(t *testing.T, r *rig) {
 	missing := 0
 	for _, e := range r.log.entries {
 		for _, s := range e.Samples {
-			if !r.to.has[smp{s.Series.Labels.Get("__name__"), s.T, s.V}] {
+			if !r.to.has[smp{s.Series.Labels().Get("__name__"), s.T, s.V}] {
 				missing++
 			}
 		}

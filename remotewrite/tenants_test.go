@@ -337,7 +337,7 @@ func TestTenantOfFinalLabels(t *testing.T) {
 		{labels.FromStrings("__name__", "x", "team", "b"), ""},
 		{labels.FromStrings("__name__", "x", "team", "a"), `{__name__="x"}`},
 	} {
-		to, got := c.at(&wal.Series{Labels: tc.ls}, 1), ""
+		to, got := c.at(wal.NewSeries(0, tc.ls, nil), 1), ""
 		if !to.dropped() {
 			got = to.labels().String()
 		}

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"time"
 
+	"github.com/prometheus/common/model"
 	"github.com/prometheus/prometheus/model/exemplar"
 	"github.com/prometheus/prometheus/model/histogram"
 	"github.com/prometheus/prometheus/model/labels"
@@ -47,16 +48,6 @@ func (l *Log) AppenderV2(context.Context) storage.AppenderV2 {
 	return &appender{log: l, b: l.writer.newBatch()}
 }
 
-// Share returns the log's own copy of the labels ls if a sample of the series was appended lately, otherwise ls.
-// Callers that keep labels of appended series should keep this copy, so that memory holds the labels only once,
-// even after a series has ended and come back. Safe for concurrent use.
-func (l *Log) Share(ls labels.Labels) labels.Labels {
-	if s := l.series.find(ls); s != nil {
-		return s.labels
-	}
-	return ls
-}
-
 // Remember sets how long [Log.Ref] and [Log.Newest] must know a series after its last sample. Series not marked stale are
 // kept for that long, but at least an hour. A later call replaces the setting. Safe for concurrent use.
 func (l *Log) Remember(idle time.Duration) { l.series.remember(idle) }
@@ -64,10 +55,19 @@ func (l *Log) Remember(idle time.Duration) { l.series.remember(idle) }
 // Ref returns the reference of the series with these labels, or 0 if no sample of it was appended lately; see
 // [Log.AppenderV2]. Safe for concurrent use.
 func (l *Log) Ref(ls labels.Labels) storage.SeriesRef {
-	if s := l.series.find(ls); s != nil {
-		return storage.SeriesRef(s.ref)
+	return storage.SeriesRef(l.series.find(ls))
+}
+
+// Name returns the metric name of the series with that reference, "" if it has none or the log does not know it. It costs
+// less than [Log.Newest], which makes the labels. Safe for concurrent use.
+func (l *Log) Name(ref storage.SeriesRef) string {
+	m := l.series
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	if s := m.byRef.Get(uint64(ref)); s != nil {
+		return m.symbols.value(s.labels, model.MetricNameLabel)
 	}
-	return 0
+	return ""
 }
 
 // Newest returns the newest committed sample of the series with that reference: its labels, its time in milliseconds
@@ -79,15 +79,17 @@ func (l *Log) Newest(ref storage.SeriesRef) (ls labels.Labels, t int64, v float6
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	s := m.byRef.Get(uint64(ref))
-	switch {
-	case s == nil:
+	if s == nil {
 		return ls, 0, 0, nil, nil, o, false
-	case !s.committed:
-		return s.labels, 0, 0, nil, nil, o, false
+	}
+	var few [24]labels.Label
+	ls = labels.New(m.symbols.labels(few[:0], s.labels)...)
+	if !s.committed {
+		return ls, 0, 0, nil, nil, o, false
 	}
 	last := m.lastLocked(s)
 	o.Metadata, o.MetricFamilyName = s.about.Meta, s.about.Family
-	return s.labels, last.t, last.v, last.h, last.fh, o, true
+	return ls, last.t, last.v, last.h, last.fh, o, true
 }
 
 // appender is one open batch.

@@ -198,7 +198,7 @@ func TestEveryKindSurvives(t *testing.T) {
 		t.Errorf("entry = %+v", got)
 	}
 	c, stale := got.Samples[0], got.Samples[1]
-	if c.ST != 50 || c.T != 100 || c.V != 1.5 || c.Series.Meta() != meta || c.Series.Family() != "c" || c.Series.Labels.Get("__name__") != "c_total" {
+	if c.ST != 50 || c.T != 100 || c.V != 1.5 || c.Series.Meta() != meta || c.Series.Family() != "c" || c.Series.Labels().Get("__name__") != "c_total" {
 		t.Errorf("sample = %+v of %+v", c, c.Series)
 	}
 	if stale.ST != 0 || math.Float64bits(stale.V) != value.StaleNaN || stale.Series.Family() != "" {
@@ -209,7 +209,7 @@ func TestEveryKindSurvives(t *testing.T) {
 	}
 	want := map[string]any{"h": h, "fh": fh, "ch": ch, "cfh": cfh}
 	for _, s := range got.Histograms {
-		name := s.Series.Labels.Get("__name__")
+		name := s.Series.Labels().Get("__name__")
 		var diff string
 		if s.H != nil {
 			diff = cmp.Diff(want[name], any(s.H))
@@ -309,7 +309,7 @@ func TestAppendExemplarAlone(t *testing.T) {
 		t.Fatal(err)
 	}
 	e := nextEntry(t, r)
-	if len(e.Exemplars) != 1 || e.Exemplars[0].T != 99 || e.Exemplars[0].Series.Labels.String() != ls.String() || e.Count() != 0 {
+	if len(e.Exemplars) != 1 || e.Exemplars[0].T != 99 || e.Exemplars[0].Series.Labels().String() != ls.String() || e.Count() != 0 {
 		t.Errorf("got %+v", e)
 	}
 }

@@ -173,7 +173,7 @@ func (b *batch) admitLocked(m *seriesMap, s *memSeries, l *lastSample, rejectOut
 // touch records that the batch has a sample or exemplar of s.
 func (b *batch) touch(s *memSeries) {
 	b.touched = append(b.touched, s)
-	b.bytes += 128 + int(s.labels.ByteSize())
+	b.bytes += 128 + s.labels.size()
 }
 
 // add puts an admitted sample into the batch.

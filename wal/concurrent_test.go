@@ -125,7 +125,7 @@ func committersOnAFailingDisk(t *testing.T, rnd *rand.Rand) int {
 				t.Errorf("%s: missing %+v", what, e.Missing)
 			}
 			for _, s := range e.Samples {
-				c := int(s.Series.Labels.Get("c")[0] - '0')
+				c := int(s.Series.Labels().Get("c")[0] - '0')
 				got[c] = append(got[c], s.V)
 			}
 		}

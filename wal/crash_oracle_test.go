@@ -119,8 +119,8 @@ func (o *oracle) identify(e *Entry) int {
 	for _, s := range e.Samples {
 		for i++; o.orphaned[id] > 0 && s.V != crashValue(id, i) && i < o.commits[id].samples; i++ {
 		}
-		if s.T != int64(id) || s.V != crashValue(id, i) || s.Series.Labels.Get("i") != crashIndex(i) {
-			o.fail("commit %d is garbled: sample %d is %v at %d of %v", id, i, s.V, s.T, s.Series.Labels)
+		if s.T != int64(id) || s.V != crashValue(id, i) || s.Series.Labels().Get("i") != crashIndex(i) {
+			o.fail("commit %d is garbled: sample %d is %v at %d of %v", id, i, s.V, s.T, s.Series.Labels())
 			return -1
 		}
 	}

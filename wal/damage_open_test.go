@@ -197,10 +197,10 @@ func valueOf(v float64, h *histogram.Histogram, fh *histogram.FloatHistogram) ui
 func fingerprints(e *Entry) []fingerprint {
 	out := make([]fingerprint, 0, e.Count())
 	for _, s := range e.Samples {
-		out = append(out, fingerprint{s.Series.Labels.Get("__name__"), s.T, math.Float64bits(s.V)})
+		out = append(out, fingerprint{s.Series.Labels().Get("__name__"), s.T, math.Float64bits(s.V)})
 	}
 	for _, h := range e.Histograms {
-		out = append(out, fingerprint{h.Series.Labels.Get("__name__"), h.T, valueOf(0, h.H, h.FH)})
+		out = append(out, fingerprint{h.Series.Labels().Get("__name__"), h.T, valueOf(0, h.H, h.FH)})
 	}
 	return out
 }

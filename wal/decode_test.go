@@ -70,7 +70,7 @@ func TestDecodeRoundTrip(t *testing.T) {
 	for round := range 200 {
 		rng := rand.New(rand.NewPCG(seed, uint64(round)))
 		enc := segmenttest.Encoder
-		d := newEntryDecoder(newSeriesPool(nil))
+		d := newEntryDecoder(newSeriesPool(newSymbols(), nil))
 		const series = 20
 		var announce []record.RefSeries
 		base := rng.Uint64()
@@ -139,10 +139,10 @@ func TestDecodeRoundTrip(t *testing.T) {
 			got = got[:0]
 			e := &d.to.entry
 			for _, s := range e.Samples {
-				got = append(got, fmt.Sprintf("float %s %d %d %v", s.Series.Labels, s.ST, s.T, math.Float64bits(s.V)))
+				got = append(got, fmt.Sprintf("float %s %d %d %v", s.Series.Labels(), s.ST, s.T, math.Float64bits(s.V)))
 			}
 			for _, x := range e.Exemplars {
-				got = append(got, fmt.Sprintf("exemplar %s 0 %d %v", x.Series.Labels, x.T, fmt.Sprint(math.Float64bits(x.V), x.Labels)))
+				got = append(got, fmt.Sprintf("exemplar %s 0 %d %v", x.Series.Labels(), x.T, fmt.Sprint(math.Float64bits(x.V), x.Labels)))
 			}
 			if diff := cmp.Diff(want, got, cmpopts.EquateEmpty()); diff != "" {
 				t.Fatalf("round %d: %s", round, diff)
@@ -173,7 +173,7 @@ func compareHistograms(t *testing.T, got []Histogram, ints []record.RefHistogram
 		want = append(want, flat{lookup(h.Ref).String(), h.ST, h.T, nil, h.FH})
 	}
 	for _, h := range got {
-		have = append(have, flat{h.Series.Labels.String(), h.ST, h.T, h.H, h.FH})
+		have = append(have, flat{h.Series.Labels().String(), h.ST, h.T, h.H, h.FH})
 	}
 	byTime := cmpopts.SortSlices(func(a, b flat) bool { return a.T < b.T || a.T == b.T && a.Labels < b.Labels })
 	if diff := cmp.Diff(want, have, byTime, exactFloats, cmpopts.EquateEmpty()); diff != "" {
@@ -193,7 +193,7 @@ func TestDecodeForeignSchemas(t *testing.T) {
 	rec, _ := segmenttest.Encoder.HistogramSamples([]record.RefHistogramSample{
 		{Ref: 1, T: 1, H: h(10)}, {Ref: 1, T: 2, H: h(100)}, {Ref: 1, T: 3, H: h(3)},
 	}, nil)
-	d := newEntryDecoder(newSeriesPool(nil))
+	d := newEntryDecoder(newSeriesPool(newSymbols(), nil))
 	if err := d.decode(segmenttest.Series(1)); err != nil {
 		t.Fatal(err)
 	}
@@ -276,10 +276,10 @@ func TestIdleSeriesAreForgotten(t *testing.T) {
 		}
 		slots := map[int]bool{}
 		for _, s := range e.Samples {
-			if s.Series.Slot >= (idleSegments+2)*per+1 || slots[s.Series.Slot] {
-				t.Fatalf("slot %d is not dense or not unique", s.Series.Slot)
+			if s.Series.Slot() >= (idleSegments+2)*per+1 || slots[s.Series.Slot()] {
+				t.Fatalf("slot %d is not dense or not unique", s.Series.Slot())
 			}
-			slots[s.Series.Slot] = true
+			slots[s.Series.Slot()] = true
 		}
 	}
 	if n := c.tail.pool().byHash.Len(); n > (idleSegments+1)*per+1 {
@@ -297,7 +297,7 @@ func TestShortRecords(t *testing.T) {
 	whole, _ := segmenttest.Encoder.HistogramSamples(hs, nil)
 	refused := 0
 	for size := 1; size < len(whole); size++ {
-		d := newEntryDecoder(newSeriesPool(nil))
+		d := newEntryDecoder(newSeriesPool(newSymbols(), nil))
 		if err := d.decode(segmenttest.Encoder.Series([]record.RefSeries{{Ref: chunks.HeadSeriesRef(1), Labels: segmenttest.Labels(1)}}, nil)); err != nil {
 			t.Fatal(err)
 		}
@@ -312,10 +312,10 @@ func TestShortRecords(t *testing.T) {
 		t.Errorf("%d of %d beginnings are refused", refused, len(whole))
 	}
 
-	table := newEntryDecoder(newSeriesPool(nil)).series
+	table := newEntryDecoder(newSeriesPool(newSymbols(), nil)).series
 	for what, encoded := range map[string][]byte{"no count": {}, "no name": {1}, "too much": {0, 0}} {
 		if table.announce(1, encoded) {
-			t.Errorf("labels with %s are taken: %s", what, table.lookup(1).Labels)
+			t.Errorf("labels with %s are taken: %s", what, table.lookup(1).Labels())
 		}
 	}
 }

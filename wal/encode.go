@@ -38,7 +38,7 @@ type encoder struct {
 	announced announced // since reset
 	ended     int       // series of seriesMap.ended whose end is announced since reset
 
-	series   []record.RefSeries
+	series   []*memSeries
 	metadata []record.RefMetadata
 	families []segment.Family
 }
@@ -151,7 +151,7 @@ func (e *encoder) announce(b *batch, m *seriesMap, epoch uint32) {
 		again := s.epoch == epoch // readers may know other metadata of the series
 		if !again {
 			s.epoch, s.described = epoch, false
-			e.series = append(e.series, record.RefSeries{Ref: headRef(s.ref), Labels: s.labels})
+			e.series = append(e.series, s)
 		}
 		if about := s.about; !s.described && metadata <= maxCommitMetadata {
 			s.described = true
@@ -161,7 +161,7 @@ func (e *encoder) announce(b *batch, m *seriesMap, epoch uint32) {
 					Ref: headRef(s.ref), Type: record.GetMetricType(about.Meta.Type), Unit: about.Meta.Unit, Help: about.Meta.Help,
 				})
 			}
-			if about.Family != "" && (again || about.Family != s.labels.Get(model.MetricNameLabel)) {
+			if about.Family != "" && (again || about.Family != m.symbols.value(s.labels, model.MetricNameLabel)) {
 				e.families = append(e.families, segment.Family{Ref: s.ref, Name: about.Family})
 			}
 		}
@@ -174,8 +174,11 @@ func (e *encoder) announce(b *batch, m *seriesMap, epoch uint32) {
 	before := e.pages.End()
 	e.announced.series += len(e.series)
 	for s, n := e.series, 0; len(s) > 0; s = s[n:] {
-		n = prefix(s, func(s *record.RefSeries) int { return 16 + int(s.Labels.ByteSize()) })
-		e.rec = e.enc.Series(s[:n], e.rec[:0])
+		n = prefix(s, func(s **memSeries) int { return 8 + (*s).labels.size() })
+		e.rec = append(e.rec[:0], byte(record.Series)) // as record.Encoder writes it
+		for _, s := range s[:n] {
+			e.rec = m.symbols.announce(binary.BigEndian.AppendUint64(e.rec, s.ref), s.labels)
+		}
 		e.emit()
 	}
 	for s, n := e.metadata, 0; len(s) > 0; s = s[n:] {
@@ -189,7 +192,7 @@ func (e *encoder) announce(b *batch, m *seriesMap, epoch uint32) {
 		e.emit()
 	}
 	e.announced.bytes += e.pages.End() - before
-	clear(e.series) // release the labels
+	clear(e.series) // release the series
 	clear(e.metadata)
 	if len(e.series) > maxScratch {
 		e.series, e.metadata, e.families = nil, nil, nil

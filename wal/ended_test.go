@@ -19,7 +19,7 @@ func forget(l *Log, from int) (n int) {
 	l.series.mu.Lock()
 	defer l.series.mu.Unlock()
 	l.series.forgetLocked(func(s *memSeries) bool {
-		is, err := strconv.Atoi(s.labels.Get("n"))
+		is, err := strconv.Atoi(l.series.symbols.value(s.labels, "n"))
 		if err != nil || is < from {
 			return false
 		}
@@ -68,15 +68,15 @@ func TestReadersReleaseSeriesThatTheLogForgets(t *testing.T) {
 	}
 	for _, s := range ended {
 		if s.Gone() {
-			t.Errorf("%s is gone, and the second reader is at an entry with it", s.Labels)
+			t.Errorf("%s is gone, and the second reader is at an entry with it", s.Labels())
 		}
 	}
 	if e := nextEntry(t, second); len(e.Ended) != 60 {
 		t.Errorf("the second reader was told the end of %d series", len(e.Ended))
 	}
 	for _, s := range ended {
-		if n, _ := strconv.Atoi(s.Labels.Get("n")); n < 40 || !s.Gone() {
-			t.Errorf("%s is gone: %t", s.Labels, s.Gone())
+		if n, _ := strconv.Atoi(s.Labels().Get("n")); n < 40 || !s.Gone() {
+			t.Errorf("%s is gone: %t", s.Labels(), s.Gone())
 		}
 	}
 	if n := l.read.byHash.Len(); n != 40 || l.head().Segment != 0 {
@@ -130,8 +130,8 @@ func TestBatchBegunBeforeTheEndOfItsSeries(t *testing.T) {
 		last = e.End.Commit
 		counts = append(counts, len(e.Samples))
 		for _, s := range e.Samples {
-			if s.Series.Labels.Get("n") != strconv.Itoa(int(s.V)) || s.Series.Gone() {
-				t.Errorf("sample %v of %s at %d, gone: %t", s.V, s.Series.Labels, s.T, s.Series.Gone())
+			if s.Series.Labels().Get("n") != strconv.Itoa(int(s.V)) || s.Series.Gone() {
+				t.Errorf("sample %v of %s at %d, gone: %t", s.V, s.Series.Labels(), s.T, s.Series.Gone())
 			}
 		}
 		if e.Missing.Sum() > 0 {

@@ -176,7 +176,7 @@ func (c *endings) read(k, most int) {
 		e := nextEntry(c.T, r)
 		var got []string
 		for _, s := range e.Samples {
-			got = append(got, shownSample(s.Series.Labels, s.T, s.V))
+			got = append(got, shownSample(s.Series.Labels(), s.T, s.V))
 		}
 		if c.at[k] >= e.End.Commit {
 			c.again++

@@ -1,8 +1,10 @@
 package wal
 
 import (
+	"runtime"
 	"sync/atomic"
 
+	"github.com/prometheus/common/model"
 	"github.com/prometheus/prometheus/model/histogram"
 	"github.com/prometheus/prometheus/model/labels"
 	"github.com/prometheus/prometheus/model/metadata"
@@ -14,21 +16,63 @@ import (
 // the same *Series for the same labels in all segments, until it evicts the idle series or its metadata
 // changes. Consumers may therefore cache data derived from it. Any goroutine may read it.
 type Series struct {
-	// Slot is a small dense index, below the greatest number of label sets that the cursors of the log held
-	// at a time. After a change of metadata the new series has the slot of the old one, and so replaces it in
-	// a cache. Slots are reused after eviction, so a cache indexed by Slot must compare the *Series pointer too.
-	Slot int
-
-	// Labels are immutable.
-	Labels labels.Labels
+	labels  packed
+	symbols *symbols // what packed means; nil if labels are an announcement
 
 	// About is the last metadata and family announced for the series, nil without an announcement.
 	// Series of the same family share it.
 	About *About
 
+	slot uint32
+
 	// holders is the number of cursor tables that have the series, or isGone. Writers hold the pool's mutex.
 	holders atomic.Int32
-	hash    uint32 // of the encoded labels; the pool's
+}
+
+// NewSeries returns a series that is in no log. It takes more memory than one of a log.
+func NewSeries(slot int, ls labels.Labels, about *About) *Series {
+	return &Series{slot: uint32(slot), labels: packed(appendAnnouncement(nil, ls)), About: about} // #nosec G115 -- few
+}
+
+// Slot is a small dense index, below the greatest number of label sets that the cursors of the log held
+// at a time. After a change of metadata the new series has the slot of the old one, and so replaces it in
+// a cache. Slots are reused after eviction, so a cache indexed by Slot must compare the *Series pointer too.
+func (s *Series) Slot() int { return int(s.slot) }
+
+// Labels makes the labels of the series, also after it is gone.
+func (s *Series) Labels() labels.Labels {
+	var few [24]labels.Label
+	return labels.New(s.AppendLabels(few[:0])...)
+}
+
+// AppendLabels appends the labels of the series, also after it is gone, to dst, in the order of their names. Equal texts
+// of different series usually share their memory.
+func (s *Series) AppendLabels(dst []labels.Label) []labels.Label {
+	defer runtime.KeepAlive(s) // the labels are held as long as it can be reached
+	if s.symbols != nil {
+		return s.symbols.labels(dst, s.labels)
+	}
+	for _, rest := cutNumber(string(s.labels)); rest != ""; {
+		var l labels.Label
+		l, rest = cutPair(rest)
+		dst = append(dst, l)
+	}
+	return dst
+}
+
+// Name returns the metric name, "" if there is none. It costs less than Labels.
+func (s *Series) Name() string {
+	defer runtime.KeepAlive(s)
+	if s.symbols != nil {
+		return s.symbols.value(s.labels, model.MetricNameLabel)
+	}
+	var few [24]labels.Label
+	for _, l := range s.AppendLabels(few[:0]) {
+		if l.Name == model.MetricNameLabel {
+			return l.Value
+		}
+	}
+	return ""
 }
 
 // isGone is the value of Series.holders after the series has left the pool.

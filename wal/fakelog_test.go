@@ -32,7 +32,7 @@ type fakeLog struct {
 }
 
 func newFakeLog(segments ...*segmenttest.Builder) *fakeLog {
-	l := &fakeLog{files: map[int][]byte{}, changed: make(chan struct{}), series: newSeriesPool(nil)}
+	l := &fakeLog{files: map[int][]byte{}, changed: make(chan struct{}), series: newSeriesPool(newSymbols(), nil)}
 	for _, s := range segments {
 		l.put(s)
 	}

@@ -52,7 +52,7 @@ func scoutUp(t testing.TB, l *Log) error {
 			return err
 		}
 		for _, s := range e.Samples {
-			if _, err := l.EnrollMember("e", s.Series.Labels.Get("tenant"), before); err != nil {
+			if _, err := l.EnrollMember("e", s.Series.Labels().Get("tenant"), before); err != nil {
 				return err
 			}
 		}
@@ -80,7 +80,7 @@ func ownOf(t testing.TB, l *Log, member string) (times []int64) {
 			t.Fatal(err)
 		}
 		for _, s := range e.Samples {
-			if s.Series.Labels.Get("tenant") == member {
+			if s.Series.Labels().Get("tenant") == member {
 				times = append(times, s.T)
 			}
 		}
@@ -155,7 +155,7 @@ func TestMemberCrash(t *testing.T) {
 					t.Fatal(err)
 				}
 				for _, s := range e.Samples {
-					id := s.Series.Labels.Get("tenant")
+					id := s.Series.Labels().Get("tenant")
 					want[id] = append(want[id], s.T)
 				}
 				last = e.End.Commit

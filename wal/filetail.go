@@ -29,7 +29,7 @@ func listFiles(dir disk.Directory) (*fileTail, error) {
 	if err != nil {
 		return nil, fmt.Errorf("list segments: %w", err)
 	}
-	l := &fileTail{dir: dir, series: newSeriesPool(nil)}
+	l := &fileTail{dir: dir, series: newSeriesPool(newSymbols(), nil)}
 	for _, info := range infos {
 		if n, ok := segment.ParseName(info.Name); ok {
 			l.list = append(l.list, segment.Info{Number: n, Size: info.Size})

@@ -148,7 +148,7 @@ func Open(o Options) (*Log, error) {
 		o.syncPath = disk.SyncPath
 	}
 	l := &Log{logger: o.Logger, series: newSeriesMap(), index: &index{}}
-	l.read = newSeriesPool(l.series.labelsOf)
+	l.read = newSeriesPool(l.series.symbols, l.series.get)
 	if err := l.open(o); err != nil {
 		return nil, errors.Join(fmt.Errorf("open log: %w", err), l.release())
 	}

@@ -88,7 +88,7 @@ func (p *plan) log() *fakeLog { return newFakeLog(p.segments...) }
 func testSamples(e *Entry) []testSample {
 	out := make([]testSample, 0, len(e.Samples))
 	for _, s := range e.Samples {
-		out = append(out, testSample{s.Series.Labels.Get("n"), s.T, s.V})
+		out = append(out, testSample{s.Series.Labels().Get("n"), s.T, s.V})
 	}
 	return out
 }
@@ -164,13 +164,13 @@ func TestReaderReadsEverything(t *testing.T) {
 			t.Fatalf("commit %d: missing %+v", i, e.Missing)
 		}
 		for _, s := range e.Samples {
-			key := s.Series.Labels.String()
+			key := s.Series.Labels().String()
 			if seen[key] != nil && seen[key] != s.Series {
 				t.Fatalf("series %s has two identities", key)
 			}
 			seen[key] = s.Series
-			if s.Series.Slot < 0 || s.Series.Slot >= 60 {
-				t.Fatalf("slot %d is not dense", s.Series.Slot)
+			if s.Series.Slot() < 0 || s.Series.Slot() >= 60 {
+				t.Fatalf("slot %d is not dense", s.Series.Slot())
 			}
 		}
 		r.Advance(e.End, queue.Outcome{Delivered: e.Count()})

@@ -3,6 +3,7 @@ package wal
 import (
 	"cmp"
 	"fmt"
+	"hash/maphash"
 	"math"
 	"math/rand/v2"
 	"slices"
@@ -80,9 +81,9 @@ func (l *lastSample) same(o *lastSample) bool {
 // memSeries is one label set with recent samples. The seriesMap's mutex guards the mutable
 // fields. There may be millions, so it takes only 80 bytes.
 type memSeries struct {
-	ref    uint64        // immutable
-	labels labels.Labels // immutable
-	next   *memSeries    // in seriesMap.byHash
+	ref    uint64     // immutable
+	labels packed     // immutable
+	next   *memSeries // in seriesMap.byHash
 
 	about *About // never nil; shared with other series
 
@@ -106,9 +107,14 @@ type memSeries struct {
 
 // seriesMap finds series by reference and by labels. It is safe for concurrent use.
 type seriesMap struct {
+	symbols *symbols
+	seed    maphash.Seed
+
 	mu     sync.Mutex
 	byRef  refs.Table[memSeries]
-	byHash *refs.Chains[memSeries] // by the hash of the labels
+	byHash *refs.Chains[memSeries] // by the hash of the packed labels
+
+	announced, packed []byte // scratch of findLocked
 
 	// ref is the last reference assigned. It starts at a random value, so that a reference kept
 	// from an earlier process is unknown and does not identify another series.
@@ -129,8 +135,11 @@ type seriesMap struct {
 }
 
 func newSeriesMap() *seriesMap {
+	seed := maphash.MakeSeed()
 	return &seriesMap{
-		byHash:  refs.NewChains(func(s *memSeries) uint64 { return s.labels.Hash() }, func(s *memSeries) **memSeries { return &s.next }),
+		symbols: newSymbols(),
+		seed:    seed,
+		byHash:  refs.NewChains(func(s *memSeries) uint64 { return maphash.String(seed, string(s.labels)) }, func(s *memSeries) **memSeries { return &s.next }),
 		natives: map[*memSeries]native{},
 		abouts:  newAbouts(),
 		unknown: &About{},
@@ -142,26 +151,38 @@ func newSeriesMap() *seriesMap {
 // getLocked returns the series of ls, and creates it if there is none.
 func (m *seriesMap) getLocked(ls labels.Labels) (*memSeries, error) {
 	ls = ls.WithoutEmpty()
-	if s := m.byHash.Find(ls.Hash(), func(s *memSeries) bool { return labels.Equal(s.labels, ls) }); s != nil {
+	if s := m.findLocked(ls); s != nil {
 		return s, nil
 	}
 	if err := checkLabels(ls); err != nil {
 		return nil, err
 	}
 	m.ref++
-	s := &memSeries{ref: m.ref, labels: ls, about: m.unknown}
+	s := &memSeries{ref: m.ref, labels: m.symbols.hold(m.announced), about: m.unknown}
 	m.byHash.Add(s)
 	m.byRef.Put(s.ref, s)
 	return s, nil
 }
 
-// find returns the series of ls, nil if there is none. Callers may read only its reference and labels.
-func (m *seriesMap) find(ls labels.Labels) *memSeries {
+// findLocked returns the series of ls, which has no empty labels, or nil. m.announced is then the announcement of ls.
+func (m *seriesMap) findLocked(ls labels.Labels) *memSeries {
+	m.announced = appendAnnouncement(m.announced[:0], ls)
+	var ok bool
+	if m.packed, ok = m.symbols.find(m.packed[:0], m.announced); !ok {
+		return nil
+	}
+	return m.byHash.Find(maphash.Bytes(m.seed, m.packed), func(s *memSeries) bool { return string(s.labels) == string(m.packed) })
+}
+
+// find returns the reference of the series of ls, 0 if there is none.
+func (m *seriesMap) find(ls labels.Labels) uint64 {
 	ls = ls.WithoutEmpty()
-	hash := ls.Hash()
 	m.mu.Lock()
 	defer m.mu.Unlock()
-	return m.byHash.Find(hash, func(s *memSeries) bool { return labels.Equal(s.labels, ls) })
+	if s := m.findLocked(ls); s != nil {
+		return s.ref
+	}
+	return 0
 }
 
 // lastLocked is the newest committed sample of a series that has one.
@@ -249,14 +270,11 @@ func bounded(meta metadata.Metadata) metadata.Metadata {
 	return meta
 }
 
-// labelsOf returns the labels of a reference, empty if it is unknown.
-func (m *seriesMap) labelsOf(ref uint64) labels.Labels {
+// get returns the series of a reference, nil if it is unknown. Callers may read only what is immutable.
+func (m *seriesMap) get(ref uint64) *memSeries {
 	m.mu.Lock()
 	defer m.mu.Unlock()
-	if s := m.byRef.Get(ref); s != nil {
-		return s.labels
-	}
-	return labels.EmptyLabels()
+	return m.byRef.Get(ref)
 }
 
 // remember implements [Log.Remember].
@@ -294,6 +312,7 @@ func (m *seriesMap) forgetLocked(which func(*memSeries) bool) {
 			return false
 		}
 		m.byHash.Remove(s)
+		leave(m.symbols, s, s.labels)
 		delete(m.natives, s)
 		if s.epoch != 0 && len(m.ended) < maxEnded {
 			m.ended = append(m.ended, s)

@@ -1,10 +1,10 @@
 package wal
 
 import (
+	"bytes"
 	"hash/maphash"
+	"runtime"
 	"sync"
-
-	"github.com/prometheus/prometheus/model/labels"
 
 	"hwsagent/internal/refs"
 	"hwsagent/wal/internal/segment"
@@ -13,17 +13,19 @@ import (
 // seriesPool has one *Series for each combination of labels and metadata that the cursors of a log use, so a further cursor
 // takes only a pointer per series. It is safe for concurrent use.
 type seriesPool struct {
-	// live returns the labels of the appender's series with that reference, empty if there is none; the pool shares their
-	// memory. live may be nil. It is called with mu held.
-	live func(ref uint64) labels.Labels
-	seed maphash.Seed
+	symbols *symbols
+	seed    maphash.Seed
 
-	mu      sync.Mutex
-	byHash  *refs.Chains[pooled] // by hash of the encoded labels
-	slots   int                  // number of slots created; series with the same labels share one
-	free    []int                // unused slots
-	abouts  *abouts
-	builder labels.ScratchBuilder
+	// live returns the appender's series with that reference, nil if there is none; the pool shares the memory of its
+	// labels, and reads nothing else. live may be nil. It is called with mu held.
+	live func(ref uint64) *memSeries
+
+	mu     sync.Mutex
+	byHash *refs.Chains[pooled] // by hash of the packed labels
+	slots  int                  // number of slots created; series with the same labels share one
+	free   []int                // unused slots
+	abouts *abouts
+	packed []byte // scratch of hold
 }
 
 // pooled is a series of the pool. The pool's mutex guards all fields except the series.
@@ -32,30 +34,44 @@ type pooled struct {
 	next   *pooled // in seriesPool.byHash
 }
 
-func newSeriesPool(live func(ref uint64) labels.Labels) *seriesPool {
-	return &seriesPool{
-		live: live, seed: maphash.MakeSeed(),
-		byHash: refs.NewChains(func(s *pooled) uint64 { return uint64(s.series.hash) }, func(s *pooled) **pooled { return &s.next }),
-		abouts: newAbouts(), builder: labels.NewScratchBuilder(16),
-	}
+func newSeriesPool(y *symbols, live func(ref uint64) *memSeries) *seriesPool {
+	p := &seriesPool{symbols: y, live: live, seed: maphash.MakeSeed(), abouts: newAbouts()}
+	p.byHash = refs.NewChains(func(s *pooled) uint64 { return p.hash(s.series.labels) }, func(s *pooled) **pooled { return &s.next })
+	return p
 }
+
+func (p *seriesPool) hash(ls packed) uint64 { return maphash.String(p.seed, string(ls)) }
 
 // hold finds or creates the series with these encoded labels, which a segment announces as ref, and adds a holder to it. It
 // returns nil if the labels are not well-formed. Of several series with the same labels it returns the newest; if the segment has
 // other metadata for the series, they follow the announcement.
 func (p *seriesPool) hold(ref uint64, encoded []byte) *pooled {
-	hash := uint32(maphash.Bytes(p.seed, encoded)) // #nosec G115 -- half of it
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	if s := p.byHash.Find(uint64(hash), func(s *pooled) bool { return s.series.hash == hash && sameLabels(s.series.Labels, encoded) }); s != nil {
-		s.series.holders.Add(1)
-		return s
+	if p.live != nil {
+		live := p.live(ref)
+		defer runtime.KeepAlive(live) // its labels are held as long as it can be reached
+		if live != nil && p.symbols.is(live.labels, encoded) {
+			s := p.byHash.Find(p.hash(live.labels), func(s *pooled) bool { return s.series.labels == live.labels })
+			if s == nil {
+				return p.make(p.symbols.keep(live.labels), nil, p.slot())
+			}
+			s.series.holders.Add(1)
+			return s
+		}
 	}
-	ls, ok := p.labels(ref, encoded)
-	if !ok {
+	var known bool
+	if p.packed, known = p.symbols.find(p.packed[:0], encoded); known {
+		s := p.byHash.Find(maphash.Bytes(p.seed, p.packed), func(s *pooled) bool { return string(s.series.labels) == string(p.packed) })
+		if s != nil {
+			s.series.holders.Add(1)
+			return s
+		}
+	}
+	if !wellFormed(encoded) {
 		return nil
 	}
-	return p.make(ls, nil, hash, p.slot())
+	return p.make(p.symbols.hold(encoded), nil, p.slot())
 }
 
 // instead finds or creates the series with the labels of s and that metadata, and adds a holder to it. The caller holds s,
@@ -64,13 +80,13 @@ func (p *seriesPool) instead(s *pooled, about About) *pooled {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	shared := p.abouts.share(about)
-	other := p.byHash.Find(uint64(s.series.hash), func(o *pooled) bool {
-		return o.series.About == shared && labels.Equal(o.series.Labels, s.series.Labels)
+	other := p.byHash.Find(p.hash(s.series.labels), func(o *pooled) bool {
+		return o.series.About == shared && o.series.labels == s.series.labels
 	})
 	if other != nil {
 		other.series.holders.Add(1)
 	} else {
-		other = p.make(s.series.Labels, shared, s.series.hash, s.series.Slot)
+		other = p.make(p.symbols.keep(s.series.labels), shared, s.series.Slot())
 	}
 	return other
 }
@@ -107,9 +123,9 @@ func (p *seriesPool) slot() int {
 	return p.slots - 1
 }
 
-// make adds a series with one holder to the pool. The caller holds p.mu.
-func (p *seriesPool) make(ls labels.Labels, about *About, hash uint32, slot int) *pooled {
-	s := &pooled{series: Series{Slot: slot, Labels: ls, About: about, hash: hash}}
+// make adds a series with one holder to the pool. ls are held for it. The caller holds p.mu.
+func (p *seriesPool) make(ls packed, about *About, slot int) *pooled {
+	s := &pooled{series: Series{slot: uint32(slot), labels: ls, symbols: p.symbols, About: about}} // #nosec G115 -- memory ends before 2^32 series
 	s.series.holders.Store(1)
 	p.byHash.Add(s)
 	return s
@@ -123,46 +139,23 @@ func (p *seriesPool) drop(s *pooled) {
 	}
 	s.series.holders.Store(isGone)
 	p.byHash.Remove(s)
-	if p.byHash.Find(uint64(s.series.hash), func(o *pooled) bool { return o.series.Slot == s.series.Slot }) != nil {
+	leave(p.symbols, s, s.series.labels)
+	if p.byHash.Find(p.hash(s.series.labels), func(o *pooled) bool { return o.series.slot == s.series.slot }) != nil {
 		return
 	}
-	p.free = append(p.free, s.series.Slot)
+	p.free = append(p.free, s.series.Slot())
 }
 
-// labels builds labels from their encoding; names must ascend and not be empty, as the
-// writer writes them. It shares the labels of the appender if they are equal. The caller holds p.mu.
-func (p *seriesPool) labels(ref uint64, encoded []byte) (labels.Labels, bool) {
-	if p.live != nil {
-		if ls := p.live(ref); !ls.IsEmpty() && sameLabels(ls, encoded) {
-			return ls, true
-		}
-	}
+// wellFormed reports whether names ascend and are not empty, as the writer writes them.
+func wellFormed(encoded []byte) bool {
 	d := segment.Decoder{B: encoded}
-	p.builder.Reset()
-	last := ""
+	var last []byte
 	for n := d.Uvarint(); n > 0 && d.Err == nil; n-- {
-		name, value := string(d.Bytes(d.Uvarint())), string(d.Bytes(d.Uvarint()))
-		if name <= last {
-			return labels.EmptyLabels(), false
+		name := d.Bytes(d.Uvarint())
+		if d.Bytes(d.Uvarint()); bytes.Compare(name, last) <= 0 {
+			return false
 		}
 		last = name
-		p.builder.Add(name, value)
 	}
-	if d.Err != nil || len(d.B) > 0 {
-		return labels.EmptyLabels(), false
-	}
-	return p.builder.Labels(), true
-}
-
-// sameLabels reports whether encoded is the encoding of ls.
-func sameLabels(ls labels.Labels, encoded []byte) bool {
-	d := segment.Decoder{B: encoded}
-	if d.Uvarint() != uint64(ls.Len()) {
-		return false
-	}
-	same := true
-	ls.Range(func(l labels.Label) {
-		same = same && string(d.Bytes(d.Uvarint())) == l.Name && string(d.Bytes(d.Uvarint())) == l.Value
-	})
-	return same && d.Err == nil && len(d.B) == 0
+	return d.End() == nil
 }

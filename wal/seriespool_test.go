@@ -92,14 +92,14 @@ func checkShared(t *testing.T, e *Entry) {
 	t.Helper()
 	slots := map[int]string{}
 	for _, s := range e.Samples {
-		id := s.Series.Labels.Get("id")
+		id := s.Series.Labels().Get("id")
 		if id != strconv.Itoa(int(s.V)) || s.Series.Gone() {
-			t.Errorf("commit %d: %v of %s, which is gone: %t", e.End.Commit, s.V, s.Series.Labels, s.Series.Gone())
+			t.Errorf("commit %d: %v of %s, which is gone: %t", e.End.Commit, s.V, s.Series.Labels(), s.Series.Gone())
 		}
-		if other, ok := slots[s.Series.Slot]; ok && other != id {
-			t.Errorf("commit %d: %s and %s are in slot %d", e.End.Commit, id, other, s.Series.Slot)
+		if other, ok := slots[s.Series.Slot()]; ok && other != id {
+			t.Errorf("commit %d: %s and %s are in slot %d", e.End.Commit, id, other, s.Series.Slot())
 		}
-		slots[s.Series.Slot] = id
+		slots[s.Series.Slot()] = id
 	}
 	if e.Missing.Sum() > 0 {
 		t.Errorf("commit %d misses %+v", e.End.Commit, e.Missing)

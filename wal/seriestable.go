@@ -76,7 +76,7 @@ func (t *seriesTable) announce(ref uint64, encoded []byte) (ok bool) {
 // keep the data derived from it. It removes the series, with its holder, from the table of that segment.
 func (t *seriesTable) held(ref uint64, encoded []byte) *pooled {
 	for i := 1; i < len(t.refs); i++ {
-		if s := t.refs[i].Get(ref); s != nil && sameLabels(s.series.Labels, encoded) {
+		if s := t.refs[i].Get(ref); s != nil && t.pool.symbols.is(s.series.labels, encoded) {
 			t.refs[i].Remove(ref)
 			return s
 		}

@@ -27,11 +27,12 @@ func TestPoolAgainstModel(t *testing.T) {
 	seed := uint64(time.Now().UnixNano())
 	t.Logf("seed %d", seed)
 	rnd := rand.New(rand.NewPCG(seed, 0))
-	pool := newSeriesPool(func(ref uint64) labels.Labels {
+	y := newSymbols()
+	pool := newSeriesPool(y, func(ref uint64) *memSeries {
 		if ref%3 == 0 {
-			return labels.FromStrings("x", fmt.Sprint("wrong ", ref))
+			return &memSeries{labels: y.hold(encodedLabel(fmt.Sprint("wrong ", ref)))}
 		}
-		return labels.EmptyLabels()
+		return nil
 	})
 	const cursors, names = 4, 40
 	type holding struct {
@@ -85,20 +86,20 @@ func TestPoolAgainstModel(t *testing.T) {
 		for n := range cursors {
 			for _, segment := range append([]map[uint64]holding{now[n]}, before[n]...) {
 				for _, h := range segment {
-					if h.s.Labels.Get("x") != h.value || h.s.Meta().Help != h.help || h.s.Gone() {
-						t.Fatalf("step %d: %+v is %s", step, h, h.s.Labels)
+					if h.s.Labels().Get("x") != h.value || h.s.Meta().Help != h.help || h.s.Gone() {
+						t.Fatalf("step %d: %+v is %s", step, h, h.s.Labels())
 					}
-					if other := slots[h.s.Slot]; other != nil && !labels.Equal(other.Labels, h.s.Labels) {
-						t.Fatalf("step %d: two series in slot %d", step, h.s.Slot)
+					if other := slots[h.s.Slot()]; other != nil && !labels.Equal(other.Labels(), h.s.Labels()) {
+						t.Fatalf("step %d: two series in slot %d", step, h.s.Slot())
 					}
-					if slot, ok := places[h.value]; ok && slot != h.s.Slot {
-						t.Fatalf("step %d: %s in slots %d and %d", step, h.s.Labels, slot, h.s.Slot)
+					if slot, ok := places[h.value]; ok && slot != h.s.Slot() {
+						t.Fatalf("step %d: %s in slots %d and %d", step, h.s.Labels(), slot, h.s.Slot())
 					}
-					places[h.value] = h.s.Slot
-					slots[h.s.Slot] = h.s
+					places[h.value] = h.s.Slot()
+					slots[h.s.Slot()] = h.s
 					key := h.value + "\xff" + h.help
 					if other := held[key]; other != nil && other != h.s {
-						t.Fatalf("step %d: two series %s", step, h.s.Labels)
+						t.Fatalf("step %d: two series %s", step, h.s.Labels())
 					}
 					held[key] = h.s
 				}
@@ -117,14 +118,14 @@ func TestPoolAgainstModel(t *testing.T) {
 	}
 	for _, h := range last {
 		if !h.s.Gone() {
-			t.Errorf("%s is not gone", h.s.Labels)
+			t.Errorf("%s is not gone", h.s.Labels())
 		}
 	}
 }
 
 // TestAnnounceMalformed: labels that no writer wrote make no series, and hold nothing.
 func TestAnnounceMalformed(t *testing.T) {
-	pool := newSeriesPool(nil)
+	pool := newSeriesPool(newSymbols(), nil)
 	table := newSeriesTable(pool)
 	for name, encoded := range map[string][]byte{
 		"a name twice":  {2, 1, 'x', 1, 'v', 1, 'x', 1, 'v'},
@@ -143,7 +144,7 @@ func TestAnnounceMalformed(t *testing.T) {
 
 // TestCursorsShareSeries: a further cursor has the same *Series for the same labels.
 func TestCursorsShareSeries(t *testing.T) {
-	pool := newSeriesPool(nil)
+	pool := newSeriesPool(newSymbols(), nil)
 	first, second := newSeriesTable(pool), newSeriesTable(pool)
 	for _, n := range []int{10, 1 << 20} {
 		text := encodedLabel(strings.Repeat("v", n))
@@ -170,7 +171,7 @@ func TestSeriesAreSmall(t *testing.T) {
 
 // TestSeriesOfALongLogIsInOneTable: what is in each segment takes one place of a cursor, however many segments there are.
 func TestSeriesOfALongLogIsInOneTable(t *testing.T) {
-	table := newSeriesTable(newSeriesPool(nil))
+	table := newSeriesTable(newSeriesPool(newSymbols(), nil))
 	const n = 1000
 	for range 2 * len(table.refs) {
 		table.turn()

@@ -26,9 +26,9 @@ func (l *countingLog) Append(ref storage.SeriesRef, _ labels.Labels, _, _ int64,
 	}
 	return ref, nil
 }
-func (*countingLog) Share(ls labels.Labels) labels.Labels { return ls }
-func (*countingLog) Remember(time.Duration)               {}
-func (*countingLog) Ref(labels.Labels) storage.SeriesRef  { return 0 }
+func (*countingLog) Name(storage.SeriesRef) string       { return "" }
+func (*countingLog) Remember(time.Duration)              {}
+func (*countingLog) Ref(labels.Labels) storage.SeriesRef { return 0 }
 func (*countingLog) Newest(storage.SeriesRef) (ls labels.Labels, t int64, v float64, h *histogram.Histogram, fh *histogram.FloatHistogram, o storage.AOptions, ok bool) {
 	return ls, 0, 0, nil, nil, o, false
 }

@@ -36,14 +36,14 @@ const sweepEvery = time.Minute
 type Log interface {
 	storage.AppendableV2
 
-	// Share returns labels that equal ls: the log's copy if it has the series in memory, else ls.
-	Share(ls labels.Labels) labels.Labels
-
 	// Ref returns the reference of the series with these labels, or 0 if the log has none. No other series gets that reference.
 	Ref(ls labels.Labels) storage.SeriesRef
 
 	// Remember sets how long series without a sample must stay available. The log may forget them after that.
 	Remember(idle time.Duration)
+
+	// Name returns the metric name of the series with that reference, "" if it has none or the log does not know it.
+	Name(ref storage.SeriesRef) string
 
 	// Newest returns the newest committed sample of the series with that reference, as it was appended: its labels, time,
 	// value, and in o the metadata and the family. ok is false if there is none; ls is empty then, unless the log knows the reference.
@@ -288,10 +288,6 @@ func (p *Path) refer(before, now storage.SeriesRef) {
 	}
 }
 
-// Share returns labels that equal ls: a copy already in memory if there is one, else ls. An input that
-// stores the labels it appends should store the result.
-func (in *Input) Share(ls labels.Labels) labels.Labels { return in.path.log.Share(ls) }
-
 // forget ends the account of a series, if there is one. p.mu must be held.
 func (p *Path) forget(ref storage.SeriesRef) {
 	s := p.get(ref)
@@ -343,16 +339,17 @@ type Sample struct {
 	Meta   metadata.Metadata
 }
 
-// Newest appends to all what [Path.All] yields.
+// Newest appends to all what [Path.All] yields for all names.
 func (p *Path) Newest(all []Sample) []Sample {
-	return slices.AppendSeq(slices.Grow(all, p.Size()), p.All())
+	return slices.AppendSeq(slices.Grow(all, p.Size()), p.All(func(string) bool { return true }))
 }
 
-// All yields the newest acknowledged sample of each series that has not ended, in no particular order. It omits series whose
+// All yields the newest acknowledged sample of each series that has not ended and whose metric name is wanted, in no particular
+// order. Other series cost no more than their names. It omits series whose
 // newest sample is older than the owner's patience, because a sender that is catching up brings past values, and those whose
 // newest sample is more than 10 minutes ahead of this host's clock. The path is locked only while a few are read, so it
 // neither keeps inputs waiting nor holds all samples at once.
-func (p *Path) All() iter.Seq[Sample] {
+func (p *Path) All(wanted func(name string) bool) iter.Seq[Sample] {
 	return func(yield func(Sample) bool) {
 		p.mu.Lock()
 		known := make([]storage.SeriesRef, 0, p.size())
@@ -362,7 +359,7 @@ func (p *Path) All() iter.Seq[Sample] {
 		p.mu.Unlock()
 		var few []Sample
 		for some := range slices.Chunk(known, 256) {
-			few = p.newest(some, few[:0])
+			few = p.newest(some, wanted, few[:0])
 			for _, s := range few {
 				if !yield(s) {
 					return
@@ -372,14 +369,14 @@ func (p *Path) All() iter.Seq[Sample] {
 	}
 }
 
-// newest appends the samples of these series to all.
-func (p *Path) newest(series []storage.SeriesRef, all []Sample) []Sample {
+// newest appends the samples of these series to all, if their names are wanted.
+func (p *Path) newest(series []storage.SeriesRef, wanted func(name string) bool, all []Sample) []Sample {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	tick, now := p.tick(), time.Now().UnixMilli()
 	for _, ref := range series {
 		s := p.get(ref)
-		if s == nil || !s.committed() || p.lapsed(s, tick) {
+		if s == nil || !s.committed() || p.lapsed(s, tick) || !wanted(p.log.Name(ref)) {
 			continue
 		}
 		ls, t, v, h, fh, o, ok := p.log.Newest(ref)

@@ -9,6 +9,7 @@ import (
 	"log/slog"
 	"math"
 	"slices"
+	"strconv"
 	"strings"
 	"sync"
 	"testing"
@@ -23,8 +24,6 @@ import (
 	"github.com/prometheus/prometheus/model/metadata"
 	"github.com/prometheus/prometheus/model/value"
 	"github.com/prometheus/prometheus/storage"
-
-	"hwsagent/wal"
 )
 
 // fakeLog gives references as the log does, and keeps what is committed.
@@ -37,6 +36,7 @@ type fakeLog struct {
 	samples []string                     // committed
 	fail    error                        // of the next Commit
 	panics  bool                         // the next Append
+	asked   int                          // calls of Newest
 	idle    time.Duration                // for which series are remembered
 }
 
@@ -54,7 +54,11 @@ func (l *fakeLog) Remember(idle time.Duration) {
 	l.idle = idle
 }
 
-func (l *fakeLog) Share(ls labels.Labels) labels.Labels { return ls }
+func (l *fakeLog) Name(ref storage.SeriesRef) string {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return l.labels[ref].Get(model.MetricNameLabel)
+}
 
 func (l *fakeLog) Ref(ls labels.Labels) storage.SeriesRef {
 	l.mu.Lock()
@@ -65,6 +69,7 @@ func (l *fakeLog) Ref(ls labels.Labels) storage.SeriesRef {
 func (l *fakeLog) Newest(ref storage.SeriesRef) (labels.Labels, int64, float64, *histogram.Histogram, *histogram.FloatHistogram, storage.AOptions, bool) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
+	l.asked++
 	n, ok := l.newest[ref]
 	return l.labels[ref], n.t, n.v, nil, n.fh, n.o, ok
 }
@@ -619,51 +624,28 @@ func TestPanicOfAnObserver(t *testing.T) {
 	}
 }
 
-// TestLabelsAreSharedWithTheLog: a series that has ended in the path, and that the log still knows, comes back with the
-// labels that the log has, and so do the labels that an input asks for.
-func TestLabelsAreSharedWithTheLog(t *testing.T) {
-	log, err := wal.Open(wal.Options{Dir: t.TempDir()})
-	if err != nil {
+// TestOthersCostOnlyTheirNames: of series whose names are not wanted, the path asks the log for nothing else.
+func TestOthersCostOnlyTheirNames(t *testing.T) {
+	log := &fakeLog{}
+	p := NewPath(log, slog.New(slog.DiscardHandler))
+	app := p.Input("probe", "a", Settings{}).AppenderV2(t.Context())
+	for n := range 600 {
+		ls := labels.FromStrings(model.MetricNameLabel, []string{"up", "down"}[n%2], "n", strconv.Itoa(n))
+		if _, err := app.Append(0, ls, 0, time.Now().UnixMilli(), float64(n), nil, nil, storage.AOptions{}); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if err := app.Commit(); err != nil {
 		t.Fatal(err)
 	}
-	defer log.Close()
-	p := NewPath(log, slog.New(slog.DiscardHandler))
-	in := p.Input("probe", "a", Settings{})
-	made := func() labels.Labels {
-		return labels.FromStrings(model.MetricNameLabel, "up", "i", strings.Repeat("x", 20))
-	}
-	first := made()
-	for n, v := range []float64{1, math.Float64frombits(value.StaleNaN), 2} {
-		ls := made()
-		if n == 0 {
-			ls = first
+	before, n := log.asked, 0
+	for s := range p.All(func(name string) bool { return name == "up" }) {
+		if s.Labels.Get(model.MetricNameLabel) != "up" {
+			t.Errorf("%s is not wanted", s.Labels)
 		}
-		app := in.AppenderV2(t.Context())
-		if _, err := app.Append(0, ls, 0, int64(n), v, nil, nil, storage.AOptions{}); err != nil {
-			t.Fatal(err)
-		}
-		if err := app.Commit(); err != nil {
-			t.Fatal(err)
-		}
-		if shared := in.Share(made()); !sameMemory(shared, first) {
-			t.Errorf("after sample %d: other labels than those of the log", n)
-		}
+		n++
 	}
-	other := labels.FromStrings(model.MetricNameLabel, "down")
-	if !sameMemory(in.Share(other), other) {
-		t.Error("labels that are new are not what was given")
+	if asked := log.asked - before; n != 300 || asked != n {
+		t.Errorf("%d samples, for which the log was asked %d times; want 300", n, asked)
 	}
-}
-
-// sameMemory reports whether the first name of two labels is in the same place.
-func sameMemory(a, b labels.Labels) bool {
-	place := func(ls labels.Labels) (p *byte) {
-		ls.Range(func(l labels.Label) {
-			if p == nil {
-				p = unsafe.StringData(l.Name)
-			}
-		})
-		return p
-	}
-	return labels.Equal(a, b) && place(a) == place(b)
 }

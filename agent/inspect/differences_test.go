@@ -29,12 +29,14 @@ func differences() map[string]func(*wal.Entry) {
 	series := func(change func(*wal.Series)) func(*wal.Series) *wal.Series {
 		return func(s *wal.Series) *wal.Series {
 			about := *s.About
-			other := &wal.Series{Slot: s.Slot, Labels: s.Labels, About: &about}
+			other := wal.NewSeries(s.Slot(), s.Labels(), &about)
 			change(other)
 			return other
 		}
 	}
-	named := series(func(s *wal.Series) { s.Labels = labels.FromStrings("__name__", "other") })
+	named := func(s *wal.Series) *wal.Series {
+		return wal.NewSeries(s.Slot(), labels.FromStrings("__name__", "other"), s.About)
+	}
 	return map[string]func(*wal.Entry){
 		"number":           func(e *wal.Entry) { e.End.Commit++ },
 		"total":            func(e *wal.Entry) { e.End.Total++ },

@@ -217,8 +217,8 @@ func sameValue(a, b float64) bool { return math.Float64bits(a) == math.Float64bi
 
 // sameSeries compares labels, and the metadata that the segment of b announced; a may have more, from earlier segments.
 func sameSeries(a *wal.Series, b stock.Series) bool {
-	if !labels.Equal(a.Labels, b.Labels) || b.About == nil {
-		return labels.Equal(a.Labels, b.Labels)
+	if same := labels.Equal(a.Labels(), b.Labels); !same || b.About == nil {
+		return same
 	}
 	meta, about := a.Meta(), b.About
 	if about.Type != "" && (string(meta.Type) != about.Type || meta.Unit != about.Unit || meta.Help != about.Help) {
@@ -228,7 +228,7 @@ func sameSeries(a *wal.Series, b stock.Series) bool {
 }
 
 func ourSeries(s *wal.Series) string {
-	return seriesText(s.Labels, string(s.Meta().Type), s.Meta().Unit, s.Meta().Help, s.Family())
+	return seriesText(s.Labels(), string(s.Meta().Type), s.Meta().Unit, s.Meta().Help, s.Family())
 }
 
 func stockSeries(s stock.Series) string {

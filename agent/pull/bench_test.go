@@ -23,9 +23,9 @@ func (s *sink) Append(_ storage.SeriesRef, ls labels.Labels, _, t int64, v float
 	return storage.SeriesRef(len(s.all)), nil
 }
 
-func (*sink) Remember(time.Duration)               {}
-func (*sink) Share(ls labels.Labels) labels.Labels { return ls }
-func (*sink) Ref(labels.Labels) storage.SeriesRef  { return 0 }
+func (*sink) Remember(time.Duration)              {}
+func (*sink) Name(storage.SeriesRef) string       { return "" }
+func (*sink) Ref(labels.Labels) storage.SeriesRef { return 0 }
 
 func (s *sink) Newest(ref storage.SeriesRef) (ls labels.Labels, t int64, v float64, h *histogram.Histogram, fh *histogram.FloatHistogram, o storage.AOptions, ok bool) {
 	one := s.all[ref-1]

@@ -59,7 +59,7 @@ func TestPausedTargetHoldsNoSeries(t *testing.T) {
 		}
 		for _, s := range seen {
 			if !s.Series.Gone() {
-				t.Fatalf("%s is in memory", s.Series.Labels)
+				t.Fatalf("%s is in memory", s.Series.Labels())
 			}
 		}
 		if oldest := paused.OldestPending(); !oldest.Equal(began.Truncate(time.Millisecond)) {

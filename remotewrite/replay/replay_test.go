@@ -134,7 +134,7 @@ func newRig(t *testing.T, rounds, series, each int) *rig {
 	r := &rig{t: t, to: &receiver{stored: map[string][]prompb.Sample{}}}
 	var all []*wal.Series
 	for k := range series {
-		all = append(all, &wal.Series{Slot: k, Labels: labels.FromStrings("__name__", fmt.Sprintf("s%d", k), "job", "test")})
+		all = append(all, wal.NewSeries(k, labels.FromStrings("__name__", fmt.Sprintf("s%d", k), "job", "test"), nil))
 	}
 	total := uint64(0)
 	for i := 0; i < rounds; i += each {
@@ -167,7 +167,7 @@ func (r *rig) run(ctx context.Context, after uint64) (Count, error) {
 func TestReplaySelects(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		r := newRig(t, 50, 20, 1)
-		h := wal.Histogram{Series: &wal.Series{Slot: 20, Labels: labels.FromStrings("__name__", "s4", "of", "histograms")}, T: 20_000, H: &histogram.Histogram{Sum: 1}}
+		h := wal.Histogram{Series: wal.NewSeries(20, labels.FromStrings("__name__", "s4", "of", "histograms"), nil), T: 20_000, H: &histogram.Histogram{Sum: 1}}
 		r.entries[19].Histograms = append(r.entries[19].Histograms, h)
 		r.o.ExternalLabels = labels.FromStrings("site", "fra1")
 		r.o.Config.WriteRelabelConfigs = []*relabel.Config{{

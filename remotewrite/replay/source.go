@@ -278,10 +278,10 @@ type seriesForms struct {
 }
 
 func (f *seriesForms) get(s *wal.Series) *form {
-	for s.Slot >= len(f.slots) {
+	for s.Slot() >= len(f.slots) {
 		f.slots = append(f.slots, form{})
 	}
-	at := &f.slots[s.Slot]
+	at := &f.slots[s.Slot()]
 	if at.from != s {
 		*at = f.derive(s)
 	}
@@ -290,7 +290,7 @@ func (f *seriesForms) get(s *wal.Series) *form {
 
 func (f *seriesForms) derive(s *wal.Series) form {
 	dropped := form{from: s}
-	b := f.labels.Apply(s.Labels)
+	b := f.labels.Apply(s.Labels())
 	if b == nil {
 		return dropped
 	}
@@ -300,7 +300,7 @@ func (f *seriesForms) derive(s *wal.Series) form {
 		}
 	}
 	final := b.Labels()
-	to := form{from: s, sent: &wal.Series{Slot: s.Slot, Labels: final, About: s.About}, hash: final.Hash(), matches: true}
+	to := form{from: s, sent: wal.NewSeries(s.Slot(), final, s.About), hash: final.Hash(), matches: true}
 	for _, m := range f.matchers {
 		to.matches = to.matches && m.Matches(final.Get(m.Name))
 	}

@@ -28,13 +28,13 @@ func TestReplayToTenant(t *testing.T) {
 		s := newSource(&Options{Config: *tc.to})
 		var got []string
 		for i, team := range []string{"a", "b", "d", "", "x/y"} {
-			to := s.series.get(&wal.Series{Slot: i, Labels: labels.FromStrings("__name__", "m", "team", team)})
+			to := s.series.get(wal.NewSeries(i, labels.FromStrings("__name__", "m", "team", team), nil))
 			if to.sent == nil {
 				continue
 			}
 			got = append(got, team)
-			if team == tc.to.Tenant() && to.sent.Labels.Has("team") {
-				t.Errorf("a replay to %s sends the label that its header has: %s", tc.to.TargetName(), to.sent.Labels)
+			if team == tc.to.Tenant() && to.sent.Labels().Has("team") {
+				t.Errorf("a replay to %s sends the label that its header has: %s", tc.to.TargetName(), to.sent.Labels())
 			}
 		}
 		if s := strings.Join(got, " "); s != tc.want {

@@ -165,13 +165,13 @@ func (s *Discovery) discover(series *wal.Series, e *wal.Entry, before wal.Mark, 
 
 // of returns the tenant of a series, nil for the default target.
 func (s *Discovery) of(series *wal.Series) *Tenant {
-	for series.Slot >= len(s.seen) {
+	for series.Slot() >= len(s.seen) {
 		s.seen = append(s.seen, discovered{})
 	}
-	k := &s.seen[series.Slot]
+	k := &s.seen[series.Slot()]
 	if k.from != series || k.of != nil && k.of.gone.Load() {
 		*k = discovered{from: series}
-		if final := s.labels.Apply(series.Labels); final != nil {
+		if final := s.labels.Apply(series.Labels()); final != nil {
 			k.of = s.o.Registry.find(final.Get(s.o.Config.Target.Tenant.Label))
 		}
 	}
@@ -181,8 +181,8 @@ func (s *Discovery) of(series *wal.Series) *Tenant {
 // end forgets series that the log does not use any more.
 func (s *Discovery) end(series []*wal.Series) {
 	for _, x := range series {
-		if x.Slot < len(s.seen) && s.seen[x.Slot].from == x {
-			s.seen[x.Slot] = discovered{}
+		if x.Slot() < len(s.seen) && s.seen[x.Slot()].from == x {
+			s.seen[x.Slot()] = discovered{}
 		}
 	}
 }

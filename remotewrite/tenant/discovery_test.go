@@ -23,11 +23,11 @@ func TestDiscoveryForgetsSeriesThatEnd(t *testing.T) {
 	c := config.DefaultConfig()
 	c.Target.Tenant = &config.TenantConfig{Label: "tenant"}
 	d := NewDiscovery(Options{Config: c, Source: empty{}, Registry: NewRegistry(&c, nil, func(string) error { return nil })})
-	ended := &wal.Series{Slot: 1, Labels: labels.FromStrings("__name__", "ended")}
-	next := &wal.Series{Slot: 1, Labels: labels.FromStrings("__name__", "next")}
+	ended := wal.NewSeries(1, labels.FromStrings("__name__", "ended"), nil)
+	next := wal.NewSeries(1, labels.FromStrings("__name__", "next"), nil)
 	for range 2 {
 		d.of(ended)
-		if err := d.discoverAll(&wal.Entry{Ended: []*wal.Series{ended, {Slot: 9}}}, wal.Mark{}); err != nil {
+		if err := d.discoverAll(&wal.Entry{Ended: []*wal.Series{ended, wal.NewSeries(9, labels.EmptyLabels(), nil)}}, wal.Mark{}); err != nil {
 			t.Fatal(err)
 		}
 		if d.seen[1].from != nil {

@@ -30,8 +30,8 @@ type testSeries struct {
 func newTestSeries(f *Forms, from labels.Labels, meta metadata.Metadata) *testSeries {
 	from = labels.NewBuilder(from).Labels() // without empty values
 	s := &testSeries{from: from, meta: meta}
-	s.wire = Series{Labels: from, Meta: &s.meta}
-	s.wire.Form, s.labels = f.Of(from, from)
+	s.wire = Series{Labels: listed(from), Meta: &s.meta}
+	s.wire.Form, s.labels = f.Of(listed(from), from)
 	return s
 }
 
@@ -86,6 +86,12 @@ func write(e *Encoder, v Version, by Compression, samples []sample) {
 			e.Histogram(p.st, p.t, p.h, p.fh)
 		}
 	}
+}
+
+// listed returns labels as a list.
+func listed(ls labels.Labels) (all []labels.Label) {
+	ls.Range(func(l labels.Label) { all = append(all, l) })
+	return all
 }
 
 // manySeries makes n series as host probes have them.

@@ -17,32 +17,29 @@ type Form struct {
 }
 
 // Labels returns the labels as in requests of that version. ls are the labels in the log.
-func (f *Form) Labels(v Version, ls labels.Labels) labels.Labels {
-	b := labels.NewScratchBuilder(ls.Len() + len(f.changes[v]))
+func (f *Form) Labels(v Version, ls []labels.Label) labels.Labels {
+	b := labels.NewScratchBuilder(len(ls) + len(f.changes[v]))
 	f.each(v, ls, func(l labels.Label) { b.Add(l.Name, l.Value) })
 	return b.Labels()
 }
 
 // each calls emit for each label as in requests of that version, in ascending order.
-func (f *Form) each(v Version, ls labels.Labels, emit func(labels.Label)) {
+func (f *Form) each(v Version, ls []labels.Label, emit func(labels.Label)) {
 	changes := f.changes[v]
-	if len(changes) == 0 {
-		ls.Range(emit)
-		return
-	}
-	ls.Range(func(l labels.Label) {
-		for len(changes) > 0 && changes[0].Name <= l.Name {
+	for _, l := range ls {
+		same := false
+		for len(changes) > 0 && changes[0].Name <= l.Name && !same {
 			c := changes[0]
 			changes = changes[1:]
 			if c.Value != "" {
 				emit(c)
 			}
-			if c.Name == l.Name {
-				return
-			}
+			same = c.Name == l.Name
 		}
-		emit(l)
-	})
+		if !same {
+			emit(l)
+		}
+	}
 	for _, c := range changes {
 		if c.Value != "" {
 			emit(c)
@@ -63,8 +60,7 @@ type Forms struct {
 	bytes  int              // approximate memory of all shared forms
 
 	scratch labels.ScratchBuilder
-	from    []labels.Label // scratch
-	key     []byte         // scratch
+	key     []byte // scratch
 }
 
 // NewForms makes the forms of a target that gets requests of the version newest and of earlier ones.
@@ -75,7 +71,7 @@ func NewForms(newest Version) *Forms {
 // Of returns the form of a series with the labels from in the log and the labels to
 // at the target. No value in to may be empty, since an empty label does not exist. legal are the labels as 1.0
 // sends them. form is nil if there are none.
-func (f *Forms) Of(from, to labels.Labels) (form *Form, legal labels.Labels) {
+func (f *Forms) Of(from []labels.Label, to labels.Labels) (form *Form, legal labels.Labels) {
 	legal = f.legal(to)
 	if legal.IsEmpty() {
 		return nil, legal
@@ -107,29 +103,25 @@ func (f *Forms) Of(from, to labels.Labels) (form *Form, legal labels.Labels) {
 
 // appendChanges appends the changes that turn from into to; each name and value is preceded by its
 // length.
-func (f *Forms) appendChanges(dst []byte, from, to labels.Labels) []byte {
+func (f *Forms) appendChanges(dst []byte, from []labels.Label, to labels.Labels) []byte {
 	change := func(name, value string) {
 		dst = append(binary.AppendUvarint(dst, uint64(len(name))), name...)
 		dst = append(binary.AppendUvarint(dst, uint64(len(value))), value...)
 	}
-	clear(f.from) // they may keep the texts of a removed series in memory
-	f.from = f.from[:0]
-	from.Range(func(l labels.Label) { f.from = append(f.from, l) })
-	rest := f.from
 	to.Range(func(l labels.Label) {
-		for len(rest) > 0 && rest[0].Name < l.Name {
-			change(rest[0].Name, "")
-			rest = rest[1:]
+		for len(from) > 0 && from[0].Name < l.Name {
+			change(from[0].Name, "")
+			from = from[1:]
 		}
-		if len(rest) > 0 && rest[0].Name == l.Name {
-			same := rest[0].Value == l.Value
-			if rest = rest[1:]; same {
+		if len(from) > 0 && from[0].Name == l.Name {
+			same := from[0].Value == l.Value
+			if from = from[1:]; same {
 				return
 			}
 		}
 		change(l.Name, l.Value)
 	})
-	for _, l := range rest {
+	for _, l := range from {
 		change(l.Name, "")
 	}
 	return dst

@@ -53,14 +53,14 @@ func TestFormsWriteTheTargetsLabels(t *testing.T) {
 				b.Set([]string{model.MetricNameLabel, "job", "a", "new"}[r.IntN(4)], []string{"", "v", "other"}[r.IntN(3)])
 			}
 			to := b.Labels()
-			s.wire = Series{Labels: s.from, Meta: &s.meta}
-			if s.wire.Form, s.labels = f.Of(s.from, to); s.labels.IsEmpty() != (s.wire.Form == nil) || s.labels.IsEmpty() != to.IsEmpty() {
+			s.wire = Series{Labels: listed(s.from), Meta: &s.meta}
+			if s.wire.Form, s.labels = f.Of(listed(s.from), to); s.labels.IsEmpty() != (s.wire.Form == nil) || s.labels.IsEmpty() != to.IsEmpty() {
 				t.Fatalf("%s of %s: form %v, labels %s", to, s.from, s.wire.Form, s.labels)
 			}
 			if s.wire.Form == nil {
 				continue
 			}
-			if got := s.wire.Form.Labels(V1, s.from); !labels.Equal(got, s.labels) {
+			if got := s.wire.Form.Labels(V1, listed(s.from)); !labels.Equal(got, s.labels) {
 				t.Fatalf("%s becomes %s in 1.0, want %s", s.from, got, s.labels)
 			}
 			s.from = f.valid(to) // as 2.0 sends them
@@ -91,17 +91,17 @@ func TestFormsWriteTheTargetsLabels(t *testing.T) {
 func TestSeriesShareForms(t *testing.T) {
 	f := NewForms(V2)
 	site := func(ls labels.Labels) *Form {
-		form, _ := f.Of(ls, labels.NewBuilder(ls).Set("site", "fra1").Del("tenant").Labels())
+		form, _ := f.Of(listed(ls), labels.NewBuilder(ls).Set("site", "fra1").Del("tenant").Labels())
 		return form
 	}
 	a, b := labels.FromStrings(model.MetricNameLabel, "up", "tenant", "x"), labels.FromStrings(model.MetricNameLabel, "down", "job", "j", "tenant", "y")
 	if site(a) != site(b) {
 		t.Error("two series that get the same label and lose the same one have two forms")
 	}
-	if own, _ := f.Of(a, a); own == site(a) || own.changes[V1] != nil || own.changes[V2] != nil {
+	if own, _ := f.Of(listed(a), a); own == site(a) || own.changes[V1] != nil || own.changes[V2] != nil {
 		t.Errorf("a series that is sent as it is has the form %v", own)
 	}
-	if dotted, _ := f.Of(labels.FromStrings("a.b", "1"), labels.FromStrings("a.b", "1")); len(dotted.changes[V1]) != 2 || len(dotted.changes[V2]) != 0 {
+	if dotted, _ := f.Of(listed(labels.FromStrings("a.b", "1")), labels.FromStrings("a.b", "1")); len(dotted.changes[V1]) != 2 || len(dotted.changes[V2]) != 0 {
 		t.Errorf("a name that only 2.0 carries has the form %v", dotted)
 	}
 }
@@ -111,8 +111,8 @@ func TestFormsAreBounded(t *testing.T) {
 	f := NewForms(V2)
 	first := labels.FromStrings(model.MetricNameLabel, "up")
 	of := func(i int) *Form {
-		form, ls := f.Of(first, labels.FromStrings(model.MetricNameLabel, "up", "unique", fmt.Sprint(i)))
-		if got := form.Labels(V2, first); !labels.Equal(got, ls) {
+		form, ls := f.Of(listed(first), labels.FromStrings(model.MetricNameLabel, "up", "unique", fmt.Sprint(i)))
+		if got := form.Labels(V2, listed(first)); !labels.Equal(got, ls) {
 			t.Fatalf("series %d is sent as %s, want %s", i, got, ls)
 		}
 		return form
@@ -126,7 +126,7 @@ func TestFormsAreBounded(t *testing.T) {
 		t.Error("all forms are kept")
 	}
 	long := labels.FromStrings(model.MetricNameLabel, "up", "long", string(make([]byte, maxFormBytes+1)))
-	if form, _ := f.Of(first, long); !labels.Equal(form.Labels(V1, first), long) || len(f.shared) != 1 {
+	if form, _ := f.Of(listed(first), long); !labels.Equal(form.Labels(V1, listed(first)), long) || len(f.shared) != 1 {
 		t.Errorf("a form above the bound: %d are kept", len(f.shared))
 	}
 }
@@ -150,7 +150,7 @@ func formSamples(n int) []sample {
 	samples := benchSamples2(n, 1)
 	for i := range samples {
 		s := samples[i].series
-		s.wire.Form, s.labels = f.Of(s.from, labels.NewBuilder(s.from).Set("agent", "a-17").Set("region", "eu").Labels())
+		s.wire.Form, s.labels = f.Of(listed(s.from), labels.NewBuilder(s.from).Set("agent", "a-17").Set("region", "eu").Labels())
 	}
 	return samples
 }
