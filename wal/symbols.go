@@ -21,8 +21,7 @@ type symbols struct {
 	mu       sync.RWMutex
 	byText   *refs.Chains[symbol]
 	byNumber refs.Slots[symbol]
-	numbers  int   // all numbers are below
-	free     []int // unused numbers
+	vacant   int // no number below is unused
 }
 
 // symbol is a label pair that has a number.
@@ -102,7 +101,7 @@ func (y *symbols) release(p packed) {
 		}
 		y.byText.Remove(s)
 		y.byNumber.Put(int(s.number), nil)
-		y.free = append(y.free, int(s.number))
+		y.vacant = min(y.vacant, int(s.number))
 	}
 }
 
@@ -126,12 +125,8 @@ func (y *symbols) pairs(p packed) iter.Seq[*symbol] {
 
 // add gives a number to a pair. y.mu must be held.
 func (y *symbols) add(text string) *symbol {
-	n := y.numbers
-	if last := len(y.free) - 1; last >= 0 {
-		n, y.free = y.free[last], y.free[:last]
-	} else {
-		y.numbers++
-	}
+	n := y.byNumber.Vacant(y.vacant) // small numbers are shorter, and the table shrinks at its end
+	y.vacant = n + 1
 	s := &symbol{text: text, number: uint32(n)} // #nosec G115 -- memory ends before 2^32 pairs
 	y.byText.Add(s)
 	y.byNumber.Put(n, s)

@@ -1,6 +1,9 @@
 package refs
 
-import "iter"
+import (
+	"iter"
+	"slices"
+)
 
 // Slots has a pointer for each of many small numbers, which begin at 0 and are used again, as in a slice. It takes no spare
 // capacity that grows with it, and releases pages that are empty. The zero value is empty. Not safe for concurrent use.
@@ -38,6 +41,19 @@ func (s *Slots[T]) Put(slot int, p *T) {
 	}
 	s.pages[at].things[i] = p
 	s.n = max(s.n, slot+1)
+}
+
+// Vacant returns the lowest slot without a pointer among those that are not below a number, below which all have one.
+func (s *Slots[T]) Vacant(from int) int {
+	for at := from / perTablePage; at < len(s.pages); at++ {
+		switch p := s.pages[at]; {
+		case p == nil:
+			return at * perTablePage
+		case p.n < perTablePage:
+			return at*perTablePage + slices.Index(p.things[:], nil)
+		}
+	}
+	return len(s.pages) * perTablePage
 }
 
 // empty removes the pointer at a place of a page.

@@ -2,6 +2,7 @@ package refs
 
 import (
 	"math/rand/v2"
+	"slices"
 	"testing"
 	"time"
 	"unsafe"
@@ -26,6 +27,9 @@ func TestSlotsAreASlice(t *testing.T) {
 			want[slot] = nil
 		}
 		s.Put(slot, want[slot])
+		if got, first := s.Vacant(0), slices.Index(append(want[:], nil), nil); got != first || got > 0 && s.Vacant(got-1) != got {
+			t.Fatalf("step %d: slot %d is vacant, want %d", step, got, first)
+		}
 		if step%1000 != 0 {
 			continue
 		}
