@@ -30,8 +30,12 @@ func (h *heldSamples) begin() { h.entry++ }
 
 // empty forgets all samples. The same entry begins again.
 func (h *heldSamples) empty() {
-	if h.held < len(h.all)/2 { // most series are of other windows, for example of other scraped targets: their memory is released
-		h.byHash, h.all = refs.NewPositions(h.held), make([]heldSample, 0, h.held)
+	few := h.held < len(h.all)/2 // most series are of other windows, for example of other scraped targets
+	if few && cap(h.all) > 8*h.held {
+		h.byHash, h.all = refs.NewPositions(h.held), make([]heldSample, 0, h.held) // releases the memory of many series
+	} else if few {
+		h.byHash.Clear()
+		h.all = h.all[:0]
 	}
 	h.entry++
 	h.since, h.held, h.next = h.entry, 0, 0

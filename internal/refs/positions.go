@@ -63,6 +63,12 @@ func (p *Positions) Pop() {
 	p.all = p.all[:len(p.all)-1]
 }
 
+// Clear removes all positions. The memory of the table stays.
+func (p *Positions) Clear() {
+	clear(p.heads)
+	p.all = p.all[:0]
+}
+
 func (p *Positions) mix(hash uint64) uint32 {
 	hash *= p.key
 	return uint32(hash ^ hash>>32) // #nosec G115 -- a part of it

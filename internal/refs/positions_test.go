@@ -7,7 +7,7 @@ import (
 	"time"
 )
 
-// TestPositionsFindTheNewest: with hashes of any kind, and after positions were removed from the end, each hash leads to the newest position that
+// TestPositionsFindTheNewest: with hashes of any kind, and after positions were removed from the end or all of them, each hash leads to the newest position that
 // the caller accepts, and hashes that are not there lead to none.
 func TestPositionsFindTheNewest(t *testing.T) {
 	seed := uint64(time.Now().UnixNano())
@@ -22,6 +22,10 @@ func TestPositionsFindTheNewest(t *testing.T) {
 			r := rand.New(rand.NewPCG(seed, 0))
 			p, all := NewPositions(r.IntN(20)), []uint64(nil)
 			for range 40 {
+				if r.IntN(10) == 0 {
+					p.Clear()
+					all = all[:0]
+				}
 				for range r.IntN(60) {
 					if r.IntN(4) == 0 {
 						p.Pop()
