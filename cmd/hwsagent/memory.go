@@ -26,17 +26,12 @@ const (
 	// leastPercent is the lower bound of gcPercent for a large agent. Above mostNeeded the bytes for garbage no longer
 	// grow, until they are this part of the heap. With less room the collector takes more processor time than the memory is worth.
 	leastPercent = 15
+	mostNeeded   = 256 << 20
 
 	// smallMemory is Go's memory limit for a small agent, in bytes; the program's own pages are not part of it.
-	// Near the limit the runtime returns free memory to the system and collects sooner, before it takes more.
+	// Near the limit the runtime returns free memory to the system and collects sooner, before it takes more. An agent that has no room
+	// for gcPercent of garbage below it gets no limit: its collections would follow each other.
 	smallMemory = 204 << 20
-
-	// mostNeeded is the largest needed memory, in bytes, for which there is a limit. An agent that needs more has many
-	// series, and garbage is a small part of its memory.
-	mostNeeded = 256 << 20
-
-	// limitStep divides each limit above smallMemory, so that the limit seldom changes.
-	limitStep = 4 << 20
 )
 
 // boundMemory bounds the garbage in the heap and, while the agent is small, sets the memory limit. The environment
@@ -107,14 +102,12 @@ func garbagePercent(needed uint64, busy bool) int {
 	return int(min(most, max(least, mostNeeded*gcPercent/max(needed, 1)))) // #nosec G115 -- at most 40
 }
 
-// memoryLimit returns the limit for an agent that needs this many bytes: 8 % more, as room for garbage. The runtime
-// stays 3 % below a limit, and collects all the time if it has less room than that. Above mostNeeded there is no limit.
+// memoryLimit returns Go's memory limit for an agent that needs this many bytes.
 func memoryLimit(needed uint64) int64 {
-	if needed > mostNeeded {
+	if needed > smallMemory*100/(100+gcPercent) {
 		return math.MaxInt64
 	}
-	limit := (needed/25*27 + limitStep - 1) / limitStep * limitStep
-	return max(int64(limit), smallMemory)
+	return smallMemory
 }
 
 // neededMemory returns the heap that was alive at the end of the last collection plus the runtime's memory outside the

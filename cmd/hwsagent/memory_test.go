@@ -8,23 +8,14 @@ import (
 	"time"
 )
 
+// An agent has a limit only while all the garbage that it may have is below it.
 func TestMemoryLimitLeavesRoomForGarbage(t *testing.T) {
+	const fits = smallMemory * 100 / 120
 	for needed, want := range map[uint64]int64{
-		0: smallMemory, 100 << 20: smallMemory, smallMemory / 27 * 25: smallMemory,
-		smallMemory/27*25 + 50: smallMemory + limitStep, 200 << 20: 216 << 20, 211 << 20: 228 << 20, mostNeeded: 280 << 20,
-		mostNeeded + 1: math.MaxInt64, 10 << 30: math.MaxInt64, math.MaxUint64: math.MaxInt64,
+		0: smallMemory, 100 << 20: smallMemory, fits: smallMemory, fits + 1: math.MaxInt64, 10 << 30: math.MaxInt64, math.MaxUint64: math.MaxInt64,
 	} {
 		if got := memoryLimit(needed); got != want {
 			t.Errorf("an agent that needs %d bytes has the limit %d, want %d", needed, got, want)
-		}
-	}
-}
-
-// More memory than this share would be garbage that could be collected; less, and the collector takes the time of the work.
-func TestMemoryLimitIsEightPercentAboveTheNeed(t *testing.T) {
-	for needed := uint64(smallMemory); needed <= mostNeeded; needed += 99_991 {
-		if got := memoryLimit(needed); got < int64(needed/25*27) || got > int64(needed/25*27)+limitStep {
-			t.Fatalf("an agent that needs %d bytes has the limit %d", needed, got)
 		}
 	}
 }
