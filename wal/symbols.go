@@ -26,8 +26,9 @@ type symbols struct {
 
 // symbol is a label pair that has a number.
 type symbol struct {
-	text   string  // name and value as a record announces them, each after its length
-	next   *symbol // in symbols.byText
+	text   string       // name and value as a record announces them, each after its length
+	label  labels.Label // the same, for those who send them; shares the memory of text
+	next   *symbol      // in symbols.byText
 	number uint32
 	uses   uint32 // by the label sets that are held; without uses it loses its number
 }
@@ -127,7 +128,8 @@ func (y *symbols) pairs(p packed) iter.Seq[*symbol] {
 func (y *symbols) add(text string) *symbol {
 	n := y.byNumber.Vacant(y.vacant) // small numbers are shorter, and the table shrinks at its end
 	y.vacant = n + 1
-	s := &symbol{text: text, number: uint32(n)} // #nosec G115 -- memory ends before 2^32 pairs
+	label, _ := cutPair(text)
+	s := &symbol{text: text, label: label, number: uint32(n)} // #nosec G115 -- memory ends before 2^32 pairs
 	y.byText.Add(s)
 	y.byNumber.Put(n, s)
 	return s
@@ -169,9 +171,9 @@ func (y *symbols) is(p packed, announced []byte) bool {
 func (y *symbols) labels(dst []labels.Label, p packed) []labels.Label {
 	y.mu.RLock()
 	defer y.mu.RUnlock()
-	for s := range y.pairs(p) {
-		l, _ := cutPair(s.text)
-		dst = append(dst, l)
+	for n, rest := cutNumber(string(p)); rest != ""; { // not by pairs: each sample that is sent comes here
+		n, rest = cutNumber(rest)
+		dst = append(dst, y.byNumber.Get(n).label)
 	}
 	return dst
 }
@@ -181,8 +183,8 @@ func (y *symbols) value(p packed, name string) string {
 	y.mu.RLock()
 	defer y.mu.RUnlock()
 	for s := range y.pairs(p) {
-		if l, _ := cutPair(s.text); l.Name == name {
-			return l.Value
+		if s.label.Name == name {
+			return s.label.Value
 		}
 	}
 	return ""
