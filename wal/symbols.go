@@ -171,7 +171,8 @@ func (y *symbols) is(p packed, announced []byte) bool {
 func (y *symbols) labels(dst []labels.Label, p packed) []labels.Label {
 	y.mu.RLock()
 	defer y.mu.RUnlock()
-	for n, rest := cutNumber(string(p)); rest != ""; { // not by pairs: each sample that is sent comes here
+	for _, rest := cutNumber(string(p)); rest != ""; { // not by pairs: each sample that is sent comes here
+		var n int
 		n, rest = cutNumber(rest)
 		dst = append(dst, y.byNumber.Get(n).label)
 	}

@@ -260,20 +260,20 @@ func scrapeByUs(t *testing.T, target *scripted, text string) *stored {
 			return nil
 		}
 		for _, x := range e.Samples {
-			got.add(x.Series.Labels, x.T, number(x.V))
-			got.about[aboutKey(x.Series.Labels.String(), x.T)] = aboutText(x.Series.Meta())
-			got.starts[x.Series.Labels.String()] = append(got.starts[x.Series.Labels.String()], x.ST)
+			got.add(x.Series.Labels(), x.T, number(x.V))
+			got.about[aboutKey(x.Series.Labels().String(), x.T)] = aboutText(x.Series.Meta())
+			got.starts[x.Series.Labels().String()] = append(got.starts[x.Series.Labels().String()], x.ST)
 		}
 		for _, x := range e.Histograms {
-			got.about[aboutKey(x.Series.Labels.String(), x.T)] = aboutText(x.Series.Meta())
+			got.about[aboutKey(x.Series.Labels().String(), x.T)] = aboutText(x.Series.Meta())
 			if x.H != nil {
-				got.add(x.Series.Labels, x.T, "int "+x.H.ToFloat(nil).Compact(0).String())
+				got.add(x.Series.Labels(), x.T, "int "+x.H.ToFloat(nil).Compact(0).String())
 			} else {
-				got.add(x.Series.Labels, x.T, "float "+x.FH.Copy().Compact(0).String())
+				got.add(x.Series.Labels(), x.T, "float "+x.FH.Copy().Compact(0).String())
 			}
 		}
 		for _, x := range e.Exemplars {
-			got.exemplar(x.Series.Labels, x.Labels, x.V)
+			got.exemplar(x.Series.Labels(), x.Labels, x.V)
 		}
 		if e.End.Commit >= head.Commit {
 			return got
