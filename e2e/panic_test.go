@@ -25,6 +25,7 @@ pull: {listen: "127.0.0.1:0"}
 probes:
   - {name: bad, type: host, proc_path: `+dir+`, collectors: [loadavg, mdadm]}
   - {name: good, type: host, collectors: [loadavg]}
+  - {name: hwsagent, type: self, interval: 200ms}
 `)
 	counter := regexp.MustCompile(`(?m)^hwsagent_input_panics_total\{input="probe bad"\} (\d+)$`)
 	panicked := func() int {
