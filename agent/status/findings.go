@@ -344,7 +344,7 @@ func joinStuck(s Status, all []member) string {
 	if whole {
 		text += "; nothing is lost"
 	}
-	text += "; " + Samples(waiting) + " wait on disk, all targets added up"
+	text += "; " + onDisk(waiting) + ", all targets added up"
 	if room := Room(s, targets...); room != "" {
 		text += ", with " + room + " at this rate"
 	}

@@ -190,9 +190,9 @@ func stateProblems(s Status, t TargetStatus, add func(severity, text, try string
 
 // waiting returns the cost of a target that accepts nothing.
 func waiting(s Status, t TargetStatus) string {
-	text := fmt.Sprintf("nothing is lost; %s wait on disk", Samples(t.PendingSamples))
+	text := "nothing is lost; " + onDisk(t.PendingSamples)
 	if t.Ledger.Dropped["budget"] > 0 || s.WAL.Error != "" {
-		text = Samples(t.PendingSamples) + " wait on disk"
+		text = onDisk(t.PendingSamples)
 	}
 	if room := Room(s, t); room != "" {
 		text += ", with " + room + " at this rate"

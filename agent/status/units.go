@@ -109,6 +109,14 @@ func Samples(n uint64) string {
 	return Count(n) + " samples"
 }
 
+// onDisk says how many samples wait on disk, in words.
+func onDisk(n uint64) string {
+	if n == 1 {
+		return "1 sample waits on disk"
+	}
+	return Count(n) + " samples wait on disk"
+}
+
 // Clock formats a point in time for people, in this host's time zone: with the date unless it is today's or last night's,
 // and with the year if the date alone could be of this one.
 func Clock(now, t time.Time) string {

@@ -405,5 +405,5 @@ func waitingText(n uint64) string {
 	if n == 0 {
 		return ""
 	}
-	return "; " + Samples(n) + " wait on disk"
+	return "; " + onDisk(n)
 }
