@@ -18,8 +18,8 @@ import (
 const (
 	// catchUpFrom is the age from which a sample counts as backlog.
 	catchUpFrom = 30 * time.Second
-	// catchUpBatches is the smallest number of waiting batches that gets a lane of its own.
-	catchUpBatches = 2
+	// catchUpTimes is how many times a backlog must wait to get a lane of its own; see [Queue.backlogFrom].
+	catchUpTimes = 2
 	// drainFor is how long the present window may take to drain when its lane splits.
 	drainFor = 2 * time.Second
 )
@@ -36,7 +36,7 @@ func (l *lane) splitDue(now time.Time, v gate.View) bool {
 	}
 	at := l.read.Load()
 	return at.maxT > 0 && now.Sub(time.UnixMilli(at.maxT)) >= catchUpFrom &&
-		backlog(at.mark, l.source.Head()) >= uint64(catchUpBatches*l.cfg.Queue.MaxSamplesPerSend)
+		backlog(at.mark, l.source.Head()) >= catchUpTimes*l.backlogFrom()
 }
 
 // splitIfDue hands the waiting samples to the backlog's lane if the window that has ended asked for it. That window

@@ -71,7 +71,7 @@ func (w *window) watch(ctx context.Context, end context.CancelCauseFunc, before 
 			continue
 		}
 		seen := gate.Seen{
-			Behind: st.State == StateBehind && st.Backlog >= uint64(l.cfg.Queue.MaxSamplesPerSend),
+			Behind: st.State == StateBehind && st.Backlog >= l.backlogFrom(),
 			Open:   v.State == gate.Open && v.Troubles == troubles, // requests that fail go one at a time, however many shards there are
 			Slow:   slow, Samples: st.Sent, Requests: l.batches.Load(),
 		}
@@ -258,7 +258,7 @@ func (q *Queue) Status() Status {
 		s.State, s.AwaitsClock = StateHeld, ahead.exists()
 	case !v.Since.IsZero():
 		s.State = StateRetrying
-	case s.Backlog >= uint64(q.cfg.Queue.MaxSamplesPerSend):
+	case s.Backlog >= q.backlogFrom():
 		s.State = StateBehind
 	case s.Missed > 0:
 		s.State = StateBehind
@@ -287,6 +287,12 @@ func (q *Queue) missed() uint64 {
 	reach, _ := q.back.source.Reach()
 	return reach.Missed
 }
+
+// leastBacklog is how many waiting samples are a backlog, whatever the size of requests: a small host has few in a round.
+const leastBacklog = 2000
+
+// backlogFrom returns from how many waiting samples the target counts as behind.
+func (q *Queue) backlogFrom() uint64 { return uint64(min(q.cfg.Queue.MaxSamplesPerSend, leastBacklog)) } // #nosec G115 -- at least 1
 
 // backlog returns how many samples lie between two marks.
 func backlog(read, head wal.Mark) uint64 {

@@ -104,9 +104,9 @@ func (w *window) askOld(ctx context.Context) error {
 	return ctx.Err()
 }
 
-// isBehind reports whether a batch or more waits in the log.
+// isBehind reports whether a backlog waits in the log.
 func (l *lane) isBehind() bool {
-	return backlog(l.read.Load().mark, l.source.Head()) >= uint64(l.cfg.Queue.MaxSamplesPerSend)
+	return backlog(l.read.Load().mark, l.source.Head()) >= l.backlogFrom()
 }
 
 // watchBacklog ends the permission to send several samples of a series with the backlog, and gives it if the backlog has grown for a
