@@ -1,7 +1,6 @@
 package main
 
 import (
-	"math"
 	"os"
 	"runtime"
 	"runtime/debug"
@@ -28,10 +27,12 @@ const (
 	leastPercent = 15
 	mostNeeded   = 256 << 20
 
-	// smallMemory is Go's memory limit for a small agent, in bytes; the program's own pages are not part of it.
-	// Near the limit the runtime returns free memory to the system and collects sooner, before it takes more. An agent that has no room
-	// for gcPercent of garbage below it gets no limit: its collections would follow each other.
+	// smallMemory is the least memory limit for Go, in bytes; the program's own pages are not part of it.
+	// Near the limit the runtime returns free memory to the system and collects sooner, before it takes more.
 	smallMemory = 204 << 20
+
+	// limitStep divides each limit above smallMemory, so that the limit seldom changes.
+	limitStep = 4 << 20
 )
 
 // boundMemory bounds the garbage in the heap and, while the agent is small, sets the memory limit. The environment
@@ -52,13 +53,14 @@ func boundMemory() {
 		mu.Lock()
 		defer mu.Unlock()
 		needed := neededMemory()
-		if limit := memoryLimit(needed); limited && limit != lastLimit {
-			debug.SetMemoryLimit(limit)
-			lastLimit = limit
-		}
-		if percent := garbagePercent(needed, collections.busy(time.Now())); percent != lastPercent {
+		percent := garbagePercent(needed, collections.busy(time.Now()))
+		if percent != lastPercent {
 			debug.SetGCPercent(percent)
 			lastPercent = percent
+		}
+		if limit := memoryLimit(needed, percent); limited && limit != lastLimit {
+			debug.SetMemoryLimit(limit)
+			lastLimit = limit
 		}
 	})
 }
@@ -102,12 +104,11 @@ func garbagePercent(needed uint64, busy bool) int {
 	return int(min(most, max(least, mostNeeded*gcPercent/max(needed, 1)))) // #nosec G115 -- at most 40
 }
 
-// memoryLimit returns Go's memory limit for an agent that needs this many bytes.
-func memoryLimit(needed uint64) int64 {
-	if needed > smallMemory*100/(100+gcPercent) {
-		return math.MaxInt64
-	}
-	return smallMemory
+// memoryLimit returns Go's memory limit for an agent that needs this many bytes and may have that percentage of garbage: all of it fits, and
+// free memory beside it goes back to the system. With less room collections would follow each other.
+func memoryLimit(needed uint64, percent int) int64 {
+	limit := (needed/100*uint64(100+percent) + limitStep - 1) / limitStep * limitStep // #nosec G115 -- at most 140
+	return int64(max(limit, smallMemory))                                             // #nosec G115 -- far below 2^63
 }
 
 // neededMemory returns the heap that was alive at the end of the last collection plus the runtime's memory outside the

@@ -8,14 +8,14 @@ import (
 	"time"
 )
 
-// An agent has a limit only while all the garbage that it may have is below it.
+// All the garbage that an agent may have is below its limit, and not much else.
 func TestMemoryLimitLeavesRoomForGarbage(t *testing.T) {
-	const fits = smallMemory * 100 / 120
-	for needed, want := range map[uint64]int64{
-		0: smallMemory, 100 << 20: smallMemory, fits: smallMemory, fits + 1: math.MaxInt64, 10 << 30: math.MaxInt64, math.MaxUint64: math.MaxInt64,
-	} {
-		if got := memoryLimit(needed); got != want {
-			t.Errorf("an agent that needs %d bytes has the limit %d, want %d", needed, got, want)
+	for needed := uint64(0); needed < 4<<30; needed += 9_999_991 {
+		for _, percent := range []int{15, 20, 40} {
+			least := max(smallMemory, needed/100*uint64(100+percent))
+			if got := memoryLimit(needed, percent); uint64(got) < least || uint64(got) > least+limitStep {
+				t.Fatalf("an agent that needs %d bytes and may have %d %% of garbage has the limit %d, want about %d", needed, percent, got, least)
+			}
 		}
 	}
 }
