@@ -8,8 +8,14 @@ import (
 	"hwsagent/remotewrite/client"
 )
 
-// batchLimit returns how many samples a request may have.
-func (q *Queue) batchLimit() int { return q.facts.Limit(q.limit.Now(), time.Now()) }
+// batchLimit returns how many samples a request may have. With on_refusal: drop a refused one is lost as a whole, so it is small.
+func (q *Queue) batchLimit() int {
+	most := q.limit.Now()
+	if q.drops() {
+		most = min(most, mostDivided)
+	}
+	return q.facts.Limit(most, time.Now())
+}
 
 // shrinkBatch records that n samples were too many for a request.
 func (q *Queue) shrinkBatch(n int) {
@@ -35,10 +41,11 @@ func (q *Queue) sendSmaller(a client.Answer) {
 	}
 }
 
-// growBatch records a success, after which the limit may grow.
+// growBatch records a success, after which the limit may grow. The limit after a refusal ends by itself.
 func (q *Queue) growBatch() {
-	if q.limit.Grow(q.sinceBorn()) {
-		q.metrics.SetMaxSamples(q.batchLimit())
+	grown := q.limit.Grow(q.sinceBorn())
+	q.metrics.SetMaxSamples(q.batchLimit())
+	if grown {
 		q.log.Debug("Sending larger requests again", slog.Int("max_samples_per_send", q.batchLimit()))
 	}
 }

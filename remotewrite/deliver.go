@@ -123,7 +123,7 @@ func (s *shard) fit(l *parcel) {
 }
 
 // mostDivided is how many samples a batch may have that is divided, unless the refusal is about time. A larger one is sent again in pieces of
-// that size: a division may meet only so many refusals that prove nothing, and a refused request without proof is given up as a whole.
+// that size: a division ends after a number of refusals that prove nothing, and a large batch needs more of them.
 const mostDivided = 2000
 
 // doubtRepeated records at each sample of a series with several samples that it may be stored: a receiver that refuses a request may keep its

@@ -29,6 +29,31 @@ func TestDropFollowsTheSpecification(t *testing.T) {
 	}
 }
 
+// TestDropOfALargeBacklog: with on_refusal: drop a request has at most 2,000 samples, so one bad sample of 10,000 costs no more, and no refused
+// sample is sent again.
+func TestDropOfALargeBacklog(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		r := newRig(t, &fakeReceiver{poison: func(s smp) bool { return s.series == "m4321" }})
+		r.cfg.Target.OnRefusal = config.RefusalDrop
+		r.round(10_000)
+		r.start()
+		r.drained(time.Minute)
+		r.end()
+		if o := r.log.outcome(); o.Dropped[queue.Rejected] != mostDivided || o.Delivered != 10_000-mostDivided {
+			t.Errorf("outcomes %+v, want %d rejected", o, mostDivided)
+		}
+		came := make(map[smp]bool)
+		for _, q := range r.to.log() {
+			for _, s := range q.samples {
+				if came[s] {
+					t.Fatalf("%v was sent again", s)
+				}
+				came[s] = true
+			}
+		}
+	})
+}
+
 func dropped(t *testing.T, code int) {
 	answer := client.Answer{Status: code, Text: "no"}
 	if code == 0 {

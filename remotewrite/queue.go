@@ -162,7 +162,7 @@ func New(o Options) (*Queue, error) {
 		q.back.behind = true
 	}
 	q.metrics.SetLimits(q.minShards(), q.maxShards(), c.Capacity)
-	q.metrics.SetMaxSamples(c.MaxSamplesPerSend)
+	q.metrics.SetMaxSamples(q.batchLimit())
 	q.metrics.SetProtocol(q.proto.Version())
 	q.metrics.SetCompression(q.compression.InUse())
 	return q, nil

@@ -147,7 +147,7 @@ type Probe struct {
 	Devices devices.List `yaml:",inline"`
 	// Job is the label job: the name of the entry with the list; empty: Name.
 	Job      string         `yaml:"-"`
-	Interval model.Duration `yaml:"interval"` // how often it runs; default global.scrape_interval, and at least 1m for type self
+	Interval model.Duration `yaml:"interval"` // how often it runs; default global.scrape_interval, or 1m for type self if that is longer
 	// Timeout is how long a round may take, at most the interval; default global.scrape_timeout, or the interval if that
 	// is shorter
 	Timeout              model.Duration    `yaml:"timeout"`
