@@ -52,12 +52,13 @@ type Batch struct {
 	series, samples int
 
 	// State of the series set by the last call of Series.
-	ref    storage.SeriesRef
-	labels labels.Labels
-	family string
-	meta   metadata.Metadata
-	fault  Reason // why its samples are refused; "" if they are not
-	known  *Known // the series that is repeated; nil if it was decoded
+	ref     storage.SeriesRef
+	labels  labels.Labels // empty if the log has them
+	family  string
+	meta    metadata.Metadata
+	fault   Reason  // why its samples are refused; "" if they are not
+	known   *Known  // the series that is repeated; nil if it was decoded
+	decoder Decoder // of its labels
 
 	found      *entry[Known] // by Find, last
 	generation uint32        // of the active series
@@ -122,23 +123,31 @@ func (b *Batch) Series(ls labels.Labels, family string, meta metadata.Metadata) 
 		b.tell(InvalidLabels, ls, why)
 		return nil
 	}
+	final, keep := b.relabelled(ls)
+	if !keep {
+		b.fault = Relabelled
+		return nil
+	}
 	if len(b.g.o.Relabel) > 0 {
-		b.lb.Reset(ls)
-		if !relabel.ProcessBuilder(b.lb, b.g.o.Relabel...) {
-			b.fault = Relabelled
-			return nil
-		}
-		before := ls
-		ls = b.lb.Labels()
-		if why := invalid(ls); why != "" {
+		if why := invalid(final); why != "" {
 			b.fault = InvalidLabels
-			b.tell(InvalidLabels, before, "after metric_relabel_configs "+why)
+			b.tell(InvalidLabels, ls, "after metric_relabel_configs "+why)
 			return nil
 		}
 	}
-	b.labels = ls
-	b.admit(ls.Hash())
+	b.labels = final
+	b.admit()
 	return nil
+}
+
+// relabelled returns the labels by which the log knows a series, and whether the rules keep it.
+func (b *Batch) relabelled(ls labels.Labels) (final labels.Labels, keep bool) {
+	if len(b.g.o.Relabel) == 0 {
+		return ls.WithoutEmpty(), true
+	}
+	b.lb.Reset(ls)
+	keep = relabel.ProcessBuilder(b.lb, b.g.o.Relabel...)
+	return b.lb.Labels(), keep
 }
 
 // begin counts a series with that many bytes of labels, takes its memory, and makes it the current one.
@@ -151,13 +160,14 @@ func (b *Batch) begin(size int64, family string, meta metadata.Metadata) error {
 	if err := b.r.take(seriesBytes + size + int64(texts)); err != nil {
 		return err
 	}
-	b.ref, b.family, b.meta, b.fault, b.known = 0, family, meta, "", nil
+	b.ref, b.labels, b.family, b.meta, b.fault, b.known = 0, labels.EmptyLabels(), family, meta, "", nil
 	return nil
 }
 
-// admit refuses the current series, whose labels have that hash, if too many are active. It reports whether the series
-// counts whatever becomes of any request.
-func (b *Batch) admit(hash uint64) bool {
+// admit refuses the current series if too many are active. It reports whether the series counts whatever becomes of any
+// request.
+func (b *Batch) admit() bool {
+	hash := b.labels.Hash()
 	switch b.g.active.admit(hash, b.labels.ByteSize(), b.now, b.r.number) {
 	case firm:
 		return true
@@ -253,18 +263,22 @@ func (b *Batch) Append(st, t int64, v float64, h *histogram.Histogram, fh *histo
 		return nil
 	}
 	if err := readable(h, fh); err != nil {
-		b.refuse(InvalidSample, err.Error())
-		return nil
+		return b.refuse(InvalidSample, err.Error())
 	}
-	ref, err := b.app.Append(b.ref, b.labels, st, t, v, h, fh, storage.AOptions{MetricFamilyName: b.family, Metadata: b.meta, Exemplars: exemplars})
+	o := storage.AOptions{MetricFamilyName: b.family, Metadata: b.meta, Exemplars: exemplars}
+	ref, err := b.app.Append(b.ref, b.labels, st, t, v, h, fh, o)
+	if b.labels.IsEmpty() && errors.Is(err, storage.ErrNotFound) {
+		if err := b.recall(); err != nil {
+			return err
+		}
+		ref, err = b.app.Append(b.ref, b.labels, st, t, v, h, fh, o)
+	}
 	switch {
 	case err == nil, errors.Is(err, &storage.AppendPartialError{}):
 	case errors.Is(err, storage.ErrDuplicateSampleForTimestamp):
-		b.refuse(Duplicate, "its newest sample has the same time and another value")
-		return nil
+		return b.refuse(Duplicate, "its newest sample has the same time and another value")
 	default:
-		b.refuse(InvalidSample, err.Error())
-		return nil
+		return b.refuse(InvalidSample, err.Error())
 	}
 	if b.known != nil && ref != b.ref {
 		b.known.ref.Store(uint64(ref))
@@ -328,10 +342,16 @@ func readable(h *histogram.Histogram, fh *histogram.FloatHistogram) error {
 	return nil
 }
 
-// refuse counts a refused sample.
-func (b *Batch) refuse(reason Reason, why string) {
+// refuse counts a refused sample. It returns an error only if it must say of which series it is, and that cannot be decoded.
+func (b *Batch) refuse(reason Reason, why string) error {
 	b.refused[reason]++
+	if b.labels.IsEmpty() && len(b.refusals) < maxRefusals {
+		if err := b.recall(); err != nil {
+			return err
+		}
+	}
 	b.tell(reason, b.labels, why)
+	return nil
 }
 
 // RefuseSamples counts n samples that the protocol itself cannot accept, with the reason.

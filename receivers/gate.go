@@ -30,13 +30,21 @@ type GateOptions struct {
 	Limits  Limits
 	Relabel []*relabel.Config // metric_relabel_configs, applied to every series
 
-	Out storage.AppendableV2
+	Out Log
 	// Full reports whether an error of Commit means that the log's budget is used up.
 	Full   func(error) bool
 	Logger *slog.Logger
 
 	// Guard contains the panics of the receiver's work; nil: the gate makes its own.
 	Guard *panics.Guard
+}
+
+// Log is where samples go. It is safe for concurrent use.
+type Log interface {
+	storage.AppendableV2
+
+	// Labels returns the labels of the series with a reference that Append has returned, none if the log has forgotten it.
+	Labels(ref storage.SeriesRef) labels.Labels
 }
 
 // Gate admits requests to one receiver, within its limits, and counts their outcomes. It is safe for concurrent use.
@@ -83,7 +91,7 @@ func NewGate(o GateOptions) *Gate {
 	}
 	return &Gate{
 		o: o, memory: semaphore.NewWeighted(o.Limits.MemoryBytes), slots: semaphore.NewWeighted(int64(o.Limits.Requests)),
-		active: newActiveSeries(o.Limits.ActiveSeries), known: NewTable(knownBytes, knownSize), texts: NewTable(textBytes, textSize), repeats: newRepeats(), logged: map[Reason]time.Time{},
+		active: newActiveSeries(o.Limits.ActiveSeries), known: NewTable(knownBytes, func(*Known) int { return 0 }), texts: NewTable(textBytes, textSize), repeats: newRepeats(), logged: map[Reason]time.Time{},
 		counts: Counts{RefusedRequests: map[Reason]uint64{}, RefusedSamples: map[Reason]uint64{}},
 	}
 }

@@ -22,12 +22,15 @@ const (
 	knownOverhead = 80
 )
 
-// Known is a series that a receiver has passed to the log, with the outcome of the checks and of relabelling.
+// Known is a series that a receiver has passed to the log, which has its labels. A receiver may know a million.
 type Known struct {
-	labels labels.Labels // empty if the rules drop the series
 	ref    atomic.Uint64 // the log's reference
 	active atomic.Uint32 // the generation of the active series in which this one is known to count; 0: none
+	bytes  uint32        // of its labels; 0 if the rules drop the series
 }
+
+// Decoder makes the labels of a series from the request.
+type Decoder interface{ Labels() (labels.Labels, error) }
 
 // Table finds what a receiver knows by bytes that senders repeat. It keeps digests of these keys, with seeds of its own: a
 // sender can make no other key with the same digest, and by chance there is none. When the table is full, it takes no new
@@ -160,37 +163,53 @@ func (b *Batch) Learn(key []byte) {
 	if b.fault != "" && b.fault != Relabelled {
 		return
 	}
+	if e := b.g.known.find(nil, key, b.now); e != nil { // the log had forgotten the series
+		e.value.ref.Store(uint64(b.ref))
+		return
+	}
 	e := &entry[Known]{}
 	if s := &e.value; b.fault == "" {
-		s.labels = b.labels
+		s.bytes = uint32(b.labels.ByteSize()) // #nosec G115 -- labels are bounded
 		s.ref.Store(uint64(b.ref))
 	}
 	b.g.known.put(e, key)
 }
 
-// knownSize is the memory of a series' labels.
-func knownSize(s *Known) int { return int(s.labels.ByteSize()) } // #nosec G115 -- labels are bounded
-
 // Described returns the family and the metadata of the series set by Series.
 func (b *Batch) Described() (family string, meta metadata.Metadata) { return b.family, b.meta }
 
-// Repeat is [Batch.Series] for a series that Find returned.
-func (b *Batch) Repeat(s *Known, family string, meta metadata.Metadata) error {
-	if err := b.begin(int64(s.labels.ByteSize()), family, meta); err != nil { // #nosec G115 -- labels are bounded
+// Repeat is [Batch.Series] for a series that Find returned. d makes its labels if the log has forgotten them. An error of d
+// ends the batch.
+func (b *Batch) Repeat(s *Known, d Decoder, family string, meta metadata.Metadata) error {
+	if err := b.begin(int64(s.bytes), family, meta); err != nil {
 		return err
 	}
-	if s.labels.IsEmpty() {
+	if s.bytes == 0 {
 		b.fault = Relabelled
 		return nil
 	}
-	b.known, b.labels, b.ref = s, s.labels, storage.SeriesRef(s.ref.Load())
+	b.known, b.decoder, b.ref = s, d, storage.SeriesRef(s.ref.Load())
 	if s.active.Load() == b.generation {
 		return nil
 	}
-	if b.admit(s.labels.Hash()) {
+	if err := b.recall(); err != nil {
+		return err
+	}
+	if b.admit() {
 		s.active.Store(b.generation)
 	}
 	return nil
+}
+
+// recall sets the labels of a series that is repeated. They come from the log, or from the request if the log has forgotten them.
+func (b *Batch) recall() (err error) {
+	if b.labels = b.g.o.Out.Labels(b.ref); !b.labels.IsEmpty() {
+		return nil
+	}
+	if b.labels, err = b.decoder.Labels(); err == nil {
+		b.labels, _ = b.relabelled(b.labels)
+	}
+	return err
 }
 
 // textBytes bounds the memory of texts.

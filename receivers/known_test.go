@@ -83,7 +83,7 @@ func TestTableFollowsSenders(t *testing.T) {
 
 // TestKnownIsSmall: an entry for a series fills a size class of Go's allocator.
 func TestKnownIsSmall(t *testing.T) {
-	if n := unsafe.Sizeof(entry[Known]{}); n > 64 {
+	if n := unsafe.Sizeof(entry[Known]{}); n > 48 {
 		t.Errorf("an entry takes %d bytes", n)
 	}
 }

@@ -31,6 +31,12 @@ func (in *Input) AppenderV2(ctx context.Context) storage.AppenderV2 {
 	return &appender{in: in, out: in.path.log.AppenderV2(ctx), taken: taken}
 }
 
+// Labels returns the labels of the series with a reference that Append has returned, none if the log has forgotten it.
+func (in *Input) Labels(ref storage.SeriesRef) labels.Labels {
+	ls, _, _, _, _, _, _ := in.path.log.Newest(ref)
+	return ls
+}
+
 // Skipper is an optional interface of the appenders of an [Input], for callers that report to
 // a sender how many samples they accepted.
 type Skipper interface {

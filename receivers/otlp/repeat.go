@@ -113,7 +113,7 @@ func (v *repeating) point(h *head, p rawPoint) error {
 		return errUnknown
 	}
 	if s != v.last {
-		if err := b.Repeat(s, h.family, h.meta); err != nil {
+		if err := b.Repeat(s, v, h.family, h.meta); err != nil {
 			return err
 		}
 		v.last, v.app.last = s, labels.EmptyLabels()
@@ -128,6 +128,9 @@ func (v *repeating) point(h *head, p rawPoint) error {
 	v.until = max(v.until, p.t)
 	return nil
 }
+
+// Labels implements [receivers.Decoder]: the translation makes the labels of a whole request.
+func (*repeating) Labels() (ls labels.Labels, err error) { return ls, errUnknown }
 
 func (v *repeating) resourceEnds() error {
 	if v.first == 0 || v.of.info.IsEmpty() {

@@ -241,7 +241,7 @@ func FuzzKnown(f *testing.F) {
 	limits.MemoryBytes, limits.DecodedBytes, limits.ActiveSeries = 16<<20, 4<<20, 20
 	rules := receivertest.Rules(f, "[{source_labels: [__name__], regex: drop.*, action: drop}, {regex: code|device, action: labeldrop}]")
 	f.Fuzz(func(t *testing.T, body []byte) {
-		for _, rules := range [][]*relabel.Config{nil, rules} {
+		for i, rules := range [][]*relabel.Config{nil, nil, rules, rules} {
 			for _, s := range []Settings{{}, {PromoteAllResourceAttributes: true, PromoteScopeMetadata: true, TranslationStrategy: "NoTranslation"}} {
 				fresh, known := newRig(s, rules...), newRig(s, rules...)
 				for _, r := range []*rig{fresh, known} {
@@ -252,6 +252,7 @@ func FuzzKnown(f *testing.F) {
 				known.log.Fail(receivertest.ErrFull) // so nothing is stored, but the series are learnt
 				known.post(typeProtobuf, body)
 				known.log.Fail(nil)
+				known.log.Forget(i % 2)
 				v.open = New(s, 100).open // a point without a value has ended some
 				got, want := known.post(typeProtobuf, body), fresh.post(typeProtobuf, body)
 				if got.Code != want.Code || got.Body.String() != want.Body.String() || cmp.Diff(got.Header(), want.Header()) != "" {
@@ -266,6 +267,33 @@ func FuzzKnown(f *testing.F) {
 			}
 		}
 	})
+}
+
+// TestForgottenSeries: whenever the log forgets the series that a receiver knows, each sample is stored once, and the receiver
+// knows the series again.
+func TestForgottenSeries(t *testing.T) {
+	const points, info, requests = 12, 2, 4
+	for before := 1; before <= points+info; before++ {
+		r := newRig(Settings{})
+		for i := range int64(requests) {
+			if i == requests-2 {
+				r.log.Forget(before)
+			}
+			if w := r.post(typeProtobuf, many(points, now+i)); w.Code != http.StatusOK || w.Body.Len() > 0 {
+				t.Fatalf("%d %s", w.Code, w.Body)
+			}
+		}
+		got := map[string]bool{}
+		for _, s := range r.log.Samples() {
+			got[fmt.Sprint(s.Labels, s.T)] = true
+		}
+		if n := len(r.log.Samples()); n != requests*(points+info) || len(got) != n {
+			t.Errorf("forgotten before sample %d: %d samples, %d of them differ", before, n, len(got))
+		}
+		if n := r.log.Nameless(); n > 1 || n == 0 && before == 1 {
+			t.Errorf("forgotten before sample %d: %d times a request had to be translated again", before, n)
+		}
+	}
 }
 
 // TestSendersShareWhatIsKnown: requests of several senders at once store all that they have.
@@ -298,13 +326,20 @@ func TestSendersShareWhatIsKnown(t *testing.T) {
 	}
 }
 
-// sink accepts every sample and keeps none.
-type sink struct{ appended int }
+// sink accepts every sample and keeps only the series.
+type sink struct {
+	appended int
+	series   []labels.Labels // by reference
+}
 
 func (s *sink) AppenderV2(context.Context) storage.AppenderV2 { return s }
-func (s *sink) Append(storage.SeriesRef, labels.Labels, int64, int64, float64, *histogram.Histogram, *histogram.FloatHistogram, storage.AOptions) (storage.SeriesRef, error) {
-	s.appended++
-	return 1, nil
+func (s *sink) Labels(ref storage.SeriesRef) labels.Labels    { return s.series[ref-1] }
+func (s *sink) Append(ref storage.SeriesRef, ls labels.Labels, _, _ int64, _ float64, _ *histogram.Histogram, _ *histogram.FloatHistogram, _ storage.AOptions) (storage.SeriesRef, error) {
+	if s.appended++; ref == 0 {
+		s.series = append(s.series, ls)
+		ref = storage.SeriesRef(len(s.series))
+	}
+	return ref, nil
 }
 func (s *sink) Commit() error   { return nil }
 func (s *sink) Rollback() error { return nil }

@@ -42,8 +42,13 @@ type Log struct {
 	commits   int
 	rollbacks int
 	filtered  int
+	forgotten int // series
+	forgetIn  int // samples; 0 is never
+	nameless  int // samples
 	fail      error
 	newest    map[string]Sample
+	refs      map[string]storage.SeriesRef
+	series    map[storage.SeriesRef]labels.Labels
 }
 
 // Gate returns a gate in front of the log, with rules of metric_relabel_configs.
@@ -66,6 +71,46 @@ func Rules(t testing.TB, text string) (rules []*relabel.Config) {
 		}
 	}
 	return rules
+}
+
+// Labels implements [receivers.Log].
+func (l *Log) Labels(ref storage.SeriesRef) labels.Labels {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return l.series[ref]
+}
+
+// Forget makes the log forget all series before the n-th sample from now, counted from 1, as it does with idle ones.
+func (l *Log) Forget(n int) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	l.forgetIn = n
+}
+
+// Nameless returns how many samples came without labels for series that the log had forgotten.
+func (l *Log) Nameless() int {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return l.nameless
+}
+
+// find returns the reference and the labels of a series, which it makes if there is none with these labels. l.mu must be held.
+func (l *Log) find(ref storage.SeriesRef, ls labels.Labels) (storage.SeriesRef, labels.Labels, error) {
+	if known := l.series[ref]; !known.IsEmpty() {
+		return ref, known, nil
+	}
+	if ls.IsEmpty() {
+		l.nameless++
+		return 0, ls, storage.ErrNotFound
+	}
+	if l.refs == nil {
+		l.refs, l.series = map[string]storage.SeriesRef{}, map[storage.SeriesRef]labels.Labels{}
+	}
+	if l.refs[ls.String()] == 0 {
+		ref = storage.SeriesRef(l.forgotten + len(l.refs) + 1) // #nosec G115 -- counts
+		l.refs[ls.String()], l.series[ref] = ref, ls
+	}
+	return l.refs[ls.String()], ls, nil
 }
 
 // Fail makes each Commit fail with err, until it is nil.
@@ -109,30 +154,44 @@ type appender struct {
 func (a *appender) Filtered(n int) { a.filtered += n }
 
 // Append implements [storage.AppenderV2]. Like the log, it refuses a second value for the newest time of a series.
-func (a *appender) Append(_ storage.SeriesRef, ls labels.Labels, st, t int64, v float64, h *histogram.Histogram, fh *histogram.FloatHistogram, o storage.AOptions) (storage.SeriesRef, error) {
+func (a *appender) Append(ref storage.SeriesRef, ls labels.Labels, st, t int64, v float64, h *histogram.Histogram, fh *histogram.FloatHistogram, o storage.AOptions) (storage.SeriesRef, error) {
 	switch {
 	case h != nil && h.Validate() != nil:
 		return 0, h.Validate()
 	case fh != nil && fh.Validate() != nil:
 		return 0, fh.Validate()
 	}
+	a.log.mu.Lock()
+	defer a.log.mu.Unlock()
+	if a.log.forgetIn--; a.log.forgetIn == 0 {
+		a.log.forgotten += len(a.log.series)
+		a.log.refs, a.log.series = nil, nil
+	}
+	ref, ls, err := a.log.find(ref, ls)
+	if err != nil {
+		return 0, err
+	}
 	s := Sample{
 		Labels: ls.String(), Family: o.MetricFamilyName, Type: string(o.Metadata.Type), Help: o.Metadata.Help,
 		ST: st, T: t, V: v, H: h, FH: fh, Exemplars: len(o.Exemplars),
 	}
-	a.log.mu.Lock()
-	defer a.log.mu.Unlock()
 	if last, ok := a.log.newest[s.Labels]; ok && last.T == t && last.V != v && h == nil && fh == nil {
 		return 0, storage.ErrDuplicateSampleForTimestamp
 	}
 	a.samples = append(a.samples, s)
-	return 1, nil
+	return ref, nil
 }
 
 // AppendExemplar adds an exemplar by itself.
-func (a *appender) AppendExemplar(_ storage.SeriesRef, ls labels.Labels, e exemplar.Exemplar) (storage.SeriesRef, error) {
+func (a *appender) AppendExemplar(ref storage.SeriesRef, ls labels.Labels, e exemplar.Exemplar) (storage.SeriesRef, error) {
+	a.log.mu.Lock()
+	defer a.log.mu.Unlock()
+	ref, ls, err := a.log.find(ref, ls)
+	if err != nil {
+		return 0, err
+	}
 	a.samples = append(a.samples, Sample{Labels: ls.String(), T: e.Ts, Exemplars: 1})
-	return 1, nil
+	return ref, nil
 }
 
 // Commit implements [storage.AppenderV2].

@@ -136,13 +136,14 @@ func FuzzKnown(f *testing.F) {
 		if second {
 			contentType = content2
 		}
-		for _, rules := range [][]*relabel.Config{nil, rules} {
+		for i, rules := range [][]*relabel.Config{nil, nil, rules, rules} {
 			one, other := &receivertest.Log{}, &receivertest.Log{}
 			fresh, known := one.Gate("remote_write", limits, rules...), other.Gate("remote_write", limits, rules...)
 			h := New(known)
 			other.Fail(receivertest.ErrFull) // so nothing is stored, but the series are learnt
 			send(h, contentType, message)
 			other.Fail(nil)
+			other.Forget(i % 2)
 			got, want := send(h, contentType, message), send(New(fresh), contentType, message)
 			if got.Code != want.Code || got.Body.String() != want.Body.String() || cmp.Diff(got.Header(), want.Header()) != "" {
 				t.Errorf("%d %s instead of %d %s", got.Code, got.Body, want.Code, want.Body)
@@ -152,6 +153,61 @@ func FuzzKnown(f *testing.F) {
 			}
 		}
 	})
+}
+
+// TestForgottenSeries: whenever the log forgets the series that a receiver knows, also between two samples of one, each sample
+// is stored once, and the receiver knows the series again.
+func TestForgottenSeries(t *testing.T) {
+	const series, each, requests = 3, 2, 4
+	rules := receivertest.Rules(t, "[{regex: b, action: labeldrop}]")
+	request1 := func(at int64) []byte {
+		q := &prompb.WriteRequest{}
+		for n := range series {
+			q.Timeseries = append(q.Timeseries, prompb.TimeSeries{
+				Labels: pairs("__name__", "a", "b", "c", "n", fmt.Sprint(n)), Samples: []prompb.Sample{{Timestamp: at}, {Timestamp: at + 1}},
+			})
+		}
+		return marshal(t, q)
+	}
+	request2 := func(at int64) []byte {
+		q, symbols := &writev2.Request{}, writev2.NewSymbolTable()
+		for n := range series {
+			q.Timeseries = append(q.Timeseries, writev2.TimeSeries{
+				LabelsRefs: symbols.SymbolizeLabels(labels.FromStrings("__name__", "a", "b", "c", "n", fmt.Sprint(n)), nil),
+				Samples:    []writev2.Sample{{Timestamp: at}, {Timestamp: at + 1}},
+			})
+		}
+		q.Symbols = symbols.Symbols()
+		return marshal(t, q)
+	}
+	for contentType, request := range map[string]func(at int64) []byte{"application/x-protobuf": request1, content2: request2} {
+		for before := 1; before <= series*each; before++ {
+			log := &receivertest.Log{}
+			h := New(log.Gate("remote_write", receivers.DefaultLimits(), rules...))
+			for i := range int64(requests) {
+				if i == requests-2 {
+					log.Forget(before)
+				}
+				if w := send(h, contentType, request(each*i)); w.Code != 204 {
+					t.Fatalf("%s: %d %s", contentType, w.Code, w.Body)
+				}
+			}
+			got := map[string]int{}
+			for _, s := range log.Samples() {
+				got[fmt.Sprint(s.Labels, s.T)]++
+			}
+			for n := range series {
+				for at := range requests * each {
+					if k := got[fmt.Sprintf("{__name__=%q, n=%q}%d", "a", fmt.Sprint(n), at)]; k != 1 {
+						t.Errorf("%s, forgotten before sample %d: the one of series %d at %d is stored %d times", contentType, before, n, at, k)
+					}
+				}
+			}
+			if n := log.Nameless(); n != series {
+				t.Errorf("%s, forgotten before sample %d: labels were missing %d times, want once for each series", contentType, before, n)
+			}
+		}
+	}
 }
 
 // TestKnownSeriesKeepTheirPlace: a series that repeats counts as active for as long as it is sent, and no longer.
@@ -226,13 +282,20 @@ func known2(t testing.TB) []byte {
 	return marshal(t, q)
 }
 
-// sink accepts every sample and keeps none.
-type sink struct{ appended int }
+// sink accepts every sample and keeps only the series.
+type sink struct {
+	appended int
+	series   []labels.Labels // by reference
+}
 
 func (s *sink) AppenderV2(context.Context) storage.AppenderV2 { return s }
-func (s *sink) Append(storage.SeriesRef, labels.Labels, int64, int64, float64, *histogram.Histogram, *histogram.FloatHistogram, storage.AOptions) (storage.SeriesRef, error) {
-	s.appended++
-	return 1, nil
+func (s *sink) Labels(ref storage.SeriesRef) labels.Labels    { return s.series[ref-1] }
+func (s *sink) Append(ref storage.SeriesRef, ls labels.Labels, _, _ int64, _ float64, _ *histogram.Histogram, _ *histogram.FloatHistogram, _ storage.AOptions) (storage.SeriesRef, error) {
+	if s.appended++; ref == 0 {
+		s.series = append(s.series, ls)
+		ref = storage.SeriesRef(len(s.series))
+	}
+	return ref, nil
 }
 func (s *sink) Commit() error   { return nil }
 func (s *sink) Rollback() error { return nil }
