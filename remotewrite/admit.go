@@ -75,13 +75,13 @@ func (w *window) admit(ctx context.Context, e *wal.Entry) error {
 	seq := w.progress.Newest() + 1
 	w.mu.Unlock()
 	w.commit, w.unsure, w.again, w.doubles = e.End.Commit, e.End.Commit <= l.high.Commit, false, w.doubles[:0]
-	w.held.begin()
+	l.cache.held.begin()
 	l.cache.late = e.End.Commit > l.startedAt.Commit
 	for i := range w.perShard {
 		w.perShard[i] = w.perShard[i][:0]
 	}
 	for _, s := range e.Ended {
-		l.cache.end(s)
+		w.again = l.cache.end(s) || w.again // if the series comes back, it is not known to be the same
 	}
 	for i := range e.Samples {
 		s := &e.Samples[i]
@@ -92,7 +92,7 @@ func (w *window) admit(ctx context.Context, e *wal.Entry) error {
 	w.admitHistograms(e, seq, lim, &now)
 	if w.again && !l.groups.Load() {
 		if err := w.awaitRound(ctx); err != nil {
-			w.held.undo()
+			l.cache.held.undo(w.perShard)
 			return err
 		}
 		for i, ps := range w.perShard {

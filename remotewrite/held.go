@@ -1,18 +1,24 @@
 package remotewrite
 
-import "hwsagent/internal/refs"
+import (
+	"iter"
+	"math"
 
-// heldSamples are the newest samples of the series in a window, by the hash of their labels. Each sample that the window sends is looked
-// up here. The series of a log come in much the same order each time, so the samples are in a list, which keeps its order when the
-// window is empty: most samples are those after the one before, and only others are searched by their hash, at random in memory.
+	"hwsagent/internal/refs"
+)
+
+// heldSamples are the newest samples of the series in a window. For most targets a number in each series is enough: series.entry.
+// Where two series of the log can have the same labels at the target, the samples are in a table by the hash of these labels. The series of
+// a log come in much the same order each time, so the table is a list, which keeps its order when the window is empty: most samples are
+// those after the one before, and only others are searched by their hash, at random in memory.
 type heldSamples struct {
-	byHash *refs.Positions // of all
+	entry uint32 // the entry that is being admitted; entries are counted from 1, over all windows
+	since uint32 // samples of earlier entries are held no more
+
+	byHash *refs.Positions // of all; nil as long as no two series can have the same labels
 	all    []heldSample
 	next   int // the position after the one that find or add used last
-
-	entry uint64 // the entry that is being admitted; entries are counted from 1
-	since uint64 // samples of earlier entries are held no more
-	held  int    // samples that were added since
+	held   int // samples of all that were added since
 }
 
 // heldSample is the newest sample of a series in the window.
@@ -20,13 +26,25 @@ type heldSample struct {
 	hash  uint64
 	t     int64
 	v     float64
-	entry uint64 // that began the series; 0: none
+	entry uint32 // that began the series; one before since: none
 }
 
-func newHeldSamples() *heldSamples { return &heldSamples{byHash: refs.NewPositions(0), since: 1} }
+// finding is the answer to a further sample of a series.
+type finding uint8
+
+const (
+	notHeld     finding = iota // the window has none of the series, and holds this one now
+	fromEntry                  // the same entry has brought one; the window holds both now
+	fromEarlier                // an earlier entry has
+	contradicts                // it has one of the same time with another value
+)
 
 // begin begins an entry.
 func (h *heldSamples) begin() { h.entry++ }
+
+// holds reports whether the window has the samples of an entry. The numbers may overflow: a series that was not seen for 2^32 entries
+// may then seem to be held, which only ends a round early.
+func (h *heldSamples) holds(entry uint32) bool { return h.entry-entry <= h.entry-h.since }
 
 // empty forgets all samples. The same entry begins again.
 func (h *heldSamples) empty() {
@@ -41,41 +59,83 @@ func (h *heldSamples) empty() {
 	h.since, h.held, h.next = h.entry, 0, 0
 }
 
-// undo forgets the series that the entry began.
-func (h *heldSamples) undo() {
+// undo forgets the series that the entry began, whose points are given.
+func (h *heldSamples) undo(perShard [][]point) {
+	for _, ps := range perShard {
+		for i := range ps {
+			if s := ps[i].series; s.entry == h.entry {
+				s.entry = h.since - 1
+			}
+		}
+	}
 	for i := range h.all {
 		if h.all[i].entry == h.entry {
-			h.all[i].entry = 0
+			h.all[i].entry = h.since - 1
 			h.held--
 		}
 	}
 }
 
-// find returns the sample of a series, nil if there is none, and whether the present entry has brought it. It is valid until the next
-// call of add.
-func (h *heldSamples) find(hash uint64) (s *heldSample, present bool) {
+// hold records a sample, unless the window has one of an earlier entry or of the same time.
+func (h *heldSamples) hold(p *point) finding {
+	if h.byHash == nil {
+		switch s := p.series; {
+		case s.entry == h.entry:
+			return fromEntry
+		case h.holds(s.entry):
+			return fromEarlier
+		default:
+			s.entry = h.entry
+			return notHeld
+		}
+	}
+	was := h.find(p.series.hash)
+	switch {
+	case was == nil:
+		h.add(heldSample{p.series.hash, p.t, p.v, h.entry})
+		return notHeld
+	case was.t == p.t && p.kind == float && was.v != p.v && p.v == p.v:
+		return contradicts
+	case was.entry == h.entry:
+		was.t, was.v = p.t, p.v
+		return fromEntry
+	}
+	return fromEarlier
+}
+
+// compareLabels makes the table, for the samples of the series that a target has had so far.
+func (h *heldSamples) compareLabels(all iter.Seq2[int, *series]) {
+	h.byHash = refs.NewPositions(0)
+	for _, s := range all {
+		if h.holds(s.entry) {
+			h.add(heldSample{s.hash, math.MinInt64, 0, s.entry}) // no sample has that time
+		}
+	}
+}
+
+// find returns the sample of a series, nil if there is none. It is valid until the next call of add.
+func (h *heldSamples) find(hash uint64) *heldSample {
 	i := h.next
 	if i >= len(h.all) || h.all[i].hash != hash {
 		if i = h.byHash.Find(hash, func(i int) bool { return h.all[i].hash == hash }); i < 0 {
-			return nil, false
+			return nil
 		}
 	}
 	h.next = i + 1
-	if s = &h.all[i]; s.entry < h.since {
-		return nil, false
+	if s := &h.all[i]; h.holds(s.entry) {
+		return s
 	}
-	return s, s.entry == h.entry
+	return nil
 }
 
 // add adds the sample of a series that find has just not found.
-func (h *heldSamples) add(hash uint64, t int64, v float64) {
-	s := heldSample{hash, t, v, h.entry}
+func (h *heldSamples) add(s heldSample) {
 	h.held++
-	if last := h.next - 1; last >= 0 && last < len(h.all) && h.all[last].hash == hash {
+	if last := h.next - 1; last >= 0 && last < len(h.all) && h.all[last].hash == s.hash {
 		h.all[last] = s // of an earlier time
 		return
 	}
-	h.byHash.Add(hash)
+	h.byHash.Add(s.hash)
 	h.all = append(h.all, s)
 	h.next = len(h.all)
 }

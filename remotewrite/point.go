@@ -48,9 +48,10 @@ type series struct {
 	hash uint64      // of the final labels; picks the shard
 	form *wire.Form  // the final labels as a difference to the log's; nil if relabelling removed the series
 
-	late     bool  // first logged after the queue began
-	rejected uint8 // samples rejected in a row, at most mostRejected; as taken
-	taken    bool  // the target has accepted a sample; belongs to the goroutine of the series' shard
+	entry    uint32 // the last one of which the window held a sample; see heldSamples
+	late     bool   // first logged after the queue began
+	rejected uint8  // samples rejected in a row, at most mostRejected; as taken
+	taken    bool   // the target has accepted a sample; belongs to the goroutine of the series' shard
 }
 
 // isNew reports whether the series was first logged after the queue began, and no sample of it was accepted.

@@ -29,20 +29,15 @@ type asking struct {
 
 // hold records that the window holds a sample, and reports whether it may be sent.
 func (w *window) hold(p *point) bool {
-	hash := p.series.hash
-	was, present := w.held.find(hash)
-	switch {
-	case was == nil:
-		w.held.add(hash, p.t, p.v)
-	case was.t == p.t && p.kind == float && was.v != p.v && p.v == p.v:
+	switch w.lane.cache.held.hold(p) {
+	case contradicts:
 		w.doubles = append(w.doubles, *p)
 		return false
-	case present:
+	case fromEntry:
 		w.several.Store(true)
-		was.t, was.v = p.t, p.v
-	default:
+	case fromEarlier:
 		w.again = true
-		w.asking.newer = w.asking.newer || w.asking.sample.exists() && w.asking.sample.series.hash == hash
+		w.asking.newer = w.asking.newer || w.asking.sample.exists() && w.asking.sample.series.hash == p.series.hash
 		return true // the round after this one holds it
 	}
 	if !w.asking.sample.exists() && w.round == 0 && p.kind == float {
@@ -80,7 +75,7 @@ func (w *window) awaitRound(ctx context.Context) error {
 		case <-w.room:
 		}
 	}
-	w.held.empty()
+	w.lane.cache.held.empty()
 	w.several.Store(false)
 	w.round++
 	return w.askOld(ctx)

@@ -36,6 +36,9 @@ type seriesCache struct {
 	// belongs to once that tenant has a target; see [seriesCache.at].
 	owners refs.Slots[tenant.Tenant]
 
+	held heldSamples // the samples in the window
+
+	plain   *wire.Form     // the form of the first series, if it only adds labels: then no two series with it have the same labels
 	own     []labels.Label // scratch of derive
 	added   int            // number of series added since the last sweep
 	removed *series        // stands for every series that is not sent
@@ -84,6 +87,9 @@ func (c *seriesCache) add(s *wal.Series, whole bool) *series {
 		orphan = s
 	default:
 		sent = to
+		if was := c.forSlot.Get(s.Slot()); was != nil && was.hash == to.hash {
+			to.entry = was.entry // the same labels with other metadata
+		}
 	}
 	c.forSlot.Put(s.Slot(), sent)
 	c.removals.Put(s.Slot(), removal)
@@ -92,9 +98,11 @@ func (c *seriesCache) add(s *wal.Series, whole bool) *series {
 	return to
 }
 
-// end forgets a series that the log does not use any more. If it comes back, it is derived again.
-func (c *seriesCache) end(s *wal.Series) {
+// end forgets a series that the log does not use any more, and reports whether the window holds a sample of it. If it comes back, it is
+// derived again.
+func (c *seriesCache) end(s *wal.Series) (held bool) {
 	if to := c.forSlot.Get(s.Slot()); to != nil && to.from == s {
+		held = c.held.holds(to.entry)
 		c.forSlot.Put(s.Slot(), nil)
 		c.owners.Put(s.Slot(), nil)
 	}
@@ -103,6 +111,7 @@ func (c *seriesCache) end(s *wal.Series) {
 			list.Put(s.Slot(), nil)
 		}
 	}
+	return held
 }
 
 // sweep removes the series that the log's cursors have evicted.
@@ -169,6 +178,12 @@ func (c *seriesCache) derive(s *wal.Series, whole bool) (to *series, owner *tena
 	form, ls := c.forms.Of(c.own, final.Labels())
 	if form == nil {
 		return c.removed, nil
+	}
+	if c.plain == nil {
+		c.plain = form
+	}
+	if c.held.byHash == nil && (form != c.plain || ls.Len() != len(c.own)+form.Changes()) {
+		c.held.compareLabels(c.forSlot.All())
 	}
 	return &series{from: s, hash: ls.Hash(), form: form, late: c.late}, owner
 }

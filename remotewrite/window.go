@@ -57,7 +57,6 @@ type window struct {
 
 	// Used only by the reader.
 	perShard [][]point
-	held     *heldSamples
 	round    int     // how often the window was empty
 	doubles  []point // samples of the entry being admitted that contradict another one at their time
 	again    bool    // the entry has a sample of a series that is held
@@ -72,11 +71,11 @@ func newWindow(l *lane, shards int) *window {
 		progress: progress.New(maxEntries, l.cfg.Queue.MaxSamplesPerSend),
 		room:     make(chan struct{}, 1),
 		perShard: make([][]point, shards),
-		held:     newHeldSamples(),
 	}
 	for range shards {
 		w.shards = append(w.shards, newShard(w))
 	}
+	l.cache.held.empty()
 	return w
 }
 

@@ -16,6 +16,9 @@ type Form struct {
 	changes [NumVersions][]labels.Label
 }
 
+// Changes is the number of labels that are new, have another value, or are removed in requests of remote write 1.0.
+func (f *Form) Changes() int { return len(f.changes[V1]) }
+
 // Labels returns the labels as in requests of that version. ls are the labels in the log.
 func (f *Form) Labels(v Version, ls []labels.Label) labels.Labels {
 	b := labels.NewScratchBuilder(len(ls) + len(f.changes[v]))
