@@ -52,13 +52,11 @@ type Batch struct {
 	series, samples int
 
 	// State of the series set by the last call of Series.
-	ref     storage.SeriesRef
-	labels  labels.Labels // empty if the log has them
-	family  string
-	meta    metadata.Metadata
-	fault   Reason  // why its samples are refused; "" if they are not
-	known   *Known  // the series that is repeated; nil if it was decoded
-	decoder Decoder // of its labels
+	ref    storage.SeriesRef
+	labels labels.Labels // empty if the log has them
+	family string
+	meta   metadata.Metadata
+	fault  Reason // why its samples are refused; "" if they are not
 
 	found      *entry[Known] // by Find, last
 	generation uint32        // of the active series
@@ -67,9 +65,9 @@ type Batch struct {
 
 	written Written
 	refused map[Reason]uint64
-	// longExemplars are counted with the batch, but do not refuse any part of it.
-	longExemplars uint64
-	refusals      []string // descriptions of the first refused samples
+	// longExemplars and unlogged, of exemplars too, are counted with the batch, but do not refuse any part of it.
+	longExemplars, unlogged uint64
+	refusals                []string // descriptions of the first refused samples
 }
 
 // maxHelpBytes bounds how much of a help text the log keeps.
@@ -123,31 +121,23 @@ func (b *Batch) Series(ls labels.Labels, family string, meta metadata.Metadata) 
 		b.tell(InvalidLabels, ls, why)
 		return nil
 	}
-	final, keep := b.relabelled(ls)
-	if !keep {
-		b.fault = Relabelled
-		return nil
-	}
 	if len(b.g.o.Relabel) > 0 {
-		if why := invalid(final); why != "" {
+		b.lb.Reset(ls)
+		if !relabel.ProcessBuilder(b.lb, b.g.o.Relabel...) {
+			b.fault = Relabelled
+			return nil
+		}
+		before := ls
+		ls = b.lb.Labels()
+		if why := invalid(ls); why != "" {
 			b.fault = InvalidLabels
-			b.tell(InvalidLabels, ls, "after metric_relabel_configs "+why)
+			b.tell(InvalidLabels, before, "after metric_relabel_configs "+why)
 			return nil
 		}
 	}
-	b.labels = final
+	b.labels = ls.WithoutEmpty() // as the log has them
 	b.admit()
 	return nil
-}
-
-// relabelled returns the labels by which the log knows a series, and whether the rules keep it.
-func (b *Batch) relabelled(ls labels.Labels) (final labels.Labels, keep bool) {
-	if len(b.g.o.Relabel) == 0 {
-		return ls.WithoutEmpty(), true
-	}
-	b.lb.Reset(ls)
-	keep = relabel.ProcessBuilder(b.lb, b.g.o.Relabel...)
-	return b.lb.Labels(), keep
 }
 
 // begin counts a series with that many bytes of labels, takes its memory, and makes it the current one.
@@ -160,7 +150,7 @@ func (b *Batch) begin(size int64, family string, meta metadata.Metadata) error {
 	if err := b.r.take(seriesBytes + size + int64(texts)); err != nil {
 		return err
 	}
-	b.ref, b.labels, b.family, b.meta, b.fault, b.known = 0, labels.EmptyLabels(), family, meta, "", nil
+	b.ref, b.labels, b.family, b.meta, b.fault = 0, labels.EmptyLabels(), family, meta, ""
 	return nil
 }
 
@@ -248,8 +238,8 @@ func invalid(ls labels.Labels) string {
 }
 
 // Append adds a sample of the series set by Series: a float v, or a histogram if h or fh is set. Times are
-// milliseconds; st is 0 if unknown. It returns a [Refusal] if the request exceeds a limit; it only counts an invalid
-// sample.
+// milliseconds; st is 0 if unknown. It returns a [Refusal] if the request exceeds a limit, and [ErrUnknown] after Repeat if the
+// log has forgotten the series; it only counts an invalid sample.
 func (b *Batch) Append(st, t int64, v float64, h *histogram.Histogram, fh *histogram.FloatHistogram, exemplars ...exemplar.Exemplar) error {
 	limits := b.g.o.Limits
 	if b.samples++; b.samples > limits.Samples {
@@ -265,23 +255,15 @@ func (b *Batch) Append(st, t int64, v float64, h *histogram.Histogram, fh *histo
 	if err := readable(h, fh); err != nil {
 		return b.refuse(InvalidSample, err.Error())
 	}
-	o := storage.AOptions{MetricFamilyName: b.family, Metadata: b.meta, Exemplars: exemplars}
-	ref, err := b.app.Append(b.ref, b.labels, st, t, v, h, fh, o)
-	if b.labels.IsEmpty() && errors.Is(err, storage.ErrNotFound) {
-		if err := b.recall(); err != nil {
-			return err
-		}
-		ref, err = b.app.Append(b.ref, b.labels, st, t, v, h, fh, o)
-	}
+	ref, err := b.app.Append(b.ref, b.labels, st, t, v, h, fh, storage.AOptions{MetricFamilyName: b.family, Metadata: b.meta, Exemplars: exemplars})
 	switch {
 	case err == nil, errors.Is(err, &storage.AppendPartialError{}):
+	case errors.Is(err, storage.ErrNotFound):
+		return b.unknown()
 	case errors.Is(err, storage.ErrDuplicateSampleForTimestamp):
 		return b.refuse(Duplicate, "its newest sample has the same time and another value")
 	default:
 		return b.refuse(InvalidSample, err.Error())
-	}
-	if b.known != nil && ref != b.ref {
-		b.known.ref.Store(uint64(ref))
 	}
 	b.ref = ref
 	if h != nil || fh != nil {
@@ -310,7 +292,7 @@ func (b *Batch) AppendExemplar(e exemplar.Exemplar) error {
 			return nil
 		}
 	}
-	b.g.CountRefused(ExemplarUnlogged, 1)
+	b.unlogged++
 	return nil
 }
 
@@ -342,7 +324,7 @@ func readable(h *histogram.Histogram, fh *histogram.FloatHistogram) error {
 	return nil
 }
 
-// refuse counts a refused sample. It returns an error only if it must say of which series it is, and that cannot be decoded.
+// refuse counts a refused sample. It returns [ErrUnknown] if it must say of which series it is, and the log has forgotten that.
 func (b *Batch) refuse(reason Reason, why string) error {
 	b.refused[reason]++
 	if b.labels.IsEmpty() && len(b.refusals) < maxRefusals {
@@ -391,6 +373,9 @@ func (b *Batch) Commit() (Written, error) {
 	b.g.count(func(c *Counts) {
 		if b.longExemplars > 0 {
 			c.RefusedSamples[ExemplarTooLong] += b.longExemplars
+		}
+		if b.unlogged > 0 {
+			c.RefusedSamples[ExemplarUnlogged] += b.unlogged
 		}
 		c.Samples += b.written.Samples + b.written.Histograms
 		for reason, refused := range b.refused {

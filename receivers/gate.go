@@ -121,8 +121,9 @@ type Request struct {
 	unpacked []byte // the newest decompressed body; its buffer goes to the next request
 	reusable bool
 
-	number uint32   // tells it from other requests in flight; not 0
-	fresh  []uint64 // hashes of series that this request made active, until it is stored
+	number  uint32   // tells it from other requests in flight; not 0
+	fresh   []uint64 // hashes of series that this request made active, until it is stored
+	decodes bool     // all series, because the log has forgotten one that the receiver knows
 }
 
 // Handler serves requests. It calls the checks, which see the request's header, before it reads any part of the body.

@@ -1,12 +1,12 @@
 package receivers
 
 import (
+	"errors"
 	"hash/maphash"
 	"sync"
 	"sync/atomic"
 	"time"
 
-	"github.com/prometheus/prometheus/model/labels"
 	"github.com/prometheus/prometheus/model/metadata"
 	"github.com/prometheus/prometheus/storage"
 
@@ -29,8 +29,9 @@ type Known struct {
 	bytes  uint32        // of its labels; 0 if the rules drop the series
 }
 
-// Decoder makes the labels of a series from the request.
-type Decoder interface{ Labels() (labels.Labels, error) }
+// ErrUnknown means that a series must be decoded, because the receiver does not know it or the log has forgotten it. After it,
+// the caller must call [Batch.Abandon] and decode all series of the request.
+var ErrUnknown = errors.New("a series is not known")
 
 // Table finds what a receiver knows by bytes that senders repeat. It keeps digests of these keys, with seeds of its own: a
 // sender can make no other key with the same digest, and by chance there is none. When the table is full, it takes no new
@@ -149,6 +150,9 @@ func (t *Table[V]) turn(now time.Time) {
 // Find returns the series that [Batch.Learn] stored under that key, nil if there is none. The caller sets it by
 // [Batch.Repeat].
 func (b *Batch) Find(key []byte) *Known {
+	if b.r.decodes {
+		return nil
+	}
 	e := b.g.known.find(b.found, key, b.now)
 	if e == nil {
 		return nil
@@ -178,9 +182,8 @@ func (b *Batch) Learn(key []byte) {
 // Described returns the family and the metadata of the series set by Series.
 func (b *Batch) Described() (family string, meta metadata.Metadata) { return b.family, b.meta }
 
-// Repeat is [Batch.Series] for a series that Find returned. d makes its labels if the log has forgotten them. An error of d
-// ends the batch.
-func (b *Batch) Repeat(s *Known, d Decoder, family string, meta metadata.Metadata) error {
+// Repeat is [Batch.Series] for a series that Find returned. It may return [ErrUnknown].
+func (b *Batch) Repeat(s *Known, family string, meta metadata.Metadata) error {
 	if err := b.begin(int64(s.bytes), family, meta); err != nil {
 		return err
 	}
@@ -188,7 +191,7 @@ func (b *Batch) Repeat(s *Known, d Decoder, family string, meta metadata.Metadat
 		b.fault = Relabelled
 		return nil
 	}
-	b.known, b.decoder, b.ref = s, d, storage.SeriesRef(s.ref.Load())
+	b.ref = storage.SeriesRef(s.ref.Load())
 	if s.active.Load() == b.generation {
 		return nil
 	}
@@ -201,15 +204,18 @@ func (b *Batch) Repeat(s *Known, d Decoder, family string, meta metadata.Metadat
 	return nil
 }
 
-// recall sets the labels of a series that is repeated. They come from the log, or from the request if the log has forgotten them.
-func (b *Batch) recall() (err error) {
-	if b.labels = b.g.o.Out.Labels(b.ref); !b.labels.IsEmpty() {
-		return nil
+// recall sets the labels of a series that is repeated.
+func (b *Batch) recall() error {
+	if b.labels = b.g.o.Out.Labels(b.ref); b.labels.IsEmpty() {
+		return b.unknown()
 	}
-	if b.labels, err = b.decoder.Labels(); err == nil {
-		b.labels, _ = b.relabelled(b.labels)
-	}
-	return err
+	return nil
+}
+
+// unknown makes Find return nothing for the rest of the request.
+func (b *Batch) unknown() error {
+	b.r.decodes = true
+	return ErrUnknown
 }
 
 // textBytes bounds the memory of texts.

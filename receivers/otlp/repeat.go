@@ -66,9 +66,6 @@ func (k *keys) ofPoint(h *head, attributes []byte) []byte {
 	return k.point
 }
 
-// errUnknown ends a walk at something that was not translated before.
-var errUnknown = errors.New("a series is not known")
-
 // plain visits requests to see whether they are plain.
 type plain struct{}
 
@@ -92,7 +89,7 @@ type repeating struct {
 func (v *repeating) resource(bytes []byte) error {
 	of := v.known.resources.Find(bytes, v.now)
 	if of == nil {
-		return errUnknown
+		return receivers.ErrUnknown
 	}
 	v.of, v.first, v.until = of, 0, 0
 	return nil
@@ -101,7 +98,7 @@ func (v *repeating) resource(bytes []byte) error {
 func (v *repeating) metric(m *rawMetric) error {
 	h := v.known.heads.Find(v.keys.ofHead(v.of, m), v.now)
 	if h == nil {
-		return errUnknown
+		return receivers.ErrUnknown
 	}
 	return m.each(func(p rawPoint) error { return v.point(h, p) })
 }
@@ -110,10 +107,10 @@ func (v *repeating) point(h *head, p rawPoint) error {
 	b := v.app.b
 	s := b.Find(v.keys.ofPoint(h, p.attributes))
 	if s == nil {
-		return errUnknown
+		return receivers.ErrUnknown
 	}
 	if s != v.last {
-		if err := b.Repeat(s, v, h.family, h.meta); err != nil {
+		if err := b.Repeat(s, h.family, h.meta); err != nil {
 			return err
 		}
 		v.last, v.app.last = s, labels.EmptyLabels()
@@ -128,9 +125,6 @@ func (v *repeating) point(h *head, p rawPoint) error {
 	v.until = max(v.until, p.t)
 	return nil
 }
-
-// Labels implements [receivers.Decoder]: the translation makes the labels of a whole request.
-func (*repeating) Labels() (ls labels.Labels, err error) { return ls, errUnknown }
 
 func (v *repeating) resourceEnds() error {
 	if v.first == 0 || v.of.info.IsEmpty() {
@@ -158,7 +152,7 @@ func (v *Receiver) repeat(r *receivers.Request, body []byte) (done bool, learn *
 	case errors.Is(err, errOther):
 		b.Abandon()
 		return false, nil, 0, "", nil
-	case !errors.Is(err, errUnknown):
+	case !errors.Is(err, receivers.ErrUnknown):
 		return true, nil, 0, "", err
 	}
 	b.Abandon()

@@ -22,7 +22,7 @@ const (
 // decode1 adds the samples of a prometheus.WriteRequest to the batch, with one series at a time as an object. It
 // returns the metadata of families, to be recorded when the request is stored.
 func (h *handler) decode1(r *receivers.Request, body []byte, b *receivers.Batch) (said []prompb.MetricMetadata, err error) {
-	d := &decoder1{h: h, r: r, b: b, memory: room{r: r}, described: !h.families.empty()}
+	d := &decoder1{h: h, r: r, b: b, lb: labels.NewScratchBuilder(16), memory: room{r: r}, described: !h.families.empty()}
 	err = fields(body, func(number protowire.Number, value []byte) error {
 		switch {
 		case number == symbols2 || number == series2:
@@ -44,14 +44,13 @@ func (h *handler) decode1(r *receivers.Request, body []byte, b *receivers.Batch)
 }
 
 type decoder1 struct {
-	h       *handler
-	r       *receivers.Request
-	b       *receivers.Batch
-	message []byte // of the current series
-	series  prompb.TimeSeries
-	floats  []prompb.Sample
-	lb      labels.ScratchBuilder
-	memory  room
+	h      *handler
+	r      *receivers.Request
+	b      *receivers.Batch
+	series prompb.TimeSeries
+	floats []prompb.Sample
+	lb     labels.ScratchBuilder
+	memory room
 
 	described bool   // there is metadata
 	name      []byte // of the series that was repeated last
@@ -80,28 +79,30 @@ func (d *decoder1) add(message []byte) error {
 	if err := d.memory.of(message); err != nil {
 		return err
 	}
-	d.message = message
 	var key []byte
 	var plain bool
 	key, d.floats, plain = floats1(message, d.floats[:0])
 	if plain {
 		if s := d.b.Find(key); s != nil {
 			d.describe(key)
-			if err := d.b.Repeat(s, d, d.family, d.meta); err != nil {
+			if err := d.b.Repeat(s, d.family, d.meta); err != nil {
 				return err
 			}
 			return d.append(d.floats)
 		}
 	}
-	ls, err := d.Labels()
-	if err != nil {
-		return err
+	series := &d.series
+	series.Labels, series.Samples = series.Labels[:0], series.Samples[:0]
+	series.Exemplars, series.Histograms = series.Exemplars[:0], series.Histograms[:0]
+	if err := series.Unmarshal(message); err != nil {
+		return fmt.Errorf("read a series: %w", err)
 	}
+	ls := series.ToLabels(&d.lb, nil)
 	family, meta := d.h.families.of(ls.Get(model.MetricNameLabel))
 	if err := d.b.Series(ls, family, meta); err != nil {
 		return err
 	}
-	if err := d.append(d.series.Samples); err != nil {
+	if err := d.append(series.Samples); err != nil {
 		return err
 	}
 	if plain {
@@ -109,16 +110,6 @@ func (d *decoder1) add(message []byte) error {
 		return nil
 	}
 	return d.appendOthers()
-}
-
-// Labels decodes the current series, and returns its labels.
-func (d *decoder1) Labels() (ls labels.Labels, err error) {
-	s := &d.series
-	s.Labels, s.Samples, s.Exemplars, s.Histograms = s.Labels[:0], s.Samples[:0], s.Exemplars[:0], s.Histograms[:0]
-	if err := s.Unmarshal(d.message); err != nil {
-		return ls, fmt.Errorf("read a series: %w", err)
-	}
-	return s.ToLabels(&d.lb, nil), nil
 }
 
 // append adds floats of the current series.

@@ -111,7 +111,6 @@ type decoder2 struct {
 	symbols []string // of table, once a series must be decoded
 	r       *receivers.Request
 	b       *receivers.Batch
-	message []byte // of the current series
 	series  writev2.TimeSeries
 	lb      labels.ScratchBuilder
 	memory  room
@@ -177,11 +176,10 @@ func (d *decoder2) add(message []byte) error {
 	if err := d.memory.of(message); err != nil {
 		return err
 	}
-	d.message = message
 	plain := d.plain.read(message) && d.setKey()
 	if plain {
 		if s := d.b.Find(d.key); s != nil {
-			if err := d.b.Repeat(s, d, "", d.described()); err != nil {
+			if err := d.b.Repeat(s, "", d.described()); err != nil {
 				return err
 			}
 			for _, p := range d.plain.floats {
@@ -192,9 +190,13 @@ func (d *decoder2) add(message []byte) error {
 			return nil
 		}
 	}
-	if err := d.decode(); err != nil {
-		return err
+	s := &d.series
+	s.LabelsRefs, s.Samples, s.Histograms, s.Exemplars = s.LabelsRefs[:0], s.Samples[:0], s.Histograms[:0], s.Exemplars[:0]
+	s.Metadata = writev2.Metadata{}
+	if err := s.Unmarshal(message); err != nil {
+		return fmt.Errorf("read a series: %w", err)
 	}
+	d.symbols = d.table.strings()
 	if err := d.append(); err != nil {
 		return err
 	}
@@ -202,29 +204,6 @@ func (d *decoder2) add(message []byte) error {
 		d.b.Learn(d.key)
 	}
 	return nil
-}
-
-// decode decodes the current series.
-func (d *decoder2) decode() error {
-	s := &d.series
-	s.LabelsRefs, s.Samples, s.Histograms, s.Exemplars = s.LabelsRefs[:0], s.Samples[:0], s.Histograms[:0], s.Exemplars[:0]
-	s.Metadata = writev2.Metadata{}
-	if err := s.Unmarshal(d.message); err != nil {
-		return fmt.Errorf("read a series: %w", err)
-	}
-	d.symbols = d.table.strings()
-	return nil
-}
-
-// Labels decodes the current series, and returns its labels.
-func (d *decoder2) Labels() (ls labels.Labels, err error) {
-	if err := d.decode(); err != nil {
-		return ls, err
-	}
-	if ls, err = d.series.ToLabels(&d.lb, d.symbols); err != nil {
-		return ls, fmt.Errorf("read the labels of a series: %w", err)
-	}
-	return ls, nil
 }
 
 // append adds the series that was decoded last.

@@ -5,6 +5,7 @@
 package remotewrite
 
 import (
+	"errors"
 	"mime"
 	"net/http"
 	"strconv"
@@ -75,7 +76,11 @@ func (h *handler) store(r *receivers.Request, body []byte, message string) (writ
 	} else {
 		said, err = h.decode1(r, body, b)
 	}
-	if err != nil {
+	switch {
+	case errors.Is(err, receivers.ErrUnknown):
+		b.Abandon()
+		return h.store(r, body, message)
+	case err != nil:
 		return written, false, err
 	}
 	written, err = b.Commit()
