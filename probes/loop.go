@@ -5,14 +5,11 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
-	"math"
-	"slices"
 	"sync"
 	"time"
 
 	"github.com/prometheus/common/model"
 	"github.com/prometheus/prometheus/model/labels"
-	"github.com/prometheus/prometheus/model/value"
 	"github.com/prometheus/prometheus/storage"
 
 	"hwsagent/internal/panics"
@@ -48,11 +45,10 @@ type loop struct {
 	rounds  *spare.Stack[Round]
 	once    bool // a single round for people: out is not the log, and Committed is not called
 
-	up, took *tracked // the series in every round
-	reported bool     // a round of this loop, or of one that it replaces, had them
+	up, took report // the series in every round
 
-	// ended holds the series whose stale markers are not in the log yet, because commits failed.
-	ended []tracked
+	// ended holds the series whose stale markers are not in the log yet, because commits failed or the loop has had no round.
+	ended []storage.SeriesRef
 
 	hung <-chan result // result of a round that outlived its deadline; nil if none
 
@@ -61,6 +57,13 @@ type loop struct {
 
 	mu     sync.Mutex
 	status Status
+}
+
+// report is a series in which the runner reports about the probe. It carries the target's labels and is not relabelled, like a
+// scrape's report.
+type report struct {
+	ref    storage.SeriesRef // 0 if no round had it
+	labels labels.Labels
 }
 
 // result is the outcome of a Collect.
@@ -89,12 +92,11 @@ func newLoop(s Spec, out storage.AppendableV2, logger *slog.Logger, rounds *spar
 	return l
 }
 
-// reportSeries returns a series in which the runner reports about the probe. It carries the target's labels and is not
-// relabelled, like a scrape's report.
-func (l *loop) reportSeries(name string) *tracked {
+// reportSeries returns the report of that name.
+func (l *loop) reportSeries(name string) report {
 	b := labels.NewBuilder(l.spec.Labels)
 	b.Set(model.MetricNameLabel, name)
-	return &tracked{labels: b.Labels()}
+	return report{labels: b.Labels()}
 }
 
 // run runs rounds until ctx ends. The interval is monotonic: a step of the wall clock neither delays nor repeats a
@@ -246,19 +248,7 @@ func (l *loop) closeProbe() { closeProbe(l.log, l.guard, l.spec.Name, l.spec.Pro
 // over series itself.
 func (l *loop) adopt(old *loop) {
 	l.tracker.adopt(old.tracker)
-	l.ended = old.ended
-	switch {
-	case !old.reported:
-	case labels.Equal(old.up.labels, l.up.labels):
-		l.reported = true
-	default:
-		l.ended = append(l.ended, *old.up, *old.took)
-	}
-	l.ended = slices.DeleteFunc(l.ended, func(tr tracked) bool {
-		back := labels.Equal(tr.labels, l.up.labels) || labels.Equal(tr.labels, l.took.labels)
-		l.reported = l.reported || back
-		return back
-	})
+	l.ended = append(old.ended, old.up.ref, old.took.ref) // unless the next round has them
 }
 
 // end marks every series of a stopped loop as stale, because they get no more samples.
@@ -278,20 +268,6 @@ func (l *loop) end() {
 
 // markAll marks every series stale and commits the markers.
 func (l *loop) markAll(app storage.AppenderV2) error {
-	t := time.Now().UnixMilli()
-	mark := func(tr *tracked) {
-		_, err := app.Append(tr.ref, tr.labels, 0, t, math.Float64frombits(value.StaleNaN), nil, nil, storage.AOptions{RejectOutOfOrder: true})
-		if err != nil {
-			l.log.Debug("A stale marker was refused", "series", tr.labels.String(), "err", err)
-		}
-	}
-	for i := range l.ended { // they wait since the log refused a round
-		mark(&l.ended[i])
-	}
-	l.tracker.gone(l.round+1, mark)
-	if l.reported {
-		mark(l.up)
-		mark(l.took)
-	}
-	return app.Commit()
+	l.ended = l.tracker.gone(l.round+1, append(l.ended, l.up.ref, l.took.ref))
+	return errors.Join(l.markEnded(app, time.Now().UnixMilli()), app.Commit())
 }

@@ -53,7 +53,7 @@ type minedBatch struct {
 }
 
 func (b *minedBatch) Append(ref storage.SeriesRef, ls labels.Labels, st, t int64, v float64, h *histogram.Histogram, fh *histogram.FloatHistogram, o storage.AOptions) (storage.SeriesRef, error) {
-	if name := ls.Get("__name__"); name == "up" {
+	if _, ls := b.l.find(ref, ls); ls.Get("__name__") == "up" {
 		b.l.step("append up")
 	} else if ls.Get("x") == "2" {
 		b.l.step("append")

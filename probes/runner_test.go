@@ -33,6 +33,37 @@ type recorder struct {
 	n        int
 	failures map[int]error // of the n-th Commit, from 1
 	block    chan struct{} // Commit waits for it, if set
+
+	refs   map[string]storage.SeriesRef
+	series []labels.Labels // by reference, from 1; empty when forgotten
+}
+
+// forget forgets all series, as the log does with idle ones.
+func (r *recorder) forget() {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	clear(r.refs)
+	clear(r.series)
+}
+
+// find returns the reference and the labels of a series, 0 if it has neither. It makes a series that is new.
+func (r *recorder) find(ref storage.SeriesRef, ls labels.Labels) (storage.SeriesRef, labels.Labels) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if ref > 0 && int(ref) <= len(r.series) && !r.series[ref-1].IsEmpty() {
+		return ref, r.series[ref-1]
+	}
+	if ls.IsEmpty() {
+		return 0, ls
+	}
+	if r.refs == nil {
+		r.refs = map[string]storage.SeriesRef{}
+	}
+	if r.refs[ls.String()] == 0 {
+		r.series = append(r.series, ls)
+		r.refs[ls.String()] = storage.SeriesRef(len(r.series))
+	}
+	return r.refs[ls.String()], ls
 }
 
 func (r *recorder) AppenderV2(context.Context) storage.AppenderV2 { return &batch{r: r} }
@@ -44,19 +75,31 @@ func (r *recorder) all() []string {
 }
 
 type batch struct {
-	r     *recorder
-	lines []string
+	r      *recorder
+	lines  []string
+	newest map[storage.SeriesRef][2]float64 // time and value
 }
 
-func (b *batch) Append(ref storage.SeriesRef, ls labels.Labels, _, _ int64, v float64, _ *histogram.Histogram, _ *histogram.FloatHistogram, _ storage.AOptions) (storage.SeriesRef, error) {
+// Append refuses another value for the newest time of a series, as the log does.
+func (b *batch) Append(ref storage.SeriesRef, ls labels.Labels, _, t int64, v float64, _ *histogram.Histogram, _ *histogram.FloatHistogram, _ storage.AOptions) (storage.SeriesRef, error) {
+	if ref, ls = b.r.find(ref, ls); ref == 0 {
+		return 0, storage.ErrNotFound
+	}
+	if last, ok := b.newest[ref]; ok && last[0] == float64(t) {
+		if last[1] != v {
+			return 0, storage.ErrDuplicateSampleForTimestamp
+		}
+		return ref, nil
+	}
+	if b.newest == nil {
+		b.newest = map[storage.SeriesRef][2]float64{}
+	}
+	b.newest[ref] = [2]float64{float64(t), v}
 	text := fmt.Sprint(v)
 	if value.IsStaleNaN(v) {
 		text = "stale"
 	}
 	b.lines = append(b.lines, ls.String()+" "+text)
-	if ref == 0 {
-		ref = storage.SeriesRef(ls.Hash() | 1)
-	}
 	return ref, nil
 }
 
@@ -385,8 +428,8 @@ func TestTargetLabelsAndRelabelling(t *testing.T) {
 		{Sample{Family: famA, Name: "a_sum", Labels: []string{"x", ""}}, `{__name__="a_sum", instance="i", job="j"}`},
 		{Sample{Family: &Family{Name: "drop_me"}}, `{}`},
 	} {
-		if got := tr.find(&tc.s); got.is(bad) || got.labels.String() != tc.want {
-			t.Errorf("%v became %s (%v), want %s", tc.s, got.labels, tr.fault(got), tc.want)
+		if got, final := tr.find(&tc.s); got.is(bad) || final.String() != tc.want || got.is(dropped) != final.IsEmpty() {
+			t.Errorf("%v became %s (%v), want %s", tc.s, final, tr.fault(got), tc.want)
 		}
 	}
 }

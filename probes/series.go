@@ -1,9 +1,11 @@
 package probes
 
 import (
+	"cmp"
 	"fmt"
 	"hash/maphash"
 	"math"
+	"slices"
 
 	"github.com/prometheus/common/model"
 	"github.com/prometheus/prometheus/model/labels"
@@ -13,25 +15,23 @@ import (
 	"hwsagent/internal/refs"
 )
 
-// tracked is one series of a probe: two digests of its raw name and labels, its final labels, and when it was last
-// seen. There is one for each series of each device, so it is kept small.
+// tracked is one series of a probe: two digests of its raw name and labels, and when it was last seen. The log alone has its final
+// labels. There is one for each series of each device, so it is kept small.
 type tracked struct {
-	ref    storage.SeriesRef
-	labels labels.Labels // final; empty when metric_relabel_configs removed it
-	digest uint64        // of the raw name and labels, as is second; see tracker.find
-	round  uint32        // the last round with the series; set by mark
+	ref    storage.SeriesRef // 0 if the log has never accepted a sample
+	digest uint64            // of the raw name and labels, as is second; see tracker.find
+	round  uint32            // the last round with the series; set by mark
 	second uint16
-	first  bool  // in the last round, it was the first series with its labels; set by tracker.first
-	flags  flags // twin, bad, timed
+	flags  flags
 }
 
 // flags are properties of a series.
 type flags uint8
 
 const (
-	twin  flags = 1 << iota // another series may have the same labels
-	bad                     // invalid: tracker.errs says why; its samples are refused
-	timed                   // the sample carried its own timestamp: such a series is not marked stale, as in a scrape
+	bad     flags = 1 << iota // invalid: tracker.errs says why; its samples are refused
+	dropped                   // metric_relabel_configs removed it
+	timed                     // the sample carried its own timestamp: such a series is not marked stale, as in a scrape
 )
 
 // tracker maps a probe's raw samples to final series and finds series that have disappeared. It belongs to one probe's
@@ -46,9 +46,9 @@ type tracker struct {
 	next   int
 	errs   map[uint64]error // errors of the bad series, by digest
 
-	// The positions of all series by digest and by final labels. Only a round that needs them builds them, because between rounds
-	// they would take as much memory as the series themselves; see endRound.
-	byDigest, byLabels *refs.Positions
+	// The positions of all series by digest. Only a round that needs them builds them, because between rounds they would take as
+	// much memory as the series themselves; see endRound.
+	byDigest *refs.Positions
 
 	// marked is how many series round current had; if it had all, none has disappeared.
 	current uint32
@@ -68,15 +68,11 @@ func newTracker(target labels.Labels, rc []*relabel.Config) *tracker {
 	}
 }
 
-// find returns the series of a sample, which it creates for a new sample. The result is valid until the next call. find
-// identifies raw names and labels by 80 bits of digests with keys of this process, not by their text, which would take more
-// memory than everything else; equal digests of two series of one probe are practically impossible.
-func (t *tracker) find(s *Sample) *tracked {
-	name := s.Name
-	if name == "" {
-		name = s.Family.Name
-	}
-	t.key = append(t.key[:0], name...)
+// find returns the series of a sample, which it creates for a new sample, and then also its final labels. The series is valid until
+// the next call. find identifies raw names and labels by 80 bits of digests with keys of this process, not by their text, which
+// would take more memory than everything else; equal digests of two series of one probe are practically impossible.
+func (t *tracker) find(s *Sample) (tr *tracked, final labels.Labels) {
+	t.key = append(t.key[:0], cmp.Or(s.Name, s.Family.Name)...)
 	for _, l := range s.Labels {
 		t.key = append(t.key, 0xff) // not a byte of valid UTF-8
 		t.key = append(t.key, l...)
@@ -92,10 +88,11 @@ func (t *tracker) find(s *Sample) *tracked {
 	}
 	if i >= 0 {
 		t.next = i + 1
-		return t.series.At(i)
+		return t.series.At(i), final
 	}
-	tr, err := t.resolve(name, s.Labels)
-	tr.digest, tr.second = digest, second
+	final, err := t.resolve(s)
+	tr = t.series.Add(tracked{digest: digest, second: second})
+	tr.set(dropped, err == nil && final.IsEmpty())
 	if err != nil {
 		tr.set(bad, true)
 		if t.errs == nil {
@@ -103,7 +100,10 @@ func (t *tracker) find(s *Sample) *tracked {
 		}
 		t.errs[digest] = err
 	}
-	return t.add(tr)
+	if t.byDigest != nil {
+		t.byDigest.Add(digest)
+	}
+	return tr, final
 }
 
 // digests returns the positions of all series by digest.
@@ -117,19 +117,8 @@ func (t *tracker) digests() *refs.Positions {
 	return t.byDigest
 }
 
-// finals returns the positions of all series by final labels.
-func (t *tracker) finals() *refs.Positions {
-	if t.byLabels == nil {
-		t.byLabels = refs.NewPositions(t.series.Len())
-		for _, tr := range t.series.All() {
-			t.byLabels.Add(tr.hash())
-		}
-	}
-	return t.byLabels
-}
-
 // endRound releases the positions that the round needed.
-func (t *tracker) endRound() { t.byDigest, t.byLabels, t.next = nil, nil, 0 }
+func (t *tracker) endRound() { t.byDigest, t.next = nil, 0 }
 
 // is reports whether a series has a property.
 func (tr *tracked) is(f flags) bool { return tr.flags&f != 0 }
@@ -142,14 +131,6 @@ func (tr *tracked) set(f flags, yes bool) {
 	}
 }
 
-// hash returns the hash for tracker.byLabels. Series without labels are not looked up there, and must not fill one chain.
-func (tr *tracked) hash() uint64 {
-	if tr.labels.IsEmpty() {
-		return tr.digest
-	}
-	return tr.labels.Hash()
-}
-
 // fault returns why a series is invalid, nil if it is valid.
 func (t *tracker) fault(tr *tracked) error {
 	if !tr.is(bad) {
@@ -158,46 +139,26 @@ func (t *tracker) fault(tr *tracked) error {
 	return t.errs[tr.digest]
 }
 
-// add adds a series, and returns where it is now.
-func (t *tracker) add(tr tracked) *tracked {
-	if !tr.labels.IsEmpty() && tr.round != adopted {
-		same := func(i int) bool {
-			o := t.series.At(i)
-			return o.round != adopted && labels.Equal(o.labels, tr.labels)
-		}
-		if other := t.finals().Find(tr.hash(), same); other >= 0 {
-			tr.set(twin, true)
-			t.series.At(other).set(twin, true)
-		}
-	}
-	if t.byDigest != nil {
-		t.byDigest.Add(tr.digest)
-	}
-	if t.byLabels != nil {
-		t.byLabels.Add(tr.hash())
-	}
-	return t.series.Add(tr)
-}
-
-// resolve returns the final labels: the sample's own, the target's over them, relabelled. The error says why the sample
-// is invalid.
-func (t *tracker) resolve(name string, raw []string) (tracked, error) {
+// resolve returns the final labels: the sample's own, the target's over them, relabelled; none if metric_relabel_configs removed the
+// series. The error says why the sample is invalid.
+func (t *tracker) resolve(s *Sample) (final labels.Labels, err error) {
+	name, raw := cmp.Or(s.Name, s.Family.Name), s.Labels
 	if len(raw)%2 != 0 {
-		return tracked{}, fmt.Errorf("sample of %q has %d label strings, want name and value pairs", name, len(raw))
+		return final, fmt.Errorf("sample of %q has %d label strings, want name and value pairs", name, len(raw))
 	}
 	if !model.UTF8Validation.IsValidMetricName(name) {
-		return tracked{}, fmt.Errorf("%q is not a metric name", name)
+		return final, fmt.Errorf("%q is not a metric name", name)
 	}
 	t.lb.Reset(labels.EmptyLabels())
 	for i := 0; i < len(raw); i += 2 {
 		if !model.UTF8Validation.IsValidLabelName(raw[i]) || raw[i] == model.MetricNameLabel {
-			return tracked{}, fmt.Errorf("sample of %q: %q is not a label name", name, raw[i])
+			return final, fmt.Errorf("sample of %q: %q is not a label name", name, raw[i])
 		}
 		if !model.LabelValue(raw[i+1]).IsValid() {
-			return tracked{}, fmt.Errorf("sample of %q: value of label %q is not UTF-8: %q", name, raw[i], raw[i+1])
+			return final, fmt.Errorf("sample of %q: value of label %q is not UTF-8: %q", name, raw[i], raw[i+1])
 		}
 		if t.lb.Get(raw[i]) != "" {
-			return tracked{}, fmt.Errorf("sample of %q has label %q twice", name, raw[i])
+			return final, fmt.Errorf("sample of %q has label %q twice", name, raw[i])
 		}
 		t.lb.Set(raw[i], raw[i+1])
 	}
@@ -213,31 +174,13 @@ func (t *tracker) resolve(name string, raw []string) (tracked, error) {
 	})
 	t.lb.Set(model.MetricNameLabel, name)
 	if !relabel.ProcessBuilder(t.lb, t.relabel...) {
-		return tracked{}, nil
+		return final, nil
 	}
 	ls := t.lb.Labels()
 	if ls.Get(model.MetricNameLabel) == "" {
-		return tracked{}, fmt.Errorf("metric_relabel_configs leave %q without a name", name)
+		return final, fmt.Errorf("metric_relabel_configs leave %q without a name", name)
 	}
-	return tracked{labels: ls}, nil
-}
-
-// first reports whether this is the first series with its labels in this round; a second sample for one series in one
-// round would contradict the first. The caller marks the series next.
-func (t *tracker) first(tr *tracked, round uint32) bool {
-	if tr.round == round && tr.first {
-		return false
-	}
-	tr.first = !tr.is(twin) || !t.goesOn(tr.labels, round)
-	return tr.first
-}
-
-// goesOn reports whether the round has a sample with these final labels.
-func (t *tracker) goesOn(ls labels.Labels, round uint32) bool {
-	return t.finals().Find(ls.Hash(), func(i int) bool {
-		o := t.series.At(i)
-		return o.round == round && o.first && labels.Equal(o.labels, ls)
-	}) >= 0
+	return ls, nil
 }
 
 // forget removes the series that find has just created: no round has it.
@@ -246,9 +189,6 @@ func (t *tracker) forget(tr *tracked) {
 	t.series.Pop()
 	if t.byDigest != nil {
 		t.byDigest.Pop()
-	}
-	if t.byLabels != nil {
-		t.byLabels.Pop()
 	}
 }
 
@@ -263,37 +203,41 @@ func (t *tracker) mark(tr *tracked, round uint32) {
 	}
 }
 
-// gone calls stale for each series that is missing in this round but was in earlier ones, and removes it.
-func (t *tracker) gone(round uint32, stale func(*tracked)) {
-	if t.current == round && t.marked == t.series.Len() {
-		return
+// gone removes the series that are missing in this round but were in earlier ones. It adds them to ended, and returns each of these
+// once, without those that the round has: another raw sample may continue the series with the same final labels.
+func (t *tracker) gone(round uint32, ended []storage.SeriesRef) []storage.SeriesRef {
+	if t.current != round || t.marked != t.series.Len() {
+		t.series.Keep(func(tr *tracked) bool {
+			if tr.round == round {
+				return true
+			}
+			delete(t.errs, tr.digest)
+			if !tr.is(timed) {
+				ended = append(ended, tr.ref)
+			}
+			return false
+		})
+		t.endRound() // the positions have changed
 	}
-	var ended []tracked
-	t.series.Keep(func(tr *tracked) bool {
-		if tr.round != round {
-			ended = append(ended, *tr)
-		}
-		return tr.round == round
+	if len(ended) == 0 {
+		return nil
+	}
+	done := map[storage.SeriesRef]bool{0: true}
+	for _, tr := range t.series.All() {
+		done[tr.ref] = true
+	}
+	return slices.DeleteFunc(ended, func(ref storage.SeriesRef) bool {
+		was := done[ref]
+		done[ref] = true
+		return was
 	})
-	t.endRound() // the positions have changed
-	for i := range ended {
-		tr := &ended[i]
-		delete(t.errs, tr.digest)
-		// Another raw sample may continue the series with the same final labels.
-		if !tr.labels.IsEmpty() && tr.round != 0 && !tr.is(timed) && !t.goesOn(tr.labels, round) {
-			stale(tr)
-		}
-	}
 }
 
 // adopt takes over the series of a tracker that this one replaces, so that those which do not return are marked stale
-// after the first round.
+// after the first round. No sample finds them: the raw names may now lead elsewhere.
 func (t *tracker) adopt(old *tracker) {
 	for _, tr := range old.series.All() {
-		if tr.round != 0 && !tr.labels.IsEmpty() {
-			// No sample finds it: the raw names may now lead elsewhere.
-			t.add(tracked{ref: tr.ref, labels: tr.labels, digest: tr.digest, round: adopted, flags: tr.flags & timed})
-		}
+		t.series.Add(tracked{ref: tr.ref, digest: tr.digest, round: adopted, flags: tr.flags & timed})
 	}
 }
 

@@ -13,6 +13,7 @@ import (
 	"github.com/prometheus/common/model"
 	"github.com/prometheus/prometheus/model/labels"
 	"github.com/prometheus/prometheus/model/relabel"
+	"github.com/prometheus/prometheus/storage"
 )
 
 // trackerModel is what a tracker must do, by maps of texts.
@@ -43,7 +44,7 @@ func (m *trackerModel) gone(round int) []string {
 }
 
 // TestTrackerIsAMap: through rounds in which series come, go, return, become one by relabelling, are removed by it or come
-// twice, and through replacements of the tracker, it finds the same first samples and the same ends as maps of texts do.
+// twice, and through replacements of the tracker, it finds the same ends as maps of texts do.
 func TestTrackerIsAMap(t *testing.T) {
 	seed := uint64(time.Now().UnixNano())
 	t.Logf("seed %d", seed)
@@ -54,7 +55,7 @@ func TestTrackerIsAMap(t *testing.T) {
 	}
 	target := labels.FromStrings("job", "j")
 	tr, m := newTracker(target, rules), &trackerModel{known: map[string]*modelSeries{}, seen: map[string]int{}}
-	ends := 0
+	ends, refOf, nameOf := 0, map[string]storage.SeriesRef{}, map[storage.SeriesRef]string{}
 	for round := 1; round < 400; round++ {
 		if r.IntN(40) == 0 {
 			next := newTracker(target, rules)
@@ -64,34 +65,39 @@ func TestTrackerIsAMap(t *testing.T) {
 		for range r.IntN(60) * r.IntN(3) / 2 {
 			x, y := fmt.Sprint(r.IntN(12)), fmt.Sprint(r.IntN(2))
 			s := Sample{Family: famA, Labels: []string{"x", x, "y", y}}
-			one := tr.find(&s)
+			one, got := tr.find(&s)
 			raw, final := x+" "+y, labels.FromStrings("__name__", "a", "job", "j", "x", x).String()
 			if x == "7" {
 				final = ""
 			}
-			if got := one.labels.String(); one.is(bad) || final != "" && got != final || final == "" && !one.labels.IsEmpty() {
+			known := m.known[raw]
+			if one.is(bad) || one.is(dropped) != (final == "") || known == nil && final != "" && got.String() != final || known != nil && !got.IsEmpty() {
 				t.Fatalf("%s became %s, want %s", raw, got, final)
 			}
-			known := m.known[raw]
 			if known == nil {
 				known = &modelSeries{final: final}
 				m.known[raw] = known
 			}
 			if final != "" {
+				if refOf[final] == 0 { // as the log has it
+					refOf[final] = storage.SeriesRef(len(refOf) + 1)
+					nameOf[refOf[final]] = final
+				}
 				known.timed = r.IntN(10) == 0
 				one.set(timed, known.timed)
-				if got, want := tr.first(one, uint32(round)), m.seen[final] != round; got != want {
-					t.Fatalf("round %d: %s is the first of its labels: %t, want %t", round, raw, got, want)
-				}
+				one.ref = refOf[final]
 				m.seen[final] = round
 			}
 			tr.mark(one, uint32(round))
 			known.round = round
 		}
-		ended := map[string]bool{}
-		tr.gone(uint32(round), func(s *tracked) { ended[s.labels.String()] = true })
-		if got, want := slices.Sorted(maps.Keys(ended)), m.gone(round); !slices.Equal(got, want) {
-			t.Fatalf("round %d ends %q, want %q", round, got, want)
+		var ended []string
+		for _, ref := range tr.gone(uint32(round), nil) {
+			ended = append(ended, nameOf[ref])
+		}
+		slices.Sort(ended)
+		if want := m.gone(round); !slices.Equal(ended, want) {
+			t.Fatalf("round %d ends %q, want %q", round, ended, want)
 		}
 		ends += len(ended)
 		if tr.series.Len() != len(m.known) {
@@ -108,17 +114,15 @@ func TestTrackerIsAMap(t *testing.T) {
 func (m *trackerModel) adopt() *trackerModel {
 	next := &trackerModel{known: map[string]*modelSeries{}, seen: map[string]int{}}
 	for raw, s := range m.known {
-		if s.final != "" {
-			next.known["adopted "+raw] = &modelSeries{final: s.final, round: -1, timed: s.timed}
-		}
+		next.known["adopted "+raw] = &modelSeries{final: s.final, round: -1, timed: s.timed}
 	}
 	return next
 }
 
 // TestTrackedIsSmall: a fleet has a million of them.
 func TestTrackedIsSmall(t *testing.T) {
-	if n := unsafe.Sizeof(tracked{}); n > 40 {
-		t.Errorf("a series takes %d bytes, want at most 40", n)
+	if n := unsafe.Sizeof(tracked{}); n > 24 {
+		t.Errorf("a series takes %d bytes, want at most 24", n)
 	}
 }
 
@@ -128,10 +132,7 @@ func TestFindAllocatesNothing(t *testing.T) {
 	s := Sample{Family: famA, Labels: []string{"x", "1", "y", "2"}}
 	round := uint32(1)
 	if n := testing.AllocsPerRun(100, func() {
-		one := tr.find(&s)
-		if !tr.first(one, round) {
-			t.Error("not the first")
-		}
+		one, _ := tr.find(&s)
 		tr.mark(one, round)
 		tr.endRound()
 		round++
@@ -149,7 +150,7 @@ func heapInUse() uint64 {
 }
 
 // BenchmarkTracker is a round of 1,200 series as a switch has them, in the same order each time or in another one; bytes/series are
-// what the tracker keeps, labels included.
+// what the tracker keeps.
 func BenchmarkTracker(b *testing.B) {
 	const n = 1200
 	var samples []Sample
@@ -163,11 +164,10 @@ func BenchmarkTracker(b *testing.B) {
 	target := labels.FromStrings("instance", "192.0.2.17:161", "job", "fleet", "site", "fra1")
 	run := func(tr *tracker, samples []Sample, round uint32) {
 		for i := range samples {
-			one := tr.find(&samples[i])
-			tr.first(one, round)
+			one, _ := tr.find(&samples[i])
 			tr.mark(one, round)
 		}
-		tr.gone(round, func(*tracked) {})
+		tr.gone(round, nil)
 		tr.endRound()
 	}
 	for name, later := range map[string][]Sample{"same": samples, "shuffled": shuffled} {

@@ -24,7 +24,8 @@ type Spec struct {
 	// Probe is the probe to run. The runner closes it when it is removed, if it is a Closer.
 	Probe Probe
 
-	// Out receives the probe's samples; nil means the runner's own.
+	// Out receives the probe's samples; nil means the runner's own. The runner appends to a series that Out knows by the
+	// reference alone, and again with labels if the error is [storage.ErrNotFound].
 	Out storage.AppendableV2
 
 	// Guard contains the panics of the probe's work; nil: the runner makes one.

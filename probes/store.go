@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"github.com/prometheus/common/model"
+	"github.com/prometheus/prometheus/model/labels"
 	"github.com/prometheus/prometheus/model/metadata"
 	"github.com/prometheus/prometheus/model/value"
 	"github.com/prometheus/prometheus/storage"
@@ -44,19 +45,12 @@ func (l *loop) store(ctx context.Context, start time.Time, res result) (done sto
 func (l *loop) commit(app storage.AppenderV2, t int64, res result) stored {
 	defer l.tracker.endRound()
 	l.round++
-	l.stamped, l.reported = t, true
+	l.stamped = t
 	appended, refused, firstErr := l.appendRound(app, t, res.round)
 	fate := roundFate(res, appended, firstErr)
-	l.tracker.gone(l.round, func(tr *tracked) { l.ended = append(l.ended, *tr) })
-	l.ended = slices.DeleteFunc(l.ended, func(tr tracked) bool { return l.tracker.goesOn(tr.labels, l.round) })
-	for _, tr := range l.ended {
-		// If the log refuses a stale marker as out of order, the marker is not needed: the series has newer data.
-		_, err := app.Append(tr.ref, tr.labels, 0, t, math.Float64frombits(value.StaleNaN), nil, nil, storage.AOptions{RejectOutOfOrder: true})
-		if err != nil && firstErr == nil && !errors.Is(err, storage.ErrOutOfOrderSample) {
-			firstErr = err
-		}
-	}
 	firstErr = l.appendReport(app, t, res, firstErr)
+	l.ended = slices.DeleteFunc(l.tracker.gone(l.round, l.ended), func(ref storage.SeriesRef) bool { return ref == l.up.ref || ref == l.took.ref })
+	firstErr = cmp.Or(firstErr, l.markEnded(app, t))
 	err := app.Commit()
 	if err != nil {
 		refused += appended
@@ -68,6 +62,20 @@ func (l *loop) commit(app storage.AppenderV2, t int64, res result) stored {
 	return stored{appended: appended, refused: refused, fate: errors.Join(fate, err), refusal: errors.Join(firstErr, err)}
 }
 
+// markEnded appends stale markers, and returns the first error.
+func (l *loop) markEnded(app storage.AppenderV2, t int64) (firstErr error) {
+	for _, ref := range l.ended {
+		_, err := app.Append(ref, labels.EmptyLabels(), 0, t, math.Float64frombits(value.StaleNaN), nil, nil, storage.AOptions{RejectOutOfOrder: true})
+		switch {
+		case errors.Is(err, storage.ErrOutOfOrderSample), errors.Is(err, storage.ErrDuplicateSampleForTimestamp): // the series has newer data
+		case errors.Is(err, storage.ErrNotFound): // the log has forgotten the series, so it has ended
+		default:
+			firstErr = cmp.Or(firstErr, err)
+		}
+	}
+	return firstErr
+}
+
 // appendReport appends up and scrape_duration_seconds. It returns firstErr, or else its own first error.
 func (l *loop) appendReport(app storage.AppenderV2, t int64, res result, firstErr error) error {
 	up := 1.0
@@ -75,9 +83,9 @@ func (l *loop) appendReport(app storage.AppenderV2, t int64, res result, firstEr
 		up = 0
 	}
 	for _, rep := range []struct {
-		*tracked
+		*report
 		v float64
-	}{{l.up, up}, {l.took, res.took.Seconds()}} {
+	}{{&l.up, up}, {&l.took, res.took.Seconds()}} {
 		if ref, err := app.Append(rep.ref, rep.labels, 0, t, rep.v, nil, nil, storage.AOptions{Metadata: metadata.Metadata{Type: model.MetricTypeGauge}}); err == nil {
 			rep.ref = ref
 		} else if firstErr == nil {
@@ -115,8 +123,8 @@ func stamp(start time.Time, before int64) int64 {
 type moments map[moment]struct{}
 
 type moment struct {
-	series uint64 // hash of the final labels
-	t      int64  // milliseconds
+	ref storage.SeriesRef
+	t   int64 // milliseconds
 }
 
 func momentsOf(samples []Sample) moments {
@@ -126,16 +134,27 @@ func momentsOf(samples []Sample) moments {
 	return make(moments, len(samples))
 }
 
-// fresh reports whether the series has no sample of that time yet, as far as known.
-func (m moments) fresh(tr *tracked, t int64) bool {
-	_, ok := m[moment{tr.labels.Hash(), t}]
-	return m != nil && !ok
-}
-
-func (m moments) add(tr *tracked, t int64) {
-	if m != nil {
-		m[moment{tr.labels.Hash(), t}] = struct{}{}
+// append appends a sample of a series. final may be empty if the log knows the series.
+func (l *loop) append(app storage.AppenderV2, ref storage.SeriesRef, final labels.Labels, s *Sample, t int64) (storage.SeriesRef, error) {
+	o := storage.AOptions{
+		MetricFamilyName: s.Family.Name,
+		Metadata:         metadata.Metadata{Type: s.Family.Type, Unit: s.Family.Unit, Help: s.Family.Help},
+		Exemplars:        s.Exemplars,
 	}
+	got, err := app.Append(ref, final, s.ST, t, s.Value, s.H, s.FH, o)
+	if final.IsEmpty() && errors.Is(err, storage.ErrNotFound) {
+		if final, err = l.tracker.resolve(s); err == nil {
+			got, err = app.Append(ref, final, s.ST, t, s.Value, s.H, s.FH, o)
+		}
+	}
+	switch {
+	case err == nil, errors.Is(err, &storage.AppendPartialError{}): // the sample was appended; perhaps an exemplar was not
+		return got, nil
+	case errors.Is(err, storage.ErrDuplicateSampleForTimestamp):
+		final, _ = l.tracker.resolve(s)
+		return got, fmt.Errorf("%s: %w", final, err)
+	}
+	return got, err
 }
 
 // appendRound appends the samples of a round. A bad sample only loses itself; the first error is returned.
@@ -147,29 +166,26 @@ func (l *loop) appendRound(app storage.AppenderV2, now int64, round *Round) (app
 		if l.spec.Translate != nil {
 			l.spec.Translate(s)
 		}
-		tr := l.tracker.find(s)
-		fail := l.tracker.fault(tr)
-		if fail == nil && tr.labels.IsEmpty() {
+		tr, final := l.tracker.find(s)
+		if tr.is(dropped) {
 			l.tracker.mark(tr, l.round)
 			filtered++
 			continue
 		}
 		t := cmp.Or(s.T, now)
-		if fail == nil && !l.tracker.first(tr, l.round) && !seen.fresh(tr, t) {
-			fail = fmt.Errorf("%s appears twice in one round", tr.labels)
+		twice := tr.round == l.round
+		if seen != nil {
+			_, twice = seen[moment{tr.ref, t}]
+		}
+		fail := l.tracker.fault(tr)
+		if fail == nil && twice {
+			final, _ = l.tracker.resolve(s)
+			fail = fmt.Errorf("%s appears twice in one round", final)
 		}
 		if fail == nil {
-			seen.add(tr, t)
 			tr.set(timed, s.T != 0)
 			var ref storage.SeriesRef
-			ref, fail = app.Append(tr.ref, tr.labels, s.ST, t, s.Value, s.H, s.FH, storage.AOptions{
-				MetricFamilyName: s.Family.Name,
-				Metadata:         metadata.Metadata{Type: s.Family.Type, Unit: s.Family.Unit, Help: s.Family.Help},
-				Exemplars:        s.Exemplars,
-			})
-			if fail != nil && errors.Is(fail, &storage.AppendPartialError{}) {
-				fail = nil // the sample was appended; only an exemplar was not
-			}
+			ref, fail = l.append(app, tr.ref, final, s, t)
 			if fail == nil && ref == 0 {
 				// The probe has reached its limit of series, and the input counts the sample: it is not in the log.
 				if tr.round == 0 {
@@ -179,6 +195,9 @@ func (l *loop) appendRound(app storage.AppenderV2, now int64, round *Round) (app
 			}
 			if fail == nil {
 				tr.ref = ref
+				if seen != nil {
+					seen[moment{ref, t}] = struct{}{}
+				}
 			}
 		}
 		l.tracker.mark(tr, l.round)

@@ -19,6 +19,12 @@ import (
 // capture stores the samples of a probe in memory instead of the log. It is used by one goroutine.
 type capture struct {
 	samples []captured
+	first   map[moment]string // the text of the first sample
+}
+
+type moment struct {
+	labels string
+	t      int64 // milliseconds
 }
 
 type captured struct {
@@ -32,8 +38,11 @@ type captured struct {
 // AppenderV2 implements storage.AppendableV2.
 func (c *capture) AppenderV2(context.Context) storage.AppenderV2 { return c }
 
-// Append implements storage.AppenderV2.
-func (c *capture) Append(_ storage.SeriesRef, ls labels.Labels, _, _ int64, v float64, h *histogram.Histogram, fh *histogram.FloatHistogram, o storage.AOptions) (storage.SeriesRef, error) {
+// Append implements storage.AppenderV2. Like the log, it refuses a second value of a series for one time.
+func (c *capture) Append(_ storage.SeriesRef, ls labels.Labels, _, t int64, v float64, h *histogram.Histogram, fh *histogram.FloatHistogram, o storage.AOptions) (storage.SeriesRef, error) {
+	if ls.IsEmpty() {
+		return 0, storage.ErrNotFound // the caller has them
+	}
 	s := captured{family: o.MetricFamilyName, meta: o.Metadata, labels: ls, value: v}
 	if s.family == "" {
 		s.family = ls.Get(model.MetricNameLabel)
@@ -44,7 +53,17 @@ func (c *capture) Append(_ storage.SeriesRef, ls labels.Labels, _, _ int64, v fl
 	case h != nil:
 		s.hist = h.Copy()
 	}
-	c.samples = append(c.samples, s)
+	at := moment{ls.String(), t}
+	if c.first == nil {
+		c.first = map[moment]string{}
+	}
+	switch first, ok := c.first[at]; {
+	case !ok:
+		c.first[at] = s.text()
+		c.samples = append(c.samples, s)
+	case first != s.text():
+		return 0, storage.ErrDuplicateSampleForTimestamp
+	}
 	return storage.SeriesRef(len(c.samples)), nil
 }
 

@@ -2,24 +2,30 @@ package hardware
 
 import (
 	"bytes"
+	"context"
 	"errors"
+	"fmt"
 	"io"
 	"log/slog"
 	"math"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/prometheus/common/model"
 	"github.com/prometheus/prometheus/model/histogram"
 	"github.com/prometheus/prometheus/model/labels"
 	"github.com/prometheus/prometheus/model/metadata"
+	"github.com/prometheus/prometheus/model/relabel"
 	"github.com/prometheus/prometheus/model/textparse"
 	"github.com/prometheus/prometheus/storage"
 	"go.uber.org/goleak"
 
 	"hwsagent/agent/config"
+	"hwsagent/probes"
 )
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
@@ -58,6 +64,37 @@ func TestProbeOnce(t *testing.T) {
 	}
 	if _, err := ProbeOnce(t.Context(), file, "d", &out, slog.New(slog.DiscardHandler)); !errors.Is(err, config.ErrNoSuchProbe) {
 		t.Errorf("another name: %v", err)
+	}
+}
+
+// twice is a probe with two times of one series, and with series that relabelling makes one.
+type twice struct{}
+
+func (twice) Collect(_ context.Context, r *probes.Round) error {
+	f := &probes.Family{Name: "a", Type: "gauge"}
+	for t := range int64(2) {
+		r.AddSample(probes.Sample{Family: f, Value: float64(t), T: 1 + t})
+	}
+	for v := range 2 {
+		r.Add(&probes.Family{Name: "b"}, float64(v), "x", fmt.Sprint(v))
+	}
+	return nil
+}
+
+// TestCaptureIsLikeTheLog: a round for people has the samples and the errors of one in the agent.
+func TestCaptureIsLikeTheLog(t *testing.T) {
+	c := &capture{}
+	rules := []*relabel.Config{{Regex: relabel.MustNewRegexp("x"), Action: relabel.LabelDrop}}
+	st := probes.Once(t.Context(), probes.Spec{Name: "p", Probe: twice{}, Interval: time.Second, Timeout: time.Second, Relabel: rules}, c, slog.New(slog.DiscardHandler))
+	if st.Samples != 3 || st.Refused != 1 || !strings.Contains(st.LastError, `{__name__="b"}: duplicate sample`) {
+		t.Errorf("%+v", st)
+	}
+	var got []string
+	for _, s := range c.samples[:3] {
+		got = append(got, s.labels.String()+s.text())
+	}
+	if want := []string{`{__name__="a"}0`, `{__name__="a"}1`, `{__name__="b"}0`}; !slices.Equal(got, want) {
+		t.Errorf("%q, want %q", got, want)
 	}
 }
 
