@@ -119,9 +119,6 @@ func familiesOf(series iter.Seq[*wal.Series]) []prompb.MetricMetadata {
 		if len(all) == mostFamilies {
 			break
 		}
-		if s.About == nil {
-			continue
-		}
 		family := s.About.Family
 		if family == "" {
 			family = s.Name()

@@ -70,11 +70,7 @@ func (s *series) labels() labels.Labels {
 
 // written returns what requests contain about the series, with its labels appended to ls. The series must not be dropped.
 func (s *series) written(ls []labels.Label) wire.Series {
-	w := wire.Series{Labels: s.from.AppendLabels(ls), Form: s.form}
-	if about := s.from.About; about != nil {
-		w.Meta = &about.Meta
-	}
-	return w
+	return wire.Series{Labels: s.from.AppendLabels(ls), Form: s.form, Meta: &s.from.About.Meta}
 }
 
 // count counts points by kind.

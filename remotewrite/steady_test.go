@@ -27,7 +27,8 @@ func newTreadmill(series int) *treadmill {
 	m := &treadmill{step: make(chan struct{}), done: make(chan struct{}, 1)}
 	m.acked.Store(&wal.Mark{})
 	for i, s := range testSeries(series) {
-		s.from.About = &wal.About{Meta: metadata.Metadata{Type: "counter", Help: "Bytes written to " + s.from.Labels().Get("__name__") + " since the start."}}
+		about := &wal.About{Meta: metadata.Metadata{Type: "counter", Help: "Bytes written to " + s.from.Name() + " since the start."}}
+		s.from = wal.NewSeries(s.from.Slot(), s.from.Labels(), about)
 		m.entry.Samples = append(m.entry.Samples, wal.Sample{Series: s.from, T: 1_790_000_000_000, V: float64(i)})
 	}
 	return m

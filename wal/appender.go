@@ -88,7 +88,7 @@ func (l *Log) Newest(ref storage.SeriesRef) (ls labels.Labels, t int64, v float6
 		return ls, 0, 0, nil, nil, o, false
 	}
 	last := m.lastLocked(s)
-	o.Metadata, o.MetricFamilyName = s.about.Meta, s.about.Family
+	o.Metadata, o.MetricFamilyName = s.said.Meta, s.said.Family
 	return ls, last.t, last.v, last.h, last.fh, o, true
 }
 

@@ -24,11 +24,11 @@ type batch struct {
 	floats     []record.RefFloatHistogramSample
 	exemplars  []record.RefExemplar
 
-	// touched holds each series of the batch's samples and exemplars, at least once.
-	touched []*memSeries
+	// touched holds each series of the batch's samples and exemplars, at least once; see seriesMap.nowLocked.
+	touched []*Series
 
-	// others holds the batch's newest samples of series that another batch owned at the time.
-	others map[*memSeries]lastSample
+	// others holds, by reference, the batch's newest samples of series that another batch owned at the time.
+	others map[uint64]lastSample
 
 	minT, maxT int64
 	bytes      int   // upper bound of the batch's records, without metadata
@@ -123,11 +123,11 @@ func newer(t, other, ahead int64) bool {
 }
 
 // newestLocked returns the newest sample of a series that the batch knows: its own (mine), or the committed one.
-func (b *batch) newestLocked(m *seriesMap, s *memSeries) (newest lastSample, mine, ok bool) {
+func (b *batch) newestLocked(m *seriesMap, s *Series) (newest lastSample, mine, ok bool) {
 	if s.owner == b && s.place != 0 {
 		return b.at(s.place), true, true
 	}
-	if l, mine := b.others[s]; mine {
+	if l, mine := b.others[s.ref]; mine {
 		return l, true, true
 	}
 	if s.committed {
@@ -138,7 +138,7 @@ func (b *batch) newestLocked(m *seriesMap, s *memSeries) (newest lastSample, min
 
 // admitLocked checks a sample against the newest one of its series. If the error is nil and
 // repeated is false, the caller must [batch.add] it next; repeated means that it equals the newest.
-func (b *batch) admitLocked(m *seriesMap, s *memSeries, l *lastSample, rejectOutOfOrder bool) (repeated bool, err error) {
+func (b *batch) admitLocked(m *seriesMap, s *Series, l *lastSample, rejectOutOfOrder bool) (repeated bool, err error) {
 	newest, mine, ok := b.newestLocked(m, s)
 	if ok {
 		switch {
@@ -163,15 +163,15 @@ func (b *batch) admitLocked(m *seriesMap, s *memSeries, l *lastSample, rejectOut
 		s.place = b.next(l)
 	default:
 		if b.others == nil {
-			b.others = make(map[*memSeries]lastSample)
+			b.others = make(map[uint64]lastSample)
 		}
-		b.others[s] = *l
+		b.others[s.ref] = *l
 	}
 	return false, nil
 }
 
 // touch records that the batch has a sample or exemplar of s.
-func (b *batch) touch(s *memSeries) {
+func (b *batch) touch(s *Series) {
 	b.touched = append(b.touched, s)
 	b.bytes += 128 + s.labels.size()
 }
@@ -195,7 +195,7 @@ func (b *batch) add(ref uint64, st int64, l *lastSample) {
 // addExemplarsLocked copies the exemplars of a sample at time t. Exemplars of a repeated
 // sample are logged again, and receivers ignore them. Exemplars whose labels are longer
 // than maxExemplarBytes are left out.
-func (b *batch) addExemplarsLocked(s *memSeries, t int64, exemplars []exemplar.Exemplar) {
+func (b *batch) addExemplarsLocked(s *Series, t int64, exemplars []exemplar.Exemplar) {
 	for _, e := range exemplars {
 		if e.Labels.ByteSize() > maxExemplarBytes {
 			continue
@@ -216,6 +216,9 @@ func exemplarBytes(e *exemplar.Exemplar) int { return 32 + int(e.Labels.ByteSize
 // samples become those of the series.
 func (b *batch) finishLocked(m *seriesMap, committed bool) {
 	for _, s := range b.touched {
+		if !s.live {
+			s = m.nowLocked(s)
+		}
 		if s.owner != b {
 			continue
 		}
@@ -225,8 +228,8 @@ func (b *batch) finishLocked(m *seriesMap, committed bool) {
 		}
 		s.owner, s.place = nil, 0
 	}
-	for s, l := range b.others {
-		if committed {
+	for ref, l := range b.others {
+		if s := m.byRef.Get(ref); s != nil && committed {
 			m.settleLocked(s, &l, b.ahead)
 		}
 	}

@@ -64,13 +64,13 @@ func TestMetadataIsBounded(t *testing.T) {
 		family string
 		want   About
 	}{
-		{metadata.Metadata{Help: strings.Repeat("a", maxHelpBytes)}, "f", About{metadata.Metadata{Help: strings.Repeat("a", maxHelpBytes)}, "f"}},
-		{metadata.Metadata{Help: strings.Repeat("b", maxHelpBytes+1)}, "f", About{metadata.Metadata{Help: strings.Repeat("b", maxHelpBytes)}, "f"}},
-		{metadata.Metadata{Help: strings.Repeat("a", maxHelpBytes-1) + "é"}, "f", About{metadata.Metadata{Help: strings.Repeat("a", maxHelpBytes-1)}, "f"}},
-		{metadata.Metadata{Help: "h", Unit: strings.Repeat("u", maxUnitBytes)}, "f", About{metadata.Metadata{Help: "h", Unit: strings.Repeat("u", maxUnitBytes)}, "f"}},
-		{metadata.Metadata{Help: "h", Unit: strings.Repeat("u", maxUnitBytes+1)}, "f", About{metadata.Metadata{Help: "h"}, "f"}},
-		{metadata.Metadata{Help: "i"}, strings.Repeat("f", maxFamilyBytes), About{metadata.Metadata{Help: "i"}, strings.Repeat("f", maxFamilyBytes)}},
-		{metadata.Metadata{Help: "j"}, strings.Repeat("f", maxFamilyBytes+1), About{metadata.Metadata{Help: "j"}, ""}},
+		{metadata.Metadata{Help: strings.Repeat("a", maxHelpBytes)}, "f", About{Meta: metadata.Metadata{Help: strings.Repeat("a", maxHelpBytes)}, Family: "f"}},
+		{metadata.Metadata{Help: strings.Repeat("b", maxHelpBytes+1)}, "f", About{Meta: metadata.Metadata{Help: strings.Repeat("b", maxHelpBytes)}, Family: "f"}},
+		{metadata.Metadata{Help: strings.Repeat("a", maxHelpBytes-1) + "é"}, "f", About{Meta: metadata.Metadata{Help: strings.Repeat("a", maxHelpBytes-1)}, Family: "f"}},
+		{metadata.Metadata{Help: "h", Unit: strings.Repeat("u", maxUnitBytes)}, "f", About{Meta: metadata.Metadata{Help: "h", Unit: strings.Repeat("u", maxUnitBytes)}, Family: "f"}},
+		{metadata.Metadata{Help: "h", Unit: strings.Repeat("u", maxUnitBytes+1)}, "f", About{Meta: metadata.Metadata{Help: "h"}, Family: "f"}},
+		{metadata.Metadata{Help: "i"}, strings.Repeat("f", maxFamilyBytes), About{Meta: metadata.Metadata{Help: "i"}, Family: strings.Repeat("f", maxFamilyBytes)}},
+		{metadata.Metadata{Help: "j"}, strings.Repeat("f", maxFamilyBytes+1), About{Meta: metadata.Metadata{Help: "j"}, Family: ""}},
 	} {
 		app := l.AppenderV2(context.Background())
 		if _, err := app.Append(0, sampleOf(i), 0, 1, 1, nil, nil, storage.AppendV2Options{Metadata: c.meta, MetricFamilyName: c.family}); err != nil {
@@ -81,7 +81,7 @@ func TestMetadataIsBounded(t *testing.T) {
 		}
 		s := nextEntry(t, r).Samples[0].Series
 		c.want.Meta.Type = s.Meta().Type // "unknown" for none
-		if got := (About{s.Meta(), s.Family()}); got != c.want {
+		if got := (About{Meta: s.Meta(), Family: s.Family()}); got != c.want {
 			t.Errorf("case %d: %d bytes of help, %d of unit, %d of family", i, len(got.Meta.Help), len(got.Meta.Unit), len(got.Family))
 		}
 	}
@@ -144,7 +144,7 @@ func TestChangingHelpIsNotKept(t *testing.T) {
 		}
 		_ = nextEntry(t, r)
 		d := r.cursor.decode
-		for what, kept := range map[string]int{"the log": bytesOf(l.series.abouts), "the cursor": bytesOf(d.series.pool.abouts), "the cursor's texts": textBytesOf(d.texts)} {
+		for what, kept := range map[string]int{"the log": bytesOf(l.series.abouts), "the cursor's texts": textBytesOf(d.texts)} {
 			if kept > maxAboutBytes {
 				t.Fatalf("%s keeps %d bytes of texts after %d", what, kept, i)
 			}

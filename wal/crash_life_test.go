@@ -359,7 +359,7 @@ func (c *crashLife) forget(m *seriesMap, id uint64) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	before := m.byRef.Len()
-	m.forgetLocked(func(s *memSeries) bool { return (s.ref+id)%4 == 0 })
+	m.forgetLocked(func(s *Series) bool { return (s.ref+id)%4 == 0 })
 	c.tally.Forgotten += before - m.byRef.Len()
 }
 

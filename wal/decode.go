@@ -54,9 +54,9 @@ func (d *entryDecoder) text(b []byte) string {
 
 var errMalformed = errors.New("record is malformed")
 
-// newEntryDecoder makes a decoder whose series are those of the pool.
-func newEntryDecoder(pool *seriesPool) *entryDecoder {
-	return &entryDecoder{series: newSeriesTable(pool), to: &decoded{}, texts: make(map[string]string), builder: labels.NewScratchBuilder(4)}
+// newEntryDecoder makes a decoder whose series are among these.
+func newEntryDecoder(all *seriesMap) *entryDecoder {
+	return &entryDecoder{series: newSeriesTable(all), to: &decoded{}, texts: make(map[string]string), builder: labels.NewScratchBuilder(4)}
 }
 
 // reset empties the entry and reuses its memory.
@@ -92,6 +92,11 @@ func (d *entryDecoder) skim(rec []byte) error {
 func (d *entryDecoder) decode(rec []byte) error {
 	body := rec[1:]
 	switch record.Type(rec[0]) {
+	case record.Series, record.Metadata, record.Type(segment.TypeFamily):
+		return d.learn(rec)
+	}
+	d.series.settle()
+	switch record.Type(rec[0]) {
 	case record.SamplesV2:
 		return d.floatSamples(body)
 	case record.HistogramSamplesV2, record.FloatHistogramSamplesV2:
@@ -101,24 +106,22 @@ func (d *entryDecoder) decode(rec []byte) error {
 	case record.Type(segment.TypeEnded):
 		return d.ends(body, &d.to.entry)
 	}
-	return d.learn(rec)
+	return nil
 }
 
 // ends releases the series that the log does not use any more, and adds them to the entry, if it is not nil.
 func (d *entryDecoder) ends(b []byte, e *Entry) error {
 	r := segment.Decoder{B: b}
 	ref := uint64(0)
-	var ended []*pooled
 	for len(r.B) > 0 && r.Err == nil {
 		ref += uint64(r.Varint()) // #nosec G115 -- the difference to the one before
 		if s := d.series.take(ref); s != nil {
-			ended = append(ended, s)
+			d.series.all.release(s)
 			if e != nil {
-				e.Ended = append(e.Ended, &s.series)
+				e.Ended = append(e.Ended, s)
 			}
 		}
 	}
-	d.series.pool.letGo(releases{series: ended})
 	return r.Err
 }
 
@@ -167,9 +170,8 @@ func (d *entryDecoder) metadata(b []byte) error {
 			}
 		}
 		if r.Err == nil {
-			d.series.describe(ref, metadata.Metadata{
-				Type: record.ToMetricType(typ[0]), Unit: d.text(unit), Help: d.text(help),
-			})
+			m := metadata.Metadata{Type: record.ToMetricType(typ[0]), Unit: d.text(unit), Help: d.text(help)}
+			d.series.describe(ref, func(a *About) { a.Meta = m })
 		}
 	}
 	return r.Err
@@ -179,8 +181,8 @@ func (d *entryDecoder) families(b []byte) error {
 	r := segment.Decoder{B: b}
 	for len(r.B) > 0 && r.Err == nil {
 		ref := r.Uvarint()
-		if name := r.Bytes(r.Uvarint()); r.Err == nil {
-			d.series.family(ref, d.text(name))
+		if name := d.text(r.Bytes(r.Uvarint())); r.Err == nil {
+			d.series.describe(ref, func(a *About) { a.Family = name })
 		}
 	}
 	return r.Err

@@ -70,7 +70,7 @@ func TestDecodeRoundTrip(t *testing.T) {
 	for round := range 200 {
 		rng := rand.New(rand.NewPCG(seed, uint64(round)))
 		enc := segmenttest.Encoder
-		d := newEntryDecoder(newSeriesPool(newSymbols(), nil))
+		d := newEntryDecoder(newSeriesMap())
 		const series = 20
 		var announce []record.RefSeries
 		base := rng.Uint64()
@@ -193,7 +193,7 @@ func TestDecodeForeignSchemas(t *testing.T) {
 	rec, _ := segmenttest.Encoder.HistogramSamples([]record.RefHistogramSample{
 		{Ref: 1, T: 1, H: h(10)}, {Ref: 1, T: 2, H: h(100)}, {Ref: 1, T: 3, H: h(3)},
 	}, nil)
-	d := newEntryDecoder(newSeriesPool(newSymbols(), nil))
+	d := newEntryDecoder(newSeriesMap())
 	if err := d.decode(segmenttest.Series(1)); err != nil {
 		t.Fatal(err)
 	}
@@ -282,7 +282,7 @@ func TestIdleSeriesAreForgotten(t *testing.T) {
 			slots[s.Series.Slot()] = true
 		}
 	}
-	if n := c.tail.pool().byHash.Len(); n > (idleSegments+1)*per+1 {
+	if n := c.tail.pool().held(); n > (idleSegments+1)*per+1 {
 		t.Errorf("%d series are kept", n)
 	}
 }
@@ -297,7 +297,7 @@ func TestShortRecords(t *testing.T) {
 	whole, _ := segmenttest.Encoder.HistogramSamples(hs, nil)
 	refused := 0
 	for size := 1; size < len(whole); size++ {
-		d := newEntryDecoder(newSeriesPool(newSymbols(), nil))
+		d := newEntryDecoder(newSeriesMap())
 		if err := d.decode(segmenttest.Encoder.Series([]record.RefSeries{{Ref: chunks.HeadSeriesRef(1), Labels: segmenttest.Labels(1)}}, nil)); err != nil {
 			t.Fatal(err)
 		}
@@ -312,7 +312,7 @@ func TestShortRecords(t *testing.T) {
 		t.Errorf("%d of %d beginnings are refused", refused, len(whole))
 	}
 
-	table := newEntryDecoder(newSeriesPool(newSymbols(), nil)).series
+	table := newEntryDecoder(newSeriesMap()).series
 	for what, encoded := range map[string][]byte{"no count": {}, "no name": {1}, "too much": {0, 0}} {
 		if table.announce(1, encoded) {
 			t.Errorf("labels with %s are taken: %s", what, table.lookup(1).Labels())

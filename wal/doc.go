@@ -218,8 +218,8 @@
 // A goroutine that holds one of these locks may take only locks further right:
 //
 //	Lane.nextMu > writer.mu > budget.mu > targets.mu > savefile.Store.turn > savefile.Store.mu > targets.stateMu > target.mu
-//	leaves, taken last, with no other lock taken under them: seriesMap.mu, index.mu,
-//	budget.configMu, pendingTimes.mu, and the registry of metrics
+//	leaves, taken last, with no other lock taken under them but symbols.mu under seriesMap.mu: seriesMap.mu,
+//	symbols.mu, index.mu, budget.configMu, pendingTimes.mu, and the registry of metrics
 //
 // A mutex is declared above the fields that it guards. The caller of a method whose name ends in
 // Locked holds the mutex of that type (for batch: seriesMap.mu). The type writer documents its

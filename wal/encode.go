@@ -1,6 +1,7 @@
 package wal
 
 import (
+	"cmp"
 	"encoding/binary"
 	"fmt"
 	"hash/crc32"
@@ -36,9 +37,9 @@ type encoder struct {
 	records   uint32
 	bytes     int       // of these records, uncompressed
 	announced announced // since reset
-	ended     int       // series of seriesMap.ended whose end is announced since reset
+	ended     int       // references of seriesMap.ended whose end is announced since reset
 
-	series   []*memSeries
+	series   []*Series
 	metadata []record.RefMetadata
 	families []segment.Family
 }
@@ -121,39 +122,46 @@ const minEnded = 4096
 
 // end appends records of series that have ended. It announces at most as many as the commit has samples, or minEnded, because
 // readers at the head of the log hold them until all have read the commit. Each series has had a sample, so none waits
-// for ever. A batch begun before the end may still have samples of a series: the commit with them announces it again.
+// for ever. A batch begun before the end may still have samples of a series: each commit with them announces it again.
 func (e *encoder) end(b *batch, m *seriesMap) {
 	for most := e.ended + max(minEnded, len(b.samples)+len(b.histograms)+len(b.floats)); ; {
 		e.rec = append(e.rec[:0], segment.TypeEnded)
 		m.mu.Lock()
-		ref := uint64(0)
-		for _, s := range m.ended[e.ended:min(most, len(m.ended))] {
-			e.rec = binary.AppendVarint(e.rec, int64(s.ref-ref)) // #nosec G115 -- a difference
-			ref, s.epoch = s.ref, 0
+		last := uint64(0)
+		for _, ref := range m.ended[e.ended:min(most, len(m.ended))] {
+			if m.byRef.Get(ref) == nil { // it has not come back
+				e.rec = binary.AppendVarint(e.rec, int64(ref-last)) // #nosec G115 -- a difference
+				last = ref
+			}
 			if e.ended++; len(e.rec) >= recordBytes {
 				break
 			}
 		}
 		m.mu.Unlock()
-		if ref == 0 {
+		if last == 0 {
 			return
 		}
 		e.emit()
 	}
 }
 
-// announce appends series, metadata and family records.
+// announce appends series, metadata and family records. Each commit announces the series that the appender has forgotten, because
+// their end may be in the log.
 func (e *encoder) announce(b *batch, m *seriesMap, epoch uint32) {
 	e.series, e.metadata, e.families = e.series[:0], e.metadata[:0], e.families[:0]
 	metadata := 0 // bytes
 	m.mu.Lock()
 	for _, s := range b.touched {
-		again := s.epoch == epoch // readers may know other metadata of the series
+		if !s.live {
+			s = m.nowLocked(s)
+		}
+		again := s.live && s.epoch == epoch // readers may know other metadata of the series
 		if !again {
 			s.epoch, s.described = epoch, false
 			e.series = append(e.series, s)
 		}
-		if about := s.about; !s.described && metadata <= maxCommitMetadata {
+		if !s.described && metadata <= maxCommitMetadata {
+			about := cmp.Or(s.said, m.unknown)
 			s.described = true
 			metadata += about.bytes()
 			if again || !about.Meta.IsEmpty() {
@@ -174,7 +182,7 @@ func (e *encoder) announce(b *batch, m *seriesMap, epoch uint32) {
 	before := e.pages.End()
 	e.announced.series += len(e.series)
 	for s, n := e.series, 0; len(s) > 0; s = s[n:] {
-		n = prefix(s, func(s **memSeries) int { return 8 + (*s).labels.size() })
+		n = prefix(s, func(s **Series) int { return 8 + (*s).labels.size() })
 		e.rec = append(e.rec[:0], byte(record.Series)) // as record.Encoder writes it
 		for _, s := range s[:n] {
 			e.rec = m.symbols.announce(binary.BigEndian.AppendUint64(e.rec, s.ref), s.labels)

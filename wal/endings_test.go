@@ -88,8 +88,8 @@ func (c *endings) process() {
 			c.Error(err)
 		}
 	}
-	if n := c.log.read.byHash.Len(); n != 0 {
-		c.Errorf("%d series are left", n)
+	if n, all := c.log.series.held(), c.log.series.byHash.Len(); n != 0 || all != c.log.series.size() {
+		c.Errorf("%d series are held, %d are left of %d that the appender has", n, all, c.log.series.size())
 	}
 	if err := c.log.Close(); err != nil {
 		c.Error(err)
@@ -113,11 +113,11 @@ func (c *endings) step() {
 	case 0:
 		c.log.series.mu.Lock()
 		by := 2 + c.rnd.Uint64N(3)
-		c.log.series.forgetLocked(func(s *memSeries) bool { return s.ref%by == 0 })
+		c.log.series.forgetLocked(func(s *Series) bool { return s.ref%by == 0 })
 		c.log.series.mu.Unlock()
 	case 1:
 		c.log.series.mu.Lock()
-		c.log.series.forgetLocked(func(*memSeries) bool { return true })
+		c.log.series.forgetLocked(func(*Series) bool { return true })
 		c.log.series.mu.Unlock()
 	case 2:
 		r.Rewind()

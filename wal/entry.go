@@ -1,6 +1,7 @@
 package wal
 
 import (
+	"cmp"
 	"runtime"
 	"sync/atomic"
 
@@ -12,29 +13,64 @@ import (
 	"hwsagent/wal/queue"
 )
 
-// Series is one label set with its metadata and family, shared by all cursors of a log. A cursor returns
+// Series is one label set with its metadata and family, shared by the appender and all cursors of a log. A cursor returns
 // the same *Series for the same labels in all segments, until it evicts the idle series or its metadata
 // changes. Consumers may therefore cache data derived from it. Any goroutine may read it.
+//
+// There may be millions, so it takes only 96 bytes. It stays in the seriesMap as long as the appender or a cursor has it.
+// While cursors are at places with different metadata, each metadata has a Series. All of these have the same reference and slot.
 type Series struct {
-	labels  packed
-	symbols *symbols // what packed means; nil if labels are an announcement
+	appended // first, because each append uses it
 
-	// About is the last metadata and family announced for the series, nil without an announcement.
-	// Series of the same family share it.
+	ref    uint64 // identifies the labels to the appender
+	labels packed
+	next   *Series // in seriesMap.byHash
+
+	// About is the last metadata and family announced for the series, zero without an announcement. Series of the
+	// same family share it. It is set before a cursor returns the series, and immutable then.
 	About *About
 
 	slot uint32
 
-	// holders is the number of cursor tables that have the series, or isGone. Writers hold the pool's mutex.
+	// holders is the number of cursor tables that have the series, isGone after the last one, 0 before the first.
+	// Writers hold the mutex of the seriesMap.
 	holders atomic.Int32
 }
 
-// NewSeries returns a series that is in no log. It takes more memory than one of a log.
-func NewSeries(slot int, ls labels.Labels, about *About) *Series {
-	return &Series{slot: uint32(slot), labels: packed(appendAnnouncement(nil, ls)), About: about} // #nosec G115 -- few
+// appended is the appender's part of a series, zero while it does not have the series. The mutex of the seriesMap guards it.
+type appended struct {
+	said *About // by inputs; shared with other series
+
+	// The newest committed sample; see seriesMap.lastLocked.
+	t int64
+	v float64
+
+	// owner is a batch with samples of the series. place locates the newest of them, unless the
+	// committed sample is newer. A second batch with samples of the series tracks its newest one
+	// in batch.others.
+	owner *batch
+	place place
+
+	epoch uint32 // identifies the last segment file that announced the series; 0: none
+	used  uint32 // seriesMap.tick of the last append
+
+	live      bool // the appender has the series, in seriesMap.byRef
+	committed bool // there is a committed sample
+	native    bool // it is a histogram, which is in seriesMap.natives
+	described bool // the segment file of epoch also has the current metadata
 }
 
-// Slot is a small dense index, below the greatest number of label sets that the cursors of the log held
+// NewSeries returns a series that no log returns. If about is that of a log's series, they share the memory of labels.
+func NewSeries(slot int, ls labels.Labels, about *About) *Series {
+	if about = cmp.Or(about, &About{}); about.symbols == nil {
+		about = &About{Meta: about.Meta, Family: about.Family, symbols: newSymbols()}
+	}
+	s := &Series{slot: uint32(slot), labels: about.symbols.hold(appendAnnouncement(nil, ls)), About: about} // #nosec G115 -- few
+	runtime.AddCleanup(s, about.symbols.release, s.labels)
+	return s
+}
+
+// Slot is a small dense index, below the greatest number of label sets that the log and its cursors had
 // at a time. After a change of metadata the new series has the slot of the old one, and so replaces it in
 // a cache. Slots are reused after eviction, so a cache indexed by Slot must compare the *Series pointer too.
 func (s *Series) Slot() int { return int(s.slot) }
@@ -49,33 +85,16 @@ func (s *Series) Labels() labels.Labels {
 // of different series usually share their memory.
 func (s *Series) AppendLabels(dst []labels.Label) []labels.Label {
 	defer runtime.KeepAlive(s) // the labels are held as long as it can be reached
-	if s.symbols != nil {
-		return s.symbols.labels(dst, s.labels)
-	}
-	for _, rest := cutNumber(string(s.labels)); rest != ""; {
-		var l labels.Label
-		l, rest = cutPair(rest)
-		dst = append(dst, l)
-	}
-	return dst
+	return s.About.symbols.labels(dst, s.labels)
 }
 
 // Name returns the metric name, "" if there is none. It costs less than Labels.
 func (s *Series) Name() string {
 	defer runtime.KeepAlive(s)
-	if s.symbols != nil {
-		return s.symbols.value(s.labels, model.MetricNameLabel)
-	}
-	var few [24]labels.Label
-	for _, l := range s.AppendLabels(few[:0]) {
-		if l.Name == model.MetricNameLabel {
-			return l.Value
-		}
-	}
-	return ""
+	return s.About.symbols.value(s.labels, model.MetricNameLabel)
 }
 
-// isGone is the value of Series.holders after the series has left the pool.
+// isGone is the value of Series.holders after all cursors have released the series.
 const isGone = -1
 
 // Gone reports whether all cursors have released the series. They will not return it again, so a consumer can forget data
@@ -83,25 +102,17 @@ const isGone = -1
 func (s *Series) Gone() bool { return s.holders.Load() == isGone }
 
 // Meta is the last metadata announced for the series; zero if there is none.
-func (s *Series) Meta() metadata.Metadata {
-	if s.About == nil {
-		return metadata.Metadata{}
-	}
-	return s.About.Meta
-}
+func (s *Series) Meta() metadata.Metadata { return s.About.Meta }
 
 // Family is the name of the series' metric family, "" if appenders did not give one.
-func (s *Series) Family() string {
-	if s.About == nil {
-		return ""
-	}
-	return s.About.Family
-}
+func (s *Series) Family() string { return s.About.Family }
 
 // About is the metadata and family that appenders gave for a series. It is immutable.
 type About struct {
 	Meta   metadata.Metadata
 	Family string // "" if appenders did not give one
+
+	symbols *symbols // what the labels of its series mean
 }
 
 // bytes is the approximate memory that a takes.
@@ -110,18 +121,20 @@ func (a *About) bytes() int { return 64 + len(a.Meta.Help) + len(a.Meta.Unit) + 
 // abouts shares one *About among all series with equal values. It may forget values: later
 // equal ones are then not shared with earlier ones, which only costs memory.
 type abouts struct {
-	shared map[About]*About
-	bytes  int // of all shared values
+	symbols *symbols
+	shared  map[About]*About
+	bytes   int // of all shared values
 }
 
 // maxAboutBytes bounds abouts. A family takes one or two values of some hundred bytes each,
 // unless a sender changes its help all the time.
 const maxAboutBytes = 4 << 20
 
-func newAbouts() *abouts { return &abouts{shared: map[About]*About{}} }
+func newAbouts(y *symbols) *abouts { return &abouts{symbols: y, shared: map[About]*About{}} }
 
 // share returns the shared value equal to a, and adds it if there is none.
 func (s *abouts) share(a About) *About {
+	a.symbols = s.symbols
 	if shared := s.shared[a]; shared != nil {
 		return shared
 	}

@@ -23,7 +23,7 @@ type fakeLog struct {
 	changed chan struct{}
 	openErr error // of the next opening
 	readErr error // of all reads
-	series  *seriesPool
+	series  *seriesMap
 	badPage int64 // number of a page of segment 1 that cannot be read; 0: none
 
 	badReads int // how many reads of badPage fail; 0: all
@@ -32,7 +32,7 @@ type fakeLog struct {
 }
 
 func newFakeLog(segments ...*segmenttest.Builder) *fakeLog {
-	l := &fakeLog{files: map[int][]byte{}, changed: make(chan struct{}), series: newSeriesPool(newSymbols(), nil)}
+	l := &fakeLog{files: map[int][]byte{}, changed: make(chan struct{}), series: newSeriesMap()}
 	for _, s := range segments {
 		l.put(s)
 	}
@@ -155,4 +155,4 @@ var errDisk = errors.New("input/output error")
 
 func (l *fakeLog) broken() bool { return false }
 
-func (l *fakeLog) pool() *seriesPool { return l.series }
+func (l *fakeLog) pool() *seriesMap { return l.series }

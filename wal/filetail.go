@@ -20,7 +20,7 @@ type fileTail struct {
 	log  ID
 	mark Mark // of the last commit, as findHead found it
 
-	series *seriesPool
+	series *seriesMap
 }
 
 // listFiles lists the segments in dir.
@@ -29,7 +29,7 @@ func listFiles(dir disk.Directory) (*fileTail, error) {
 	if err != nil {
 		return nil, fmt.Errorf("list segments: %w", err)
 	}
-	l := &fileTail{dir: dir, series: newSeriesPool(newSymbols(), nil)}
+	l := &fileTail{dir: dir, series: newSeriesMap()}
 	for _, info := range infos {
 		if n, ok := segment.ParseName(info.Name); ok {
 			l.list = append(l.list, segment.Info{Number: n, Size: info.Size})
@@ -94,7 +94,7 @@ func (l *fileTail) openSegment(n int) (segmentFile, error) {
 func (l *fileTail) head() Mark                       { return l.mark }
 func (l *fileTail) safe() Mark                       { return l.mark }
 func (l *fileTail) segments() []segment.Info         { return l.list }
-func (l *fileTail) pool() *seriesPool                { return l.series }
+func (l *fileTail) pool() *seriesMap                 { return l.series }
 func (l *fileTail) wait(context.Context, Mark) error { return ErrClosed }
 func (l *fileTail) broken() bool                     { return false } // nothing is written here
 

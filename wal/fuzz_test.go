@@ -100,7 +100,7 @@ func FuzzRecordReader(f *testing.F) {
 		if len(rec) == 0 {
 			return
 		}
-		d := newEntryDecoder(newSeriesPool(newSymbols(), nil))
+		d := newEntryDecoder(newSeriesMap())
 		_ = d.decode(segmenttest.Series(1, 2, 3)) // known to be good
 		for range 2 {
 			d.reset()

@@ -244,7 +244,7 @@ type segmentScanner struct {
 }
 
 func newSegmentScanner() *segmentScanner {
-	return &segmentScanner{decode: newEntryDecoder(newSeriesPool(newSymbols(), nil))}
+	return &segmentScanner{decode: newEntryDecoder(newSeriesMap())}
 }
 
 // inspect scans a segment. Another process may be writing the end of the newest one, so a

@@ -111,7 +111,6 @@ type Log struct {
 	saves   disk.Directory // of the savepoints
 	lock    *disk.Lock
 	series  *seriesMap
-	read    *seriesPool // the series of all cursors
 	index   *index
 	writer  *writer
 	targets *targets
@@ -148,7 +147,6 @@ func Open(o Options) (*Log, error) {
 		o.syncPath = disk.SyncPath
 	}
 	l := &Log{logger: o.Logger, series: newSeriesMap(), index: &index{}}
-	l.read = newSeriesPool(l.series.symbols, l.series.get)
 	if err := l.open(o); err != nil {
 		return nil, errors.Join(fmt.Errorf("open log: %w", err), l.release())
 	}
@@ -367,7 +365,7 @@ func (l *Log) wait(ctx context.Context, past Mark) error { return l.index.wait(c
 func (l *Log) first() int                                { return l.index.first() }
 func (l *Log) segments() []segment.Info                  { return l.index.segments() }
 
-func (l *Log) pool() *seriesPool { return l.read }
+func (l *Log) pool() *seriesMap { return l.series }
 
 // broken judges by the last write: a read may succeed from the kernel's memory although the disk is gone. A disk that is full or
 // read-only can still be read.

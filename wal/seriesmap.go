@@ -1,7 +1,6 @@
 package wal
 
 import (
-	"cmp"
 	"fmt"
 	"hash/maphash"
 	"math"
@@ -78,53 +77,29 @@ func (l *lastSample) same(o *lastSample) bool {
 	}
 }
 
-// memSeries is one label set with recent samples. The seriesMap's mutex guards the mutable
-// fields. There may be millions, so it takes only 80 bytes.
-type memSeries struct {
-	ref    uint64     // immutable
-	labels packed     // immutable
-	next   *memSeries // in seriesMap.byHash
-
-	about *About // never nil; shared with other series
-
-	// The newest committed sample; see seriesMap.lastLocked.
-	t int64
-	v float64
-
-	// owner is a batch with samples of the series. place locates the newest of them, unless the
-	// committed sample is newer. A second batch with samples of the series tracks its newest one
-	// in batch.others.
-	owner *batch
-	place place
-
-	epoch uint32 // identifies the last segment file that announced the series; 0: none
-	used  uint32 // seriesMap.tick of the last append
-
-	committed bool // there is a committed sample
-	native    bool // it is a histogram, which is in seriesMap.natives
-	described bool // the segment file of epoch also has the current metadata
-}
-
-// seriesMap finds series by reference and by labels. It is safe for concurrent use.
+// seriesMap has the series of the appender and of all cursors. It finds them by reference and by labels, and is safe for concurrent use.
 type seriesMap struct {
 	symbols *symbols
 	seed    maphash.Seed
 
 	mu     sync.Mutex
-	byRef  refs.Table[memSeries]
-	byHash *refs.Chains[memSeries] // by the hash of the packed labels
+	byRef  refs.Table[Series]   // those that the appender has
+	byHash *refs.Chains[Series] // all, by the hash of the packed labels
 
-	announced, packed []byte // scratch of findLocked
+	announced, packed []byte // scratch
 
 	// ref is the last reference assigned. It starts at a random value, so that a reference kept
 	// from an earlier process is unknown and does not identify another series.
 	ref uint64
 
-	natives map[*memSeries]native // the newest committed samples that are histograms
+	slots uint32   // number of slots created; series with the same labels share one
+	free  []uint32 // unused slots
 
-	// ended are series that were removed and that readers may still hold. The next commits announce their end (see
-	// encoder.end), so readers need not hold them until two further segments have passed.
-	ended []*memSeries
+	natives map[uint64]native // by reference, the newest committed samples that are histograms
+
+	// ended are references that the appender has forgotten and that readers may still have. The next commits announce their end
+	// (see encoder.end), so readers need not hold their series until two further segments have passed.
+	ended []uint64
 
 	abouts  *abouts
 	unknown *About // of a series without metadata and family
@@ -135,77 +110,72 @@ type seriesMap struct {
 }
 
 func newSeriesMap() *seriesMap {
-	seed := maphash.MakeSeed()
-	return &seriesMap{
+	m := &seriesMap{
 		symbols: newSymbols(),
-		seed:    seed,
-		byHash:  refs.NewChains(func(s *memSeries) uint64 { return maphash.String(seed, string(s.labels)) }, func(s *memSeries) **memSeries { return &s.next }),
-		natives: map[*memSeries]native{},
-		abouts:  newAbouts(),
-		unknown: &About{},
+		seed:    maphash.MakeSeed(),
+		natives: map[uint64]native{},
 		idle:    seriesIdle,
 		ref:     1 + rand.Uint64N(1<<48), // #nosec G404 -- not a secret; short, because metadata records hold it as varint
 	}
+	m.abouts = newAbouts(m.symbols)
+	m.unknown = m.abouts.share(About{})
+	m.byHash = refs.NewChains(m.hash, func(s *Series) **Series { return &s.next })
+	return m
 }
 
-// getLocked returns the series of ls, and creates it if there is none.
-func (m *seriesMap) getLocked(ls labels.Labels) (*memSeries, error) {
+func (m *seriesMap) hash(s *Series) uint64 { return maphash.String(m.seed, string(s.labels)) }
+
+// getLocked returns the appender's series of ls, and begins it if there is none.
+func (m *seriesMap) getLocked(ls labels.Labels) (*Series, error) {
 	ls = ls.WithoutEmpty()
-	if s := m.findLocked(ls); s != nil {
+	m.announced = appendAnnouncement(m.announced[:0], ls)
+	s := m.findLocked(m.announced)
+	if s != nil && s.live {
 		return s, nil
 	}
 	if err := checkLabels(ls); err != nil {
 		return nil, err
 	}
-	m.ref++
-	s := &memSeries{ref: m.ref, labels: m.symbols.hold(m.announced), about: m.unknown}
-	m.byHash.Add(s)
+	if s == nil {
+		s = m.makeLocked(m.announced)
+	}
+	s.appended = appended{live: true, said: m.unknown}
 	m.byRef.Put(s.ref, s)
 	return s, nil
 }
 
-// findLocked returns the series of ls, which has no empty labels, or nil. m.announced is then the announcement of ls.
-func (m *seriesMap) findLocked(ls labels.Labels) *memSeries {
-	m.announced = appendAnnouncement(m.announced[:0], ls)
-	var ok bool
-	if m.packed, ok = m.symbols.find(m.packed[:0], m.announced); !ok {
-		return nil
-	}
-	return m.byHash.Find(maphash.Bytes(m.seed, m.packed), func(s *memSeries) bool { return string(s.labels) == string(m.packed) })
-}
-
-// find returns the reference of the series of ls, 0 if there is none.
+// find returns the reference of the appender's series of ls, 0 if there is none.
 func (m *seriesMap) find(ls labels.Labels) uint64 {
 	ls = ls.WithoutEmpty()
 	m.mu.Lock()
 	defer m.mu.Unlock()
-	if s := m.findLocked(ls); s != nil {
+	m.announced = appendAnnouncement(m.announced[:0], ls)
+	if s := m.findLocked(m.announced); s != nil && s.live {
 		return s.ref
 	}
 	return 0
 }
 
 // lastLocked is the newest committed sample of a series that has one.
-func (m *seriesMap) lastLocked(s *memSeries) lastSample {
+func (m *seriesMap) lastLocked(s *Series) lastSample {
 	l := lastSample{t: s.t, v: s.v}
 	if s.native {
-		l.native = m.natives[s]
+		l.native = m.natives[s.ref]
 	}
 	return l
 }
 
 // settleLocked records a committed sample of a series, of a batch with that bound; see newer.
-func (m *seriesMap) settleLocked(s *memSeries, l *lastSample, ahead int64) {
+func (m *seriesMap) settleLocked(s *Series, l *lastSample, ahead int64) {
 	if s.committed && !newer(l.t, s.t, ahead) {
 		return
 	}
-	was := s.native
-	s.t, s.v, s.committed, s.native = l.t, l.v, true, !l.isFloat()
-	switch {
-	case s.native:
-		m.natives[s] = l.native
-	case was:
-		delete(m.natives, s)
+	if s.native {
+		delete(m.natives, s.ref)
+	}
+	s.t, s.v, s.committed = l.t, l.v, true
+	if s.native = !l.isFloat(); s.native {
+		m.natives[s.ref] = l.native
 	}
 }
 
@@ -235,24 +205,25 @@ func checkLabels(ls labels.Labels) error {
 // describeLocked records the metadata and the family that came with a sample, within their
 // bounds. The next commit with the series announces them. An input that names only a family
 // no longer knows the type. An input that gives neither changes nothing.
-func (m *seriesMap) describeLocked(s *memSeries, meta *metadata.Metadata, family string) {
-	said := bounded(*meta)
-	newMeta := (family != "" || !said.IsEmpty()) && !said.Equals(s.about.Meta)
-	newFamily := family != "" && family != s.about.Family && len(family) <= maxFamilyBytes
-	if !newMeta && !newFamily {
+func (m *seriesMap) describeLocked(s *Series, meta *metadata.Metadata, family string) {
+	if family == "" && meta.IsEmpty() || family == s.said.Family && *meta == s.said.Meta {
+		return // as of most samples
+	}
+	d := *s.said
+	if said := bounded(*meta); family != "" || !said.IsEmpty() {
+		d.Meta = said
+	}
+	if family != "" && len(family) <= maxFamilyBytes {
+		d.Family = family
+	}
+	if d == *s.said {
 		return
 	}
-	d := *s.about
-	if newMeta {
-		d.Meta = said
-		if len(said.Help) < len(meta.Help) {
-			d.Meta.Help = strings.Clone(said.Help)
-		}
+	d.Family = strings.Clone(d.Family) // it may be a part of a large string
+	if len(d.Meta.Help) < len(meta.Help) {
+		d.Meta.Help = strings.Clone(d.Meta.Help)
 	}
-	if newFamily {
-		d.Family = strings.Clone(family) // it may be a part of a large string
-	}
-	s.about, s.described = m.abouts.share(d), false
+	s.said, s.described = m.abouts.share(d), false
 }
 
 // bounded returns meta within the bounds of the log. It shares the memory of meta's strings.
@@ -268,13 +239,6 @@ func bounded(meta metadata.Metadata) metadata.Metadata {
 		meta.Unit = ""
 	}
 	return meta
-}
-
-// get returns the series of a reference, nil if it is unknown. Callers may read only what is immutable.
-func (m *seriesMap) get(ref uint64) *memSeries {
-	m.mu.Lock()
-	defer m.mu.Unlock()
-	return m.byRef.Get(ref)
 }
 
 // remember implements [Log.Remember].
@@ -295,7 +259,7 @@ func (m *seriesMap) evict(now int64) {
 		return
 	}
 	m.swept = m.tick
-	m.forgetLocked(func(s *memSeries) bool {
+	m.forgetLocked(func(s *Series) bool {
 		limit := m.idle
 		if !s.native && value.IsStaleNaN(s.v) {
 			limit = seriesStale
@@ -304,25 +268,25 @@ func (m *seriesMap) evict(now int64) {
 	})
 }
 
-// forgetLocked forgets the series for which which returns true.
-func (m *seriesMap) forgetLocked(which func(*memSeries) bool) {
+// forgetLocked forgets the appender's series for which which returns true.
+func (m *seriesMap) forgetLocked(which func(*Series) bool) {
 	before := len(m.ended)
-	m.byRef.RemoveIf(func(s *memSeries) bool {
+	m.byRef.RemoveIf(func(s *Series) bool {
 		if !which(s) {
 			return false
 		}
-		m.byHash.Remove(s)
-		leave(m.symbols, s, s.labels)
-		delete(m.natives, s)
 		if s.epoch != 0 && len(m.ended) < maxEnded {
-			m.ended = append(m.ended, s)
+			m.ended = append(m.ended, s.ref)
 		}
+		delete(m.natives, s.ref)
+		s.appended = appended{said: s.said} // of a batch that still has the series
+		m.leaveLocked(s)
 		return true
 	})
-	slices.SortFunc(m.ended[before:], func(a, b *memSeries) int { return cmp.Compare(a.ref, b.ref) }) // their record is short
+	slices.Sort(m.ended[before:]) // their record is short
 }
 
-// saidEnded removes the first n of the ended series, whose end is in the log.
+// saidEnded removes the first n of the ended references, whose end is in the log.
 func (m *seriesMap) saidEnded(n int) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
@@ -331,7 +295,7 @@ func (m *seriesMap) saidEnded(n int) {
 	}
 }
 
-// size is the number of series.
+// size is the number of series that the appender has.
 func (m *seriesMap) size() int {
 	m.mu.Lock()
 	defer m.mu.Unlock()

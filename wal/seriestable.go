@@ -1,10 +1,6 @@
 package wal
 
-import (
-	"github.com/prometheus/prometheus/model/metadata"
-
-	"hwsagent/internal/refs"
-)
+import "hwsagent/internal/refs"
 
 // idleSegments is the number of whole segments without a series after which a cursor releases the series even without
 // a record of its end: the record may be damaged, or the process may have ended before it wrote one. A segment
@@ -14,29 +10,41 @@ const idleSegments = 2
 // seriesTable maps references to the series of one cursor. It is not safe for concurrent use;
 // any goroutine may read the *Series that it returns.
 type seriesTable struct {
-	pool *seriesPool
+	all *seriesMap
 
 	// refs[0] has the references of the current segment, and each further table those last announced in one of the
 	// idleSegments segments before, newest first. Each reference holds its series and is in one table only.
-	refs [idleSegments + 1]refs.Table[pooled]
+	refs [idleSegments + 1]refs.Table[Series]
+
+	fresh []*Series // whose announcements go on; see settle
 }
 
-func newSeriesTable(pool *seriesPool) *seriesTable { return &seriesTable{pool: pool} }
+func newSeriesTable(all *seriesMap) *seriesTable { return &seriesTable{all: all} }
 
 // turn begins another segment, which announces its references again, and releases series that
 // were idle for too long.
 func (t *seriesTable) turn() {
-	t.pool.letGo(releases{tables: t.refs[idleSegments:]})
+	t.releaseFrom(idleSegments)
 	copy(t.refs[1:], t.refs[:])
-	t.refs[0] = refs.Table[pooled]{}
+	t.refs[0] = refs.Table[Series]{}
 }
 
 // release releases all series at once and empties the table.
-func (t *seriesTable) release() { t.pool.letGo(releases{tables: t.refs[:]}) }
+func (t *seriesTable) release() { t.releaseFrom(0) }
+
+// releaseFrom empties the table of the segment that is n before the current one, and those of earlier ones.
+func (t *seriesTable) releaseFrom(n int) {
+	for i := range t.refs[n:] {
+		t.refs[n+i].RemoveIf(func(s *Series) bool {
+			t.all.release(s)
+			return true
+		})
+	}
+}
 
 // take removes a reference of this segment or an earlier one, and returns its series, whose holder the caller must
 // release; nil if there is none.
-func (t *seriesTable) take(ref uint64) *pooled {
+func (t *seriesTable) take(ref uint64) *Series {
 	for i := range t.refs {
 		if s := t.refs[i].Get(ref); s != nil {
 			t.refs[i].Remove(ref)
@@ -47,12 +55,7 @@ func (t *seriesTable) take(ref uint64) *pooled {
 }
 
 // lookup returns the series of a ref in the current segment, nil if it was not announced.
-func (t *seriesTable) lookup(ref uint64) *Series {
-	if s := t.refs[0].Get(ref); s != nil {
-		return &s.series
-	}
-	return nil
-}
+func (t *seriesTable) lookup(ref uint64) *Series { return t.refs[0].Get(ref) }
 
 // announce maps ref to the series with these encoded labels. ok is false if the labels are not
 // well-formed. A ref that is known in this segment keeps its series: refs are never reused,
@@ -63,20 +66,28 @@ func (t *seriesTable) announce(ref uint64, encoded []byte) (ok bool) {
 	}
 	s := t.held(ref, encoded)
 	if s == nil {
-		s = t.pool.hold(ref, encoded)
-	}
-	if s == nil {
-		return false
+		if s = t.all.hold(ref, encoded); s == nil {
+			return false
+		}
+		t.fresh = append(t.fresh, s)
 	}
 	t.refs[0].Put(ref, s)
 	return true
 }
 
+// settle ends the announcements of a commit. Series are returned only after it.
+func (t *seriesTable) settle() {
+	if len(t.fresh) > 0 {
+		t.all.settle(t.fresh)
+		t.fresh = nil // there may have been very many
+	}
+}
+
 // held returns the series that an earlier segment had under the same reference, nil if there is none, so that consumers
 // keep the data derived from it. It removes the series, with its holder, from the table of that segment.
-func (t *seriesTable) held(ref uint64, encoded []byte) *pooled {
+func (t *seriesTable) held(ref uint64, encoded []byte) *Series {
 	for i := 1; i < len(t.refs); i++ {
-		if s := t.refs[i].Get(ref); s != nil && t.pool.symbols.is(s.series.labels, encoded) {
+		if s := t.refs[i].Get(ref); s != nil && t.all.symbols.is(s.labels, encoded) {
 			t.refs[i].Remove(ref)
 			return s
 		}
@@ -84,22 +95,9 @@ func (t *seriesTable) held(ref uint64, encoded []byte) *pooled {
 	return nil
 }
 
-// describe sets the metadata of a series.
-func (t *seriesTable) describe(ref uint64, m metadata.Metadata) {
-	if s := t.refs[0].Get(ref); s != nil && s.series.Meta() != m {
-		t.put(ref, s, About{Meta: m, Family: s.series.Family()})
+// describe changes the metadata and family of a series.
+func (t *seriesTable) describe(ref uint64, change func(*About)) {
+	if s := t.refs[0].Get(ref); s != nil {
+		t.refs[0].Put(ref, t.all.exchange(s, change))
 	}
-}
-
-// family sets the metric family of a series.
-func (t *seriesTable) family(ref uint64, name string) {
-	if s := t.refs[0].Get(ref); s != nil && s.series.Family() != name {
-		t.put(ref, s, About{Meta: s.series.Meta(), Family: name})
-	}
-}
-
-// put replaces s, which ref has, by the series with its labels and that metadata.
-func (t *seriesTable) put(ref uint64, s *pooled, about About) {
-	t.refs[0].Put(ref, t.pool.instead(s, about))
-	t.pool.letGo(releases{series: []*pooled{s}})
 }

@@ -27,14 +27,11 @@ func TestPoolAgainstModel(t *testing.T) {
 	seed := uint64(time.Now().UnixNano())
 	t.Logf("seed %d", seed)
 	rnd := rand.New(rand.NewPCG(seed, 0))
-	y := newSymbols()
-	pool := newSeriesPool(y, func(ref uint64) *memSeries {
-		if ref%3 == 0 {
-			return &memSeries{labels: y.hold(encodedLabel(fmt.Sprint("wrong ", ref)))}
-		}
-		return nil
-	})
+	pool := newSeriesMap()
 	const cursors, names = 4, 40
+	for ref := uint64(0); ref <= 2*names; ref += 3 {
+		pool.byRef.Put(ref, &Series{labels: pool.symbols.hold(encodedLabel(fmt.Sprint("wrong ", ref)))})
+	}
 	type holding struct {
 		value, help string
 		s           *Series
@@ -56,7 +53,7 @@ func TestPoolAgainstModel(t *testing.T) {
 		case 1, 2:
 			if h, ok := now[i][ref]; ok {
 				h.help = fmt.Sprint(rnd.IntN(3))
-				table.describe(ref, metadata.Metadata{Type: "gauge", Help: h.help})
+				table.describe(ref, func(a *About) { a.Meta = metadata.Metadata{Type: "gauge", Help: h.help} })
 				h.s = table.lookup(ref)
 				now[i][ref] = h
 			}
@@ -65,6 +62,7 @@ func TestPoolAgainstModel(t *testing.T) {
 			if !table.announce(ref, encodedLabel(h.value)) {
 				t.Fatal("refused")
 			}
+			table.settle()
 			got := table.lookup(ref)
 			if old, ok := now[i][ref]; ok && old.s != got {
 				t.Fatalf("step %d: a second announcement changed the series", step)
@@ -105,7 +103,7 @@ func TestPoolAgainstModel(t *testing.T) {
 				}
 			}
 		}
-		if pool.byHash.Len() != len(held) || pool.slots-len(pool.free) != len(slots) || pool.slots > names {
+		if pool.byHash.Len() != len(held) || int(pool.slots)-len(pool.free) != len(slots) || pool.slots > names {
 			t.Fatalf("step %d: %d series in %d slots, %d of them free; %d are held", step, pool.byHash.Len(), pool.slots, len(pool.free), len(held))
 		}
 	}
@@ -113,7 +111,7 @@ func TestPoolAgainstModel(t *testing.T) {
 	for _, table := range tables {
 		table.release()
 	}
-	if pool.byHash.Len() != 0 || len(pool.free) != pool.slots {
+	if pool.byHash.Len() != 0 || len(pool.free) != int(pool.slots) {
 		t.Errorf("%d series are left, %d of %d slots are free", pool.byHash.Len(), len(pool.free), pool.slots)
 	}
 	for _, h := range last {
@@ -125,7 +123,7 @@ func TestPoolAgainstModel(t *testing.T) {
 
 // TestAnnounceMalformed: labels that no writer wrote make no series, and hold nothing.
 func TestAnnounceMalformed(t *testing.T) {
-	pool := newSeriesPool(newSymbols(), nil)
+	pool := newSeriesMap()
 	table := newSeriesTable(pool)
 	for name, encoded := range map[string][]byte{
 		"a name twice":  {2, 1, 'x', 1, 'v', 1, 'x', 1, 'v'},
@@ -144,7 +142,7 @@ func TestAnnounceMalformed(t *testing.T) {
 
 // TestCursorsShareSeries: a further cursor has the same *Series for the same labels.
 func TestCursorsShareSeries(t *testing.T) {
-	pool := newSeriesPool(newSymbols(), nil)
+	pool := newSeriesMap()
 	first, second := newSeriesTable(pool), newSeriesTable(pool)
 	for _, n := range []int{10, 1 << 20} {
 		text := encodedLabel(strings.Repeat("v", n))
@@ -159,19 +157,14 @@ func TestCursorsShareSeries(t *testing.T) {
 
 // TestSeriesAreSmall: an agent of many devices has millions of these.
 func TestSeriesAreSmall(t *testing.T) {
-	for name, c := range map[string]struct{ is, limit uintptr }{
-		"a series of the appender": {unsafe.Sizeof(memSeries{}), 80},
-		"a series of the cursors":  {unsafe.Sizeof(pooled{}), 48},
-	} {
-		if c.is > c.limit {
-			t.Errorf("%s takes %d bytes, want at most %d", name, c.is, c.limit)
-		}
+	if n := unsafe.Sizeof(Series{}); n > 96 {
+		t.Errorf("a series takes %d bytes, want at most 96", n)
 	}
 }
 
 // TestSeriesOfALongLogIsInOneTable: what is in each segment takes one place of a cursor, however many segments there are.
 func TestSeriesOfALongLogIsInOneTable(t *testing.T) {
-	table := newSeriesTable(newSeriesPool(newSymbols(), nil))
+	table := newSeriesTable(newSeriesMap())
 	const n = 1000
 	for range 2 * len(table.refs) {
 		table.turn()

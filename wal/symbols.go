@@ -4,7 +4,6 @@ import (
 	"encoding/binary"
 	"hash/maphash"
 	"iter"
-	"runtime"
 	"sync"
 
 	"github.com/prometheus/prometheus/model/labels"
@@ -34,8 +33,8 @@ type symbol struct {
 }
 
 // packed is a label set: the length of its announcement, and the numbers of its pairs in the order of the announcement, all as
-// varints. It means these labels only as long as they are held. Each memSeries and each pooled holds its labels until nothing can
-// reach it (see leave), so whoever has one may use them. Of those that are held, equal ones have equal labels.
+// varints. It means these labels only as long as they are held. Each Series holds its labels until nothing can
+// reach it (see seriesMap.leaveLocked), so whoever has one may use them. Of those that are held, equal ones have equal labels.
 type packed string
 
 func newSymbols() *symbols {
@@ -88,9 +87,6 @@ func (y *symbols) keep(p packed) packed {
 	}
 	return p
 }
-
-// leave releases the labels of a series once nothing can reach the series: batches and targets use it after it has left the tables.
-func leave[T any](y *symbols, series *T, p packed) { runtime.AddCleanup(series, y.release, p) }
 
 // release is the opposite of hold and keep.
 func (y *symbols) release(p packed) {

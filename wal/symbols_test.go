@@ -90,11 +90,11 @@ func TestLabelsOfSeriesThatAreGone(t *testing.T) {
 			t.Error(err)
 		}
 		log.series.mu.Lock()
-		log.series.forgetLocked(func(s *memSeries) bool { return s.owner == nil && s.t < int64(i-2) })
+		log.series.forgetLocked(func(s *Series) bool { return s.owner == nil && s.t < int64(i-2) })
 		log.series.mu.Unlock()
 	}
 	log.series.mu.Lock()
-	log.series.forgetLocked(func(*memSeries) bool { return true })
+	log.series.forgetLocked(func(*Series) bool { return true })
 	log.series.mu.Unlock()
 	close(done)
 	wg.Wait()

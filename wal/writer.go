@@ -51,7 +51,7 @@ type writer struct {
 	header    segment.Header
 	start     int64     // end of the header
 	offset    int64     // end of the last commit written
-	epoch     uint32    // identifies the file in memSeries.epoch; never reused
+	epoch     uint32    // identifies the file in appended.epoch; never reused
 	announced announced // by the segment
 	newName   bool      // the directory entry is not durable yet
 	ends      bool      // the segment takes no more commits
