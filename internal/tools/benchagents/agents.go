@@ -40,6 +40,7 @@ type job struct {
 	url      string // of the receiver
 	entries  int    // of the receiver, at our agent; 0 is 1
 	version  string // of remote write
+	zstd     bool   // the receiver is VictoriaMetrics
 }
 
 // findAgent finds a program, by its name in PATH or by its path, and asks for its version.
@@ -119,8 +120,12 @@ func messageOf(version string) string {
 // setUpOurs turns the agent's own series off, because the others do not send theirs either.
 func setUpOurs(j job, dir string) ([]string, error) {
 	config := fmt.Sprintf("global: {%s}\nprobes:\n  - {name: hwsagent, type: self, enabled: false}\n%sremote_write:\n", global(j), scrapeConfigs(j))
+	compression := "snappy"
+	if j.zstd {
+		compression = "zstd"
+	}
 	for i := range max(1, j.entries) {
-		config += fmt.Sprintf("  - {name: receiver%d, url: %q, protobuf_message: %s}\n", i, j.url, messageOf(j.version))
+		config += fmt.Sprintf("  - {name: receiver%d, url: %q, protobuf_message: %s, hwsagent: {compression: %s}}\n", i, j.url, messageOf(j.version), compression)
 	}
 	file := filepath.Join(dir, "agent.yaml")
 	return []string{"run", "--config.file", file, "--storage.path", filepath.Join(dir, "data"), "--web.listen-address", "127.0.0.1:0"},

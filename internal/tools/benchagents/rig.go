@@ -91,7 +91,7 @@ func newRig(a agent, l load, to receiving, seed uint64, dir string) (r *rig, err
 	if err := r.receiver.up(); err != nil {
 		return r, err
 	}
-	args, err := a.setUp(job{targets: addresses, interval: l.interval, url: r.receiver.url(), version: to.version, entries: l.entries}, r.dir)
+	args, err := a.setUp(job{targets: addresses, interval: l.interval, url: r.receiver.url(), version: to.version, zstd: to.zstd, entries: l.entries}, r.dir)
 	if err != nil {
 		return r, fmt.Errorf("write the configuration of %s: %w", a.Name, err)
 	}
