@@ -29,14 +29,14 @@ type heldSample struct {
 	entry uint32 // that began the series; one before since: none
 }
 
-// finding is the answer to a further sample of a series.
+// finding says which sample of a series the window holds when another one comes.
 type finding uint8
 
 const (
-	notHeld     finding = iota // the window has none of the series, and holds this one now
-	fromEntry                  // the same entry has brought one; the window holds both now
-	fromEarlier                // an earlier entry has
-	contradicts                // it has one of the same time with another value
+	notHeld     finding = iota // none; from now on it holds the new sample
+	fromEntry                  // a sample of the same entry; from now on it holds both
+	fromEarlier                // a sample of an earlier entry
+	contradicts                // a sample of the same time with another value
 )
 
 // begin begins an entry.
@@ -76,7 +76,7 @@ func (h *heldSamples) undo(perShard [][]point) {
 	}
 }
 
-// hold records a sample, unless the window has one of an earlier entry or of the same time.
+// hold records a sample, unless the window holds one of an earlier entry, or another value of the same time.
 func (h *heldSamples) hold(p *point) finding {
 	if h.byHash == nil {
 		switch s := p.series; {

@@ -38,7 +38,7 @@ type seriesCache struct {
 
 	held heldSamples // the samples in the window
 
-	plain   *wire.Form     // the form of the first series, if it only adds labels: then no two series with it have the same labels
+	common  *wire.Form     // the form of the first series; see derive
 	own     []labels.Label // scratch of derive
 	added   int            // number of series added since the last sweep
 	removed *series        // stands for every series that is not sent
@@ -179,10 +179,11 @@ func (c *seriesCache) derive(s *wal.Series, whole bool) (to *series, owner *tena
 	if form == nil {
 		return c.removed, nil
 	}
-	if c.plain == nil {
-		c.plain = form
+	if c.common == nil {
+		c.common = form
 	}
-	if c.held.byHash == nil && (form != c.plain || ls.Len() != len(c.own)+form.Changes()) {
+	// Two series can have the same final labels only if their forms differ, or if a form removes or replaces labels.
+	if c.held.byHash == nil && (form != c.common || ls.Len() != len(c.own)+form.Changes()) {
 		c.held.compareLabels(c.forSlot.All())
 	}
 	return &series{from: s, hash: ls.Hash(), form: form, late: c.late}, owner

@@ -48,7 +48,7 @@ type cursor struct {
 type span struct{ from, to uint64 }
 
 func newCursor(t tail, log *slog.Logger, found *findings) *cursor {
-	return &cursor{tail: t, log: log, found: found, decode: newEntryDecoder(t.pool()), rebase: true}
+	return &cursor{tail: t, log: log, found: found, decode: newEntryDecoder(t.allSeries()), rebase: true}
 }
 
 // newSilentCursor creates a cursor that does not report damage, because the cursors that deliver do.
@@ -96,7 +96,7 @@ func (c *cursor) shut() {
 func (c *cursor) release() {
 	c.close()
 	c.decode.series.release()
-	c.reader, c.decode = segment.Reader{}, newEntryDecoder(c.tail.pool())
+	c.reader, c.decode = segment.Reader{}, newEntryDecoder(c.tail.allSeries())
 }
 
 // errNotDurable means that commits behind the durable end cannot be read at present: the disk may have dropped them after a failed

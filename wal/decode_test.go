@@ -282,7 +282,7 @@ func TestIdleSeriesAreForgotten(t *testing.T) {
 			slots[s.Series.Slot()] = true
 		}
 	}
-	if n := c.tail.pool().held(); n > (idleSegments+1)*per+1 {
+	if n := c.tail.allSeries().held(); n > (idleSegments+1)*per+1 {
 		t.Errorf("%d series are kept", n)
 	}
 }

@@ -155,4 +155,4 @@ var errDisk = errors.New("input/output error")
 
 func (l *fakeLog) broken() bool { return false }
 
-func (l *fakeLog) pool() *seriesMap { return l.series }
+func (l *fakeLog) allSeries() *seriesMap { return l.series }

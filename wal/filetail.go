@@ -94,7 +94,7 @@ func (l *fileTail) openSegment(n int) (segmentFile, error) {
 func (l *fileTail) head() Mark                       { return l.mark }
 func (l *fileTail) safe() Mark                       { return l.mark }
 func (l *fileTail) segments() []segment.Info         { return l.list }
-func (l *fileTail) pool() *seriesMap                 { return l.series }
+func (l *fileTail) allSeries() *seriesMap            { return l.series }
 func (l *fileTail) wait(context.Context, Mark) error { return ErrClosed }
 func (l *fileTail) broken() bool                     { return false } // nothing is written here
 

@@ -132,7 +132,7 @@ func TestBacklogLetsGo(t *testing.T) {
 	if err := r.Close(); err != nil {
 		t.Fatal(err)
 	}
-	if n := l.pool().held(); n != 0 {
+	if n := l.allSeries().held(); n != 0 {
 		t.Errorf("%d series are left", n)
 	}
 }

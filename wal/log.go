@@ -365,7 +365,7 @@ func (l *Log) wait(ctx context.Context, past Mark) error { return l.index.wait(c
 func (l *Log) first() int                                { return l.index.first() }
 func (l *Log) segments() []segment.Info                  { return l.index.segments() }
 
-func (l *Log) pool() *seriesMap { return l.series }
+func (l *Log) allSeries() *seriesMap { return l.series }
 
 // broken judges by the last write: a read may succeed from the kernel's memory although the disk is gone. A disk that is full or
 // read-only can still be read.

@@ -88,7 +88,7 @@ func (m *seriesMap) hold(ref uint64, encoded []byte) *Series {
 	}
 	switch {
 	case s != nil && s.Gone():
-		s = m.moveLocked(s, m.againLocked(s, nil)) // what is gone stays so
+		s = m.moveLocked(s, m.againLocked(s, nil)) // targets have forgotten s for good
 	case s == nil && !wellFormed(encoded):
 		return nil
 	case s == nil:

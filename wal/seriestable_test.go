@@ -21,16 +21,16 @@ func encodedLabel(value string) []byte {
 	return append(binary.AppendUvarint(b, uint64(len(value))), value...)
 }
 
-// TestPoolAgainstModel: cursors that announce, describe and turn at random have one *Series for equal labels of which the
+// TestSeriesTablesAgainstModel: cursors that announce, describe and turn at random have one *Series for equal labels of which the
 // same is said, keep it over segments, have a slot for each label set that is held, and leave nothing behind.
-func TestPoolAgainstModel(t *testing.T) {
+func TestSeriesTablesAgainstModel(t *testing.T) {
 	seed := uint64(time.Now().UnixNano())
 	t.Logf("seed %d", seed)
 	rnd := rand.New(rand.NewPCG(seed, 0))
-	pool := newSeriesMap()
+	all := newSeriesMap()
 	const cursors, names = 4, 40
 	for ref := uint64(0); ref <= 2*names; ref += 3 {
-		pool.byRef.Put(ref, &Series{labels: pool.symbols.hold(encodedLabel(fmt.Sprint("wrong ", ref)))})
+		all.byRef.Put(ref, &Series{labels: all.symbols.hold(encodedLabel(fmt.Sprint("wrong ", ref)))})
 	}
 	type holding struct {
 		value, help string
@@ -40,7 +40,7 @@ func TestPoolAgainstModel(t *testing.T) {
 	now := make([]map[uint64]holding, cursors)      // the references of the present segment
 	before := make([][]map[uint64]holding, cursors) // and those that were last in one before
 	for i := range tables {
-		tables[i], now[i] = newSeriesTable(pool), map[uint64]holding{}
+		tables[i], now[i] = newSeriesTable(all), map[uint64]holding{}
 	}
 	for step := range 4000 {
 		i := rnd.IntN(cursors)
@@ -103,16 +103,16 @@ func TestPoolAgainstModel(t *testing.T) {
 				}
 			}
 		}
-		if pool.byHash.Len() != len(held) || int(pool.slots)-len(pool.free) != len(slots) || pool.slots > names {
-			t.Fatalf("step %d: %d series in %d slots, %d of them free; %d are held", step, pool.byHash.Len(), pool.slots, len(pool.free), len(held))
+		if all.byHash.Len() != len(held) || int(all.slots)-len(all.free) != len(slots) || all.slots > names {
+			t.Fatalf("step %d: %d series in %d slots, %d of them free; %d are held", step, all.byHash.Len(), all.slots, len(all.free), len(held))
 		}
 	}
 	last := slices.Collect(maps.Values(now[0]))
 	for _, table := range tables {
 		table.release()
 	}
-	if pool.byHash.Len() != 0 || len(pool.free) != int(pool.slots) {
-		t.Errorf("%d series are left, %d of %d slots are free", pool.byHash.Len(), len(pool.free), pool.slots)
+	if all.byHash.Len() != 0 || len(all.free) != int(all.slots) {
+		t.Errorf("%d series are left, %d of %d slots are free", all.byHash.Len(), len(all.free), all.slots)
 	}
 	for _, h := range last {
 		if !h.s.Gone() {
@@ -123,8 +123,8 @@ func TestPoolAgainstModel(t *testing.T) {
 
 // TestAnnounceMalformed: labels that no writer wrote make no series, and hold nothing.
 func TestAnnounceMalformed(t *testing.T) {
-	pool := newSeriesMap()
-	table := newSeriesTable(pool)
+	all := newSeriesMap()
+	table := newSeriesTable(all)
 	for name, encoded := range map[string][]byte{
 		"a name twice":  {2, 1, 'x', 1, 'v', 1, 'x', 1, 'v'},
 		"an empty name": {1, 0, 1, 'v'},
@@ -135,15 +135,15 @@ func TestAnnounceMalformed(t *testing.T) {
 			t.Errorf("%s: taken", name)
 		}
 	}
-	if pool.byHash.Len() != 0 {
-		t.Errorf("%d series", pool.byHash.Len())
+	if all.byHash.Len() != 0 {
+		t.Errorf("%d series", all.byHash.Len())
 	}
 }
 
 // TestCursorsShareSeries: a further cursor has the same *Series for the same labels.
 func TestCursorsShareSeries(t *testing.T) {
-	pool := newSeriesMap()
-	first, second := newSeriesTable(pool), newSeriesTable(pool)
+	all := newSeriesMap()
+	first, second := newSeriesTable(all), newSeriesTable(all)
 	for _, n := range []int{10, 1 << 20} {
 		text := encodedLabel(strings.Repeat("v", n))
 		first.announce(uint64(n), text)

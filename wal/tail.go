@@ -35,8 +35,8 @@ type tail interface {
 	// broken reports whether the disk as a whole fails: a read error then says nothing about the place that was read.
 	broken() bool
 
-	// pool has the series that cursors share.
-	pool() *seriesMap
+	// allSeries has the series that the appender and all cursors share.
+	allSeries() *seriesMap
 }
 
 // segmentFile is one segment opened for reading.

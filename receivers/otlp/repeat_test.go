@@ -2,7 +2,6 @@ package otlp
 
 import (
 	"bytes"
-	"context"
 	"fmt"
 	"log/slog"
 	"math"
@@ -14,10 +13,7 @@ import (
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
-	"github.com/prometheus/prometheus/model/histogram"
-	"github.com/prometheus/prometheus/model/labels"
 	"github.com/prometheus/prometheus/model/relabel"
-	"github.com/prometheus/prometheus/storage"
 	"go.opentelemetry.io/collector/pdata/pmetric"
 
 	"hwsagent/receivers"
@@ -326,28 +322,10 @@ func TestSendersShareWhatIsKnown(t *testing.T) {
 	}
 }
 
-// sink accepts every sample and keeps only the series.
-type sink struct {
-	appended int
-	series   []labels.Labels // by reference
-}
-
-func (s *sink) AppenderV2(context.Context) storage.AppenderV2 { return s }
-func (s *sink) Labels(ref storage.SeriesRef) labels.Labels    { return s.series[ref-1] }
-func (s *sink) Append(ref storage.SeriesRef, ls labels.Labels, _, _ int64, _ float64, _ *histogram.Histogram, _ *histogram.FloatHistogram, _ storage.AOptions) (storage.SeriesRef, error) {
-	if s.appended++; ref == 0 {
-		s.series = append(s.series, ls)
-		ref = storage.SeriesRef(len(s.series))
-	}
-	return ref, nil
-}
-func (s *sink) Commit() error   { return nil }
-func (s *sink) Rollback() error { return nil }
-
 // TestRepeatedPointsDoNotAllocate: a point of a known series costs no allocation; a request costs some.
 func TestRepeatedPointsDoNotAllocate(t *testing.T) {
 	const points, info, requests, perRequest = 2400, 2, 20, 200
-	out := &sink{}
+	out := &receivertest.Sink{}
 	h := New(Settings{}, 100).HTTP(receivers.NewGate(receivers.GateOptions{Name: "otlp", Limits: receivers.DefaultLimits(), Out: out, Logger: slog.New(slog.DiscardHandler)}))
 	var before, after runtime.MemStats
 	for i := range int64(requests + 2) {
@@ -361,7 +339,7 @@ func TestRepeatedPointsDoNotAllocate(t *testing.T) {
 			t.Errorf("request %d: %d %s, %d allocations for %d points", i, w.Code, w.Body, mallocs, points)
 		}
 	}
-	if out.appended != (points+info)*(requests+2) {
-		t.Errorf("%d samples arrive, not %d", out.appended, (points+info)*(requests+2))
+	if out.Appended() != (points+info)*(requests+2) {
+		t.Errorf("%d samples arrive, not %d", out.Appended(), (points+info)*(requests+2))
 	}
 }

@@ -2,7 +2,6 @@ package remotewrite
 
 import (
 	"bytes"
-	"context"
 	"fmt"
 	"log/slog"
 	"math"
@@ -15,12 +14,10 @@ import (
 
 	"github.com/golang/snappy"
 	"github.com/google/go-cmp/cmp"
-	"github.com/prometheus/prometheus/model/histogram"
 	"github.com/prometheus/prometheus/model/labels"
 	"github.com/prometheus/prometheus/model/relabel"
 	"github.com/prometheus/prometheus/prompb"
 	writev2 "github.com/prometheus/prometheus/prompb/io/prometheus/write/v2"
-	"github.com/prometheus/prometheus/storage"
 
 	"hwsagent/receivers"
 	"hwsagent/receivers/receivertest"
@@ -282,30 +279,12 @@ func known2(t testing.TB) []byte {
 	return marshal(t, q)
 }
 
-// sink accepts every sample and keeps only the series.
-type sink struct {
-	appended int
-	series   []labels.Labels // by reference
-}
-
-func (s *sink) AppenderV2(context.Context) storage.AppenderV2 { return s }
-func (s *sink) Labels(ref storage.SeriesRef) labels.Labels    { return s.series[ref-1] }
-func (s *sink) Append(ref storage.SeriesRef, ls labels.Labels, _, _ int64, _ float64, _ *histogram.Histogram, _ *histogram.FloatHistogram, _ storage.AOptions) (storage.SeriesRef, error) {
-	if s.appended++; ref == 0 {
-		s.series = append(s.series, ls)
-		ref = storage.SeriesRef(len(s.series))
-	}
-	return ref, nil
-}
-func (s *sink) Commit() error   { return nil }
-func (s *sink) Rollback() error { return nil }
-
 // TestRepeatedSamplesDoNotAllocate: a sample of a known series costs no allocation, with metadata or without; a request
 // costs some, and no buffer for its body.
 func TestRepeatedSamplesDoNotAllocate(t *testing.T) {
 	const series, requests, perRequest, bytesPerRequest = 2000, 20, 150, 16 << 10
 	for contentType, request := range map[string]func(t testing.TB, series int, at int64) []byte{"application/x-protobuf": many1, content2: many2} {
-		out := &sink{}
+		out := &receivertest.Sink{}
 		h := New(receivers.NewGate(receivers.GateOptions{Name: "remote_write", Limits: receivers.DefaultLimits(), Out: out, Logger: slog.New(slog.DiscardHandler)}))
 		var before, after runtime.MemStats
 		for i := range int64(requests + 2) {
@@ -321,8 +300,8 @@ func TestRepeatedSamplesDoNotAllocate(t *testing.T) {
 				t.Errorf("%s, request %d: %d, %d allocations of %d bytes for %d samples", contentType, i, w.Code, mallocs, allocated, series)
 			}
 		}
-		if out.appended != series*(requests+2) {
-			t.Errorf("%s: %d samples arrive", contentType, out.appended)
+		if out.Appended() != series*(requests+2) {
+			t.Errorf("%s: %d samples arrive", contentType, out.Appended())
 		}
 	}
 }
