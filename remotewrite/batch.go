@@ -1,8 +1,9 @@
 package remotewrite
 
 import (
-	"cmp"
 	"slices"
+
+	"hwsagent/internal/refs"
 )
 
 // fifo holds a shard's points in log order. It reuses its memory.
@@ -51,20 +52,16 @@ func (f *fifo) remove(i int) { f.buf = slices.Delete(f.buf, f.head+i, f.head+i+1
 // keeps the order within a series, and the order of the first points of the series: neighbours in the log have similar
 // labels, which compresses well. It reuses its memory, and is not safe for concurrent use.
 type grouper struct {
-	keys []groupKey
-	then []int32 // index of the next point of the same series, or groupEnd; passed through inner unless the point is the first of its series
-	out  []point
+	groups []group
+	byHash *refs.Positions // of groups
+	then   []int32         // index of the next point of the same series; the last one has none, and its number means nothing
+	out    []point
 }
 
-const groupEnd = -1
-
-// inner marks the link of a point that is not the first of its series, and removes the mark if applied again. Marked
-// links are below groupEnd.
-func inner(link int32) int32 { return -3 - link }
-
-type groupKey struct {
-	hash uint64
-	at   int32
+// group is the points of a series.
+type group struct {
+	hash        uint64
+	first, last int32 // indices
 }
 
 // group returns the points regrouped; the result is valid until the next call. It identifies series by the hash of
@@ -74,44 +71,43 @@ func (g *grouper) group(points []point) []point {
 	if len(points) == 0 || points[0].seq == points[len(points)-1].seq {
 		return points // one commit: it rarely has a series twice
 	}
-	g.keys = g.keys[:0]
-	for i := range points {
-		g.keys = append(g.keys, groupKey{points[i].series.hash, int32(i)})
+	if g.byHash == nil {
+		g.byHash = refs.NewPositions(len(points))
 	}
-	slices.SortFunc(g.keys, func(a, b groupKey) int {
-		if a.hash != b.hash {
-			return cmp.Compare(a.hash, b.hash)
-		}
-		return cmp.Compare(a.at, b.at)
-	})
+	g.byHash.Clear()
+	g.groups = g.groups[:0]
 	g.then = slices.Grow(g.then[:0], len(points))[:len(points)]
-	repeated := false
-	for i, k := range g.keys {
-		next := int32(groupEnd)
-		if i+1 < len(g.keys) && g.keys[i+1].hash == k.hash {
-			next, repeated = g.keys[i+1].at, true
+	at := -1 // the group of the point before
+	for i := range points {
+		if at = g.find(points[i].series.hash, at+1); at < 0 {
+			at = len(g.groups)
+			g.byHash.Add(points[i].series.hash)
+			g.groups = append(g.groups, group{points[i].series.hash, int32(i), int32(i)}) // #nosec G115 -- a request has far fewer points
+			continue
 		}
-		if i > 0 && g.keys[i-1].hash == k.hash {
-			next = inner(next)
-		}
-		g.then[k.at] = next
+		g.then[g.groups[at].last] = int32(i) // #nosec G115 -- likewise
+		g.groups[at].last = int32(i)         // #nosec G115 -- likewise
 	}
-	if !repeated {
+	if len(g.groups) == len(points) {
 		return points
 	}
 	g.out = slices.Grow(g.out[:0], len(points))
-	for i := range points {
-		next := g.then[i]
-		if next < groupEnd {
-			continue
+	for _, one := range g.groups {
+		for i := one.first; i != one.last; i = g.then[i] {
+			g.out = append(g.out, points[i])
 		}
-		g.out = append(g.out, points[i])
-		for next >= 0 {
-			g.out = append(g.out, points[next])
-			next = inner(g.then[next])
-		}
+		g.out = append(g.out, points[one.last])
 	}
 	return g.out
+}
+
+// find returns the group with that hash, below 0 if there is none. It looks first at one of the groups: the series of a log come in much
+// the same order each time.
+func (g *grouper) find(hash uint64, first int) int {
+	if first < len(g.groups) && g.groups[first].hash == hash {
+		return first
+	}
+	return g.byHash.Find(hash, func(i int) bool { return g.groups[i].hash == hash })
 }
 
 // uniquePrefix returns how many leading points belong to different series. Exemplars do not count as a second sample.

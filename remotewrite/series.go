@@ -182,8 +182,7 @@ func (c *seriesCache) derive(s *wal.Series, whole bool) (to *series, owner *tena
 	if c.common == nil {
 		c.common = form
 	}
-	// Two series can have the same final labels only if their forms differ, or if a form removes or replaces labels.
-	if c.held.byHash == nil && (form != c.common || ls.Len() != len(c.own)+form.Changes()) {
+	if c.held.byHash == nil && !form.AddsAs(c.common) { // two series may have the same final labels
 		c.held.compareLabels(c.forSlot.All())
 	}
 	return &series{from: s, hash: ls.Hash(), form: form, late: c.late}, owner

@@ -56,7 +56,7 @@ func (e *Encoder) Begin(v Version, by Compression) {
 }
 
 // Series begins a series: the samples added from now on belong to it. The texts and metadata behind s must
-// not change before the request is complete, its slice of labels not before the next series.
+// not change before the request is complete; its slice of labels may change after the call.
 func (e *Encoder) Series(s Series) {
 	e.end()
 	if e.by == Snappy && e.version == V1 { // in 2.0 the symbols come first, which are not complete yet
@@ -151,14 +151,18 @@ func (e *Encoder) again() {
 // open begins a TimeSeries for the present series.
 func (e *Encoder) open() {
 	e.last, e.content, e.traces = math.MinInt64, 0, 0
-	if e.version == V1 {
-		dst, at := open(e.buf, keyTimeSeries, width1)
-		e.series.Form.each(V1, e.series.Labels, func(l labels.Label) { dst = appendLabel(dst, keySeriesLabel, l) })
-		e.buf, e.at = dst, at
+	if e.version == V2 {
+		e.buf, e.at = open(e.buf, keyTimeSeries2, width2)
+		e.buf = e.refs.labels(e.buf, &e.series)
 		return
 	}
-	e.buf, e.at = open(e.buf, keyTimeSeries2, width2)
-	e.buf = e.refs.labels(e.buf, &e.series)
+	dst, at := open(e.buf, keyTimeSeries, width1)
+	for part := range e.series.Form.parts(V1, e.series.Labels) {
+		for i := range part {
+			dst = appendLabel(dst, keySeriesLabel, &part[i])
+		}
+	}
+	e.buf, e.at = dst, at
 }
 
 // end ends the present TimeSeries, if there is one.

@@ -4,7 +4,6 @@ import (
 	"encoding/binary"
 	"math"
 	"math/bits"
-	"slices"
 
 	"github.com/prometheus/prometheus/model/labels"
 )
@@ -84,22 +83,19 @@ const (
 
 // appendLabels appends the labels as repeated Label messages of the given field.
 func appendLabels(dst []byte, key byte, ls labels.Labels) []byte {
-	ls.Range(func(l labels.Label) { dst = appendLabel(dst, key, l) })
+	ls.Range(func(l labels.Label) { dst = appendLabel(dst, key, &l) })
 	return dst
 }
 
 // appendLabel appends a label as a Label message of the given field.
-func appendLabel(dst []byte, key byte, l labels.Label) []byte {
-	n := 2 + len(l.Name) + 2 + len(l.Value)
-	if n < 0x80 && l.Name != "" && l.Value != "" { // each length takes one byte
-		at := len(dst)
-		dst = slices.Grow(dst, 2+n)[:at+2+n]
-		b, value := dst[at:], 4+len(l.Name)
-		b[0], b[1], b[2], b[3] = key, byte(n), keyLabelName, byte(len(l.Name))
-		copy(b[4:], l.Name)
-		b[value], b[value+1] = keyLabelValue, byte(len(l.Value))
-		copy(b[value+2:], l.Value)
-		return dst
+func appendLabel(dst []byte, key byte, l *labels.Label) []byte {
+	name, value := l.Name, l.Value
+	n := 2 + len(name) + 2 + len(value)
+	if n < 0x80 && name != "" && value != "" { // each length takes one byte
+		dst = append(dst, key, byte(n), keyLabelName, byte(len(name)))
+		dst = append(dst, name...)
+		dst = append(dst, keyLabelValue, byte(len(value)))
+		return append(dst, value...)
 	}
 	dst, at := open(dst, key, 1)
 	dst = appendString(dst, keyLabelName, l.Name)

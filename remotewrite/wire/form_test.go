@@ -87,21 +87,39 @@ func TestFormsWriteTheTargetsLabels(t *testing.T) {
 	}
 }
 
-// TestSeriesShareForms: series whose labels are changed in the same way have one form, whatever their labels are.
+// TestSeriesShareForms: series whose labels are changed in the same way at the same places have one form, whatever their labels are.
 func TestSeriesShareForms(t *testing.T) {
 	f := NewForms(V2)
-	site := func(ls labels.Labels) *Form {
-		form, _ := f.Of(listed(ls), labels.NewBuilder(ls).Set("site", "fra1").Del("tenant").Labels())
+	of := func(ls labels.Labels, set func(*labels.Builder)) *Form {
+		b := labels.NewBuilder(ls)
+		set(b)
+		form, _ := f.Of(listed(ls), b.Labels())
 		return form
 	}
-	a, b := labels.FromStrings(model.MetricNameLabel, "up", "tenant", "x"), labels.FromStrings(model.MetricNameLabel, "down", "job", "j", "tenant", "y")
-	if site(a) != site(b) {
-		t.Error("two series that get the same label and lose the same one have two forms")
+	site := func(b *labels.Builder) { b.Set("site", "fra1") }
+	move := func(b *labels.Builder) { b.Set("site", "fra1").Del("tenant") }
+	up := labels.FromStrings(model.MetricNameLabel, "up", "job", "i", "tenant", "x")
+	down := labels.FromStrings(model.MetricNameLabel, "down", "job", "j", "tenant", "y")
+	short := labels.FromStrings(model.MetricNameLabel, "up", "tenant", "x")
+	if of(up, site) != of(down, site) || of(up, move) != of(down, move) {
+		t.Error("two series that get the same label and lose the same one at the same places have two forms")
 	}
-	if own, _ := f.Of(listed(a), a); own == site(a) || own.changes[V1] != nil || own.changes[V2] != nil {
+	if of(up, site) == of(short, site) || !of(up, site).AddsAs(of(short, site)) {
+		t.Error("the same label at another place")
+	}
+	for i, form := range []*Form{of(up, move), of(up, func(b *labels.Builder) { b.Set("site", "fra2") }), of(up, func(b *labels.Builder) {}),
+		of(up, func(b *labels.Builder) { b.Set("job", "fra1") })} {
+		if form.AddsAs(of(short, site)) || of(short, site).AddsAs(form) {
+			t.Errorf("form %d adds the same labels as one that adds a site", i)
+		}
+	}
+	if form := of(up, move); form.AddsAs(form) {
+		t.Error("a form that removes a label only adds labels")
+	}
+	if own := of(short, func(*labels.Builder) {}); own.edits[V1] != nil || own.edits[V2] != nil {
 		t.Errorf("a series that is sent as it is has the form %v", own)
 	}
-	if dotted, _ := f.Of(listed(labels.FromStrings("a.b", "1")), labels.FromStrings("a.b", "1")); len(dotted.changes[V1]) != 2 || len(dotted.changes[V2]) != 0 {
+	if dotted, _ := f.Of(listed(labels.FromStrings("a.b", "1")), labels.FromStrings("a.b", "1")); len(dotted.edits[V1]) != 2 || len(dotted.edits[V2]) != 0 {
 		t.Errorf("a name that only 2.0 carries has the form %v", dotted)
 	}
 }

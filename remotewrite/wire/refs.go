@@ -41,21 +41,24 @@ func (r *references) reset() {
 func (r *references) labels(dst []byte, s *Series) []byte {
 	dst, at := open(dst, keySeriesRefs, 1)
 	i := 0
-	s.Form.each(V2, s.Labels, func(l labels.Label) {
-		if i == len(r.before) {
-			r.before = append(r.before, labelRefs{})
+	for part := range s.Form.parts(V2, s.Labels) {
+		for j := range part {
+			l := &part[j]
+			if i == len(r.before) {
+				r.before = append(r.before, labelRefs{})
+			}
+			b := &r.before[i]
+			i++
+			if b.label.Name != l.Name {
+				b.label.Name, b.name = l.Name, r.symbols.ref(l.Name)
+			}
+			if b.label.Value != l.Value {
+				b.label.Value, b.value = l.Value, r.symbols.ref(l.Value)
+			}
+			dst = appendRef(dst, b.name)
+			dst = appendRef(dst, b.value)
 		}
-		b := &r.before[i]
-		i++
-		if b.label.Name != l.Name {
-			b.label.Name, b.name = l.Name, r.symbols.ref(l.Name)
-		}
-		if b.label.Value != l.Value {
-			b.label.Value, b.value = l.Value, r.symbols.ref(l.Value)
-		}
-		dst = appendRef(dst, b.name)
-		dst = appendRef(dst, b.value)
-	})
+	}
 	return shut(dst, at, 1)
 }
 
