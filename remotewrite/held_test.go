@@ -10,6 +10,8 @@ import (
 
 	"github.com/prometheus/prometheus/model/labels"
 
+	"hwsagent/remotewrite/config"
+	"hwsagent/remotewrite/tenant"
 	"hwsagent/wal"
 )
 
@@ -176,5 +178,23 @@ func TestHeldSeriesThatChange(t *testing.T) {
 	c.held.empty()
 	if c.end(other) {
 		t.Error("the end of a series waits although the window is empty")
+	}
+}
+
+// TestHeldSeriesOfAForgottenTenant: the window knows a series of which it holds a sample also after its tenant is forgotten and the default
+// target sends it.
+func TestHeldSeriesOfAForgottenTenant(t *testing.T) {
+	entry := config.Config{Target: config.TargetConfig{Tenant: &config.TenantConfig{Label: "team", Default: "d", MaxTenants: 3}}}
+	tenants := tenant.NewRegistry(&entry, nil, func(string) error { return nil })
+	c := newSeriesCache(labels.EmptyLabels(), nil)
+	c.tenant = tenant.NewFilter(entry.ForRest(), tenants)
+	s := wal.NewSeries(0, labels.FromStrings("__name__", "up", "team", "x"), nil)
+	c.held.empty()
+	c.held.begin()
+	c.held.hold(&point{series: c.at(s, 1)})
+	tenants.Forget("x")
+	c.held.begin()
+	if got := c.held.hold(&point{series: c.at(s, 2)}); got != fromEarlier {
+		t.Errorf("after the tenant was forgotten: %d", got)
 	}
 }

@@ -87,8 +87,8 @@ func (c *seriesCache) add(s *wal.Series, whole bool) *series {
 		orphan = s
 	default:
 		sent = to
-		if was := c.forSlot.Get(s.Slot()); was != nil && was.hash == to.hash {
-			to.entry = was.entry // the same labels with other metadata
+		if was := c.forSlot.Get(s.Slot()); was != nil && (was.from == s || was.hash == to.hash) {
+			to.entry = was.entry // the same labels with another owner or other metadata
 		}
 	}
 	c.forSlot.Put(s.Slot(), sent)

@@ -66,6 +66,11 @@ func TestSeriesLabels(t *testing.T) {
 			rules: `[{regex: .*, action: labeldrop}]`,
 			in:    labels.FromStrings("__name__", "up", "job", "host"),
 		}, {
+			name:  "a rule makes a label without a name",
+			rules: `[{action: labelmap, regex: "j(.*)ob", replacement: "$1"}]`,
+			in:    labels.FromStrings("__name__", "up", "job", "host"),
+			want:  labels.FromStrings("__name__", "up", "job", "host"),
+		}, {
 			name: "utf-8 names are escaped",
 			in:   labels.FromStrings("__name__", "hw.temperature:max", "hw.id", "a", "9x", "b", "x:y", "c"),
 			want: labels.FromStrings("__name__", "hw_temperature:max", "_x", "b", "hw_id", "a", "x_y", "c"),

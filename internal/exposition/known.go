@@ -192,6 +192,9 @@ func (k *known) Take(size int, digest uint64, of func(text []byte) uint64) (at *
 
 // readValue reads a value of the text format. It leaves unusual values to the parser.
 func readValue(text []byte) (v float64, ok bool) {
+	if v, ok = readWhole(text); ok {
+		return v, true
+	}
 	if bytes.ContainsAny(text, "pPxX_") {
 		return 0, false // strconv would accept more than the text format
 	}
@@ -200,6 +203,22 @@ func readValue(text []byte) (v float64, ok bool) {
 		v = math.Float64frombits(value.NormalNaN)
 	}
 	return v, err == nil
+}
+
+// readWhole reads a value of digits only, as many are, if a float64 has it exactly.
+func readWhole(text []byte) (v float64, ok bool) {
+	const exact = 15 // digits
+	if len(text) == 0 || len(text) > exact {
+		return 0, false
+	}
+	n := int64(0)
+	for _, c := range text {
+		if c < '0' || c > '9' {
+			return 0, false
+		}
+		n = 10*n + int64(c-'0')
+	}
+	return float64(n), true
 }
 
 // readStamp reads a timestamp of digits only. It leaves other forms to the parser.

@@ -31,5 +31,5 @@ func (r *Relabeler) Apply(ls labels.Labels) *labels.Builder {
 	if !relabel.ProcessBuilder(r.builder, r.rules...) {
 		return nil
 	}
-	return r.builder
+	return r.builder.Del("") // a labelmap can make a label without a name, for which a receiver refuses the series
 }

@@ -56,7 +56,7 @@ func (e *Encoder) Begin(v Version, by Compression) {
 }
 
 // Series begins a series: the samples added from now on belong to it. The texts and metadata behind s must
-// not change before the request is complete; its slice of labels may change after the call.
+// not change before the request is complete, its slice of labels not before the next series.
 func (e *Encoder) Series(s Series) {
 	e.end()
 	if e.by == Snappy && e.version == V1 { // in 2.0 the symbols come first, which are not complete yet

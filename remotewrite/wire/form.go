@@ -12,25 +12,34 @@ import (
 // the log. Most series of a target have one of a few forms, which add the external labels at different places. It is
 // immutable, and any goroutine may read it.
 type Form struct {
-	edits [NumVersions][]edit // in ascending order of places
+	by [NumVersions]difference
 }
 
-// edit is a place of differences. It says where they are, so that no names are compared when a request is written.
+// difference is that of a series' labels at the target to those in the log. It says where labels differ, so that no names are compared when
+// a request is written.
+type difference struct {
+	adds  []labels.Label // new labels, and those with another value; several forms share them
+	edits []edit         // in ascending order of places
+}
+
+// edit is a place of a difference.
 type edit struct {
-	at    int            // labels of the log before this one are unchanged since the edit before
-	drops bool           // the log's label at that place
-	adds  []labels.Label // come at that place; one at most
+	at    uint32 // labels of the log before this one are unchanged since the edit before
+	adds  bool   // the next of the new labels comes there
+	drops bool   // the log's label there is left out
 }
 
 // AddsAs reports whether f and g only add labels in requests of remote write 1.0, and both the same ones. Then two series
 // with these forms have the same labels at the target only if their labels in the log are the same.
 func (f *Form) AddsAs(g *Form) bool {
-	return slices.EqualFunc(f.edits[V1], g.edits[V1], func(a, b edit) bool { return !a.drops && !b.drops && slices.Equal(a.adds, b.adds) })
+	drops := func(e edit) bool { return e.drops }
+	a, b := &f.by[V1], &g.by[V1]
+	return slices.Equal(a.adds, b.adds) && !slices.ContainsFunc(a.edits, drops) && !slices.ContainsFunc(b.edits, drops)
 }
 
 // Labels returns the labels as in requests of that version. ls are the labels in the log.
 func (f *Form) Labels(v Version, ls []labels.Label) labels.Labels {
-	b := labels.NewScratchBuilder(len(ls) + len(f.edits[v]))
+	b := labels.NewScratchBuilder(len(ls) + len(f.by[v].adds))
 	for part := range f.parts(v, ls) {
 		for _, l := range part {
 			b.Add(l.Name, l.Value)
@@ -42,11 +51,16 @@ func (f *Form) Labels(v Version, ls []labels.Label) labels.Labels {
 // parts yields the labels as in requests of that version, several at a time, in ascending order.
 func (f *Form) parts(v Version, ls []labels.Label) iter.Seq[[]labels.Label] {
 	return func(yield func([]labels.Label) bool) {
-		at := 0
-		for i := range f.edits[v] {
-			e := &f.edits[v][i]
-			if !yield(ls[at:e.at]) || !yield(e.adds) {
+		at, adds := uint32(0), f.by[v].adds
+		for _, e := range f.by[v].edits {
+			if !yield(ls[at:e.at]) {
 				return
+			}
+			if e.adds {
+				if !yield(adds[:1]) {
+					return
+				}
+				adds = adds[1:]
 			}
 			if at = e.at; e.drops {
 				at++
@@ -57,16 +71,17 @@ func (f *Form) parts(v Version, ls []labels.Label) iter.Seq[[]labels.Label] {
 }
 
 // maxFormBytes bounds the memory of the forms that Forms keeps for later series. If
-// rules give each series a form of its own, keeping more has no use.
+// rules give each series a form of its own, keeping more has no use. Hundreds of sets of label names fit.
 const maxFormBytes = 256 << 10
 
-// Forms has one [Form] for all series of a target whose labels change in the same way. It
+// Forms has one [Form] for all series of a target whose labels change in the same way at the same places. It
 // may discard forms: then equal ones are no longer shared, which only costs memory. Not safe
 // for concurrent use.
 type Forms struct {
 	newest Version
 	shared map[string]*Form // by the encoding of their edits
 	bytes  int              // approximate memory of all shared forms
+	adds   []labels.Label   // of the difference that was made last: most have the same
 
 	scratch labels.ScratchBuilder
 	key     []byte // scratch
@@ -96,12 +111,12 @@ func (f *Forms) Of(from []labels.Label, to labels.Labels) (form *Form, legal lab
 	}
 	key := string(f.key)
 	form = &Form{}
-	form.edits[V1] = editsOf(key[4:second])
-	if form.edits[V2] = form.edits[V1]; f.newest == V2 && key[4:second] != key[second:] {
-		form.edits[V2] = editsOf(key[second:])
+	form.by[V1] = f.differenceOf(key[4:second])
+	if form.by[V2] = form.by[V1]; f.newest == V2 && key[4:second] != key[second:] {
+		form.by[V2] = f.differenceOf(key[second:])
 	}
-	const each, rest = 72, 128 // bytes, approximately: of an edit, and of the form and its map entry
-	size := len(key) + each*(len(form.edits[V1])+len(form.edits[V2])) + rest
+	const rest = 160 // bytes, approximately: of the form and its map entry
+	size := rest + len(key) + form.by[V1].size() + form.by[V2].size()
 	if f.bytes += size; f.bytes > maxFormBytes {
 		clear(f.shared)
 		f.bytes = size
@@ -143,22 +158,28 @@ func appendEdits(dst []byte, from []labels.Label, to labels.Labels) []byte {
 	return dst
 }
 
-// editsOf decodes the result of appendEdits. The edits share the text's memory.
-func editsOf(text string) (all []edit) {
+// differenceOf decodes the result of appendEdits. The labels share the text's memory.
+func (f *Forms) differenceOf(text string) (d difference) {
 	for text != "" {
-		var e edit
 		var place int
-		place, text = cutNumber(text)
-		e.at, e.drops = place>>1, place&1 != 0
 		var l labels.Label
+		place, text = cutNumber(text)
 		l.Name, text = cutText(text)
 		if l.Value, text = cutText(text); l.Value != "" {
-			e.adds = []labels.Label{l}
+			d.adds = append(d.adds, l)
 		}
-		all = append(all, e)
+		d.edits = append(d.edits, edit{at: uint32(place >> 1), adds: l.Value != "", drops: place&1 != 0}) // #nosec G115 -- a place in a slice
 	}
-	return slices.Clip(all)
+	d.adds, d.edits = slices.Clip(d.adds), slices.Clip(d.edits)
+	if slices.Equal(d.adds, f.adds) {
+		d.adds = f.adds
+	}
+	f.adds = d.adds
+	return d
 }
+
+// size is approximately the memory of the difference, in bytes, as if its labels were not shared.
+func (d *difference) size() int { return 32*len(d.adds) + 8*len(d.edits) }
 
 // cutText cuts a length-prefixed text off the front of s.
 func cutText(s string) (text, rest string) {

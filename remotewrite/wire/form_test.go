@@ -116,10 +116,10 @@ func TestSeriesShareForms(t *testing.T) {
 	if form := of(up, move); form.AddsAs(form) {
 		t.Error("a form that removes a label only adds labels")
 	}
-	if own := of(short, func(*labels.Builder) {}); own.edits[V1] != nil || own.edits[V2] != nil {
+	if own := of(short, func(*labels.Builder) {}); own.by[V1].edits != nil || own.by[V2].edits != nil {
 		t.Errorf("a series that is sent as it is has the form %v", own)
 	}
-	if dotted, _ := f.Of(listed(labels.FromStrings("a.b", "1")), labels.FromStrings("a.b", "1")); len(dotted.edits[V1]) != 2 || len(dotted.edits[V2]) != 0 {
+	if dotted, _ := f.Of(listed(labels.FromStrings("a.b", "1")), labels.FromStrings("a.b", "1")); len(dotted.by[V1].edits) != 2 || len(dotted.by[V2].edits) != 0 {
 		t.Errorf("a name that only 2.0 carries has the form %v", dotted)
 	}
 }

@@ -8,8 +8,8 @@ import (
 // Series describes one series in a request, without its samples. Texts and metadata behind it must not
 // change.
 type Series struct {
-	// Labels are the labels in the log: names ascend, and no name or value is empty. The slice may change after
-	// the call of [Encoder.Series].
+	// Labels are the labels in the log: names ascend, and no name or value is empty. The slice may change when another series
+	// begins.
 	Labels []labels.Label
 
 	// Form is how the target writes these labels. It must come from [Forms.Of] for them.
