@@ -127,7 +127,9 @@ define stage
 	for shell in bash zsh fish; do $(BIN)/hwsagent completion $$shell >$(STAGE)/completion.$$shell || exit 1; done
 	$(BIN)/hwsagent config schema >$(STAGE)/agent.schema.json
 	gzip -9nc CHANGELOG.md >$(STAGE)/changelog.gz
-	mkdir -p $(STAGE)/docs && cp -R docs/*.md docs/probes docs/reference docs/img $(STAGE)/docs
+	mkdir -p $(STAGE)/docs && cp -R docs/*.md docs/probes docs/reference docs/img $(STAGE)/docs && cp README.md $(STAGE)
+	@# A link to a page that only the repository has becomes plain text.
+	sed -i -E 's!\[([^]]*)\]\((\.\./)?(ARCHITECTURE|CONTRIBUTING|CHANGELOG|internal|adr|deploy/container)[^)]*\)!\1!g' $(STAGE)/README.md $(STAGE)/docs/*.md $(STAGE)/docs/*/*.md
 	cp -R deploy/mixin $(STAGE) && sed -i -E 's|(\.\./)+docs/|/usr/share/doc/hwsagent/docs/|' $(STAGE)/mixin/*.yaml $(STAGE)/mixin/hardware/*.yaml
 endef
 
@@ -181,7 +183,7 @@ release-of: PROGRAM = hwsagent$(if $(filter windows,$(GOOS)),.exe)
 release-of:
 	rm -rf $(STAGE)/$(NAME) && mkdir $(STAGE)/$(NAME)
 	GOOS=$(GOOS) GOARCH=$(ARCH) $(GO) build -trimpath -ldflags '$(LDFLAGS)' -o $(STAGE)/$(NAME)/$(PROGRAM) ./cmd/hwsagent
-	cp -R LICENSE NOTICE README.md CHANGELOG.md SECURITY.md agent.yaml $(STAGE)/agent.schema.json $(STAGE)/docs $(STAGE)/$(NAME)
+	cp -R LICENSE NOTICE $(STAGE)/README.md CHANGELOG.md SECURITY.md agent.yaml $(STAGE)/agent.schema.json $(STAGE)/docs $(STAGE)/$(NAME)
 	mkdir $(STAGE)/$(NAME)/deploy && cp -R deploy/mixin deploy/examples $(STAGE)/$(NAME)/deploy
 	[ $(GOOS) = windows ] || cp -R $(STAGE)/man $(STAGE)/completion.* $(STAGE)/$(NAME)
 	[ $(GOOS) != linux ] || cp deploy/package/hwsagent.service $(STAGE)/$(NAME)

@@ -19,7 +19,7 @@ func TestLimitsAndDuplicatesAreTold(t *testing.T) {
 	r.configure()
 	startAgentWith(t, r, t.TempDir(), "")
 	var s status.Status
-	until(t, "both are told", func() bool {
+	until(t, "the status names both", func() bool {
 		s = r.Status()
 		return len(s.Duplicates) > 0 && slices.ContainsFunc(s.Inputs, func(in status.InputStatus) bool { return in.Refused > 20 })
 	})

@@ -249,7 +249,7 @@ func TestTenantsTurnedAway(t *testing.T) {
 		return n == 3
 	})
 	var away string
-	until(t, "the fourth is told", func() bool {
+	until(t, "the status names the fourth", func() bool {
 		rest, _ := r.target("mimir")
 		for _, v := range rest.Tenants.Strangers {
 			if strings.Contains(v.Why, "max_tenants") {

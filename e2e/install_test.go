@@ -64,6 +64,7 @@ func TestPackages(t *testing.T) {
 	one, again, two := makePackages(t, "v1.0.0"), makePackages(t, "v1.0.0"), makePackages(t, "v2.0.0")
 	sameBytes(t, one.deb, again.deb)
 	sameBytes(t, one.rpm, again.rpm)
+	linksResolve(t, one.deb)
 
 	m.put(one.deb)
 	m.tutorial()
@@ -84,6 +85,32 @@ func sameBytes(t *testing.T, a, b string) {
 	second, err := os.ReadFile(b)
 	if err != nil || !bytes.Equal(first, second) {
 		t.Errorf("%s made twice differs: %v", filepath.Base(a), err)
+	}
+}
+
+// linksResolve checks that the pages of a package refer to files of the package.
+func linksResolve(t *testing.T, deb string) {
+	t.Helper()
+	root := t.TempDir()
+	if out, err := exec.Command("dpkg-deb", "-x", deb, root).CombinedOutput(); err != nil {
+		t.Fatalf("dpkg-deb: %v\n%s", err, out)
+	}
+	link, checked := regexp.MustCompile(`\]\(([^)#:]+)(#[^)]*)?\)`), 0 // none with a scheme
+	err := filepath.WalkDir(filepath.Join(root, "usr/share/doc/hwsagent"), func(path string, _ os.DirEntry, err error) error {
+		if err != nil || filepath.Ext(path) != ".md" {
+			return err
+		}
+		text, err := os.ReadFile(path)
+		for _, m := range link.FindAllSubmatch(text, -1) {
+			checked++
+			if _, err := os.Stat(filepath.Join(filepath.Dir(path), string(m[1]))); err != nil {
+				t.Errorf("the package has %v", err)
+			}
+		}
+		return err
+	})
+	if err != nil || checked < 100 {
+		t.Errorf("%d links of the package's pages: %v", checked, err)
 	}
 }
 

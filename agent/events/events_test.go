@@ -60,7 +60,7 @@ func TestLossesSurviveKills(t *testing.T) {
 				}
 			}
 			if got != unseen {
-				t.Fatalf("round %d: %d lost samples are told, want %d", round, got, unseen)
+				t.Fatalf("round %d: %d lost samples are shown, want %d", round, got, unseen)
 			}
 			switch rnd.IntN(6) {
 			case 0:

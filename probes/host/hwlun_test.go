@@ -108,7 +108,7 @@ func TestVirtualFunctionsAndNames(t *testing.T) {
 	}
 }
 
-// TestChipsOfOneDevice: three chips below one device, and two sensors of a chip with one label, are told apart; a limit that the kernel gives as
+// TestChipsOfOneDevice: three chips below one device, and two sensors of a chip with one label, are distinguished; a limit that the kernel gives as
 // "not set" and an input that cannot be read are left out.
 func TestChipsOfOneDevice(t *testing.T) {
 	sys := t.TempDir()

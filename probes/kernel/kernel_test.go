@@ -291,7 +291,7 @@ func TestRestart(t *testing.T) {
 	want(t, p, "lost_messages_total 0", xid(5))
 	want(t, m.probe(state), "lost_messages_total 0", xid(5))
 
-	// Records that were overwritten while the agent was down are told.
+	// Records that were overwritten while the agent was down are counted.
 	m.next += 7
 	m.say(0, said[0].message)
 	m.records = m.records[2:]
@@ -346,7 +346,7 @@ func TestFailures(t *testing.T) {
 	}
 }
 
-// script is a log that fails as it is told.
+// script is a log that fails as the test says.
 type script struct {
 	steps  []error
 	record []byte

@@ -302,7 +302,7 @@ func TestClientThatCannotBeMade(t *testing.T) {
 		t.Errorf("the check says %v", err)
 	}
 	s, _, _ := run(t, m, j)
-	until(t, "it is told", func() bool { st := s.Status(); return len(st) == 1 && strings.Contains(st[0].Error, "ca.pem") })
+	until(t, "the status names the file", func() bool { st := s.Status(); return len(st) == 1 && strings.Contains(st[0].Error, "ca.pem") })
 	if err := os.WriteFile(filepath.Join(dir, "ca.pem"), []byte(certificate), 0o600); err != nil {
 		t.Fatal(err)
 	}
