@@ -41,8 +41,8 @@ remote_write:
 	if v, ok := p.value(`count({__name__=~"node_.*"})`); !ok || v < 100 {
 		t.Errorf("only %v series of the host", v)
 	}
-	// The agent's own metrics go the same way, unasked.
-	p.wait(20*time.Second, `{__name__=~"hwsagent_wal_.*",job="hwsagent"}`)
+	// The agent's own metrics go the same way, unasked, once a minute.
+	p.wait(70*time.Second, `{__name__=~"hwsagent_wal_.*",job="hwsagent"}`)
 }
 
 func memTotal(t *testing.T) float64 {

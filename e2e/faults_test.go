@@ -130,7 +130,7 @@ func faultsOf(t *testing.T, dir string, gone *atomic.Bool) []fault {
 		{down("broken", "500 Internal Server Error: oops", "look at the receiver's log, disk and memory"), answers(t, 500, "", "", "oops"), "", "server_error", nil, false},
 		{down("overloaded", "503 Service Unavailable: later", "look whether the receiver is starting, overloaded"), answers(t, 503, "", "", "later"), "", "unavailable", nil, false},
 		{down("behind-a-proxy", "502 Bad Gateway", "start the receiver behind that proxy"), answers(t, 502, "", "", ""), "", "gateway", nil, false},
-		{down("login", "200 OK with a web page", "a login or a portal answers here"), answers(t, 200, "Content-Type", "text/html", "<html><title>Sign in</title></html>"), "", "page", nil, permanent},
+		{down("login", "200 OK: a web page", "a login or a portal answers here"), answers(t, 200, "Content-Type", "text/html", "<html><title>Sign in</title></html>"), "", "page", nil, permanent},
 		{down("redirect", "http://elsewhere.example/login", "write the final URL"), answers(t, 302, "Location", "http://elsewhere.example/login", ""), "", "redirect", nil, permanent},
 		{down("expired", "has expired: it ended on 2", "renew the receiver's certificate, or set this host's clock"), expired, "    tls_config: {ca_file: " + file("expired.pem", authority) + "}\n", "certificate_expired", nil, permanent},
 		{down("wrong-ca", "receiver.plant", "put its certificate into "+ca), other, "    tls_config: {ca_file: " + ca + "}\n", "unknown_authority", nil, permanent},

@@ -100,7 +100,7 @@ func TestWebPageIsNoReceiver(t *testing.T) {
 				r.round(10)
 				time.Sleep(10 * time.Second)
 			}
-			if o, s := r.log.outcome(), r.q.Status(); o.Sum() != 0 || s.State != StateHeld || s.Why != "200 OK with a web page, which no remote-write receiver sends: Please log in" {
+			if o, s := r.log.outcome(), r.q.Status(); o.Sum() != 0 || s.State != StateHeld || s.Why != "200 OK: a web page, no receiver: Please log in" {
 				t.Errorf("outcomes %+v, status %+v", o, s)
 			}
 			if n := r.to.count(); n > 30 {

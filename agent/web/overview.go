@@ -111,7 +111,7 @@ func overviewMain(p *page, v view) {
 	} else {
 		p.raw(`documentation: `)
 	}
-	p.raw(`<code>man hwsagent</code></footer>
+	p.raw(`<code>man hwsagent</code>, or the folder docs of the source</footer>
 </main>`)
 }
 

@@ -205,6 +205,8 @@ func TestFewWords(t *testing.T) {
 		"samples lost: the log, or the target's max_backlog, was full":                                                                                        "samples lost: the log, or the target's max_backlog …",
 		"this host's clock is 20 min behind the receiver's":                                                                                                   "host's clock is 20 min behind the receiver's",
 		"its credential files cannot be used: open /etc/t: no such file or directory":                                                                         "credential files cannot be used: open /etc/t",
+		"the certificate of 127.0.0.1:1 is not trusted: certificate of \"CN=a\", issued by \"CN=a\"":                                                          "certificate of 127.0.0.1:1 is not trusted",
+		"200 OK: a web page, no receiver: Welcome to the portal":                                                                                              "200 OK: a web page, no receiver",
 		"one two three four five six seven eight nine":                                                                                                        "one two three four five six seven eight …",
 		"": "",
 	} {

@@ -101,7 +101,7 @@ func (a Answer) String() string {
 	case a.Status == 0 && a.Err != nil:
 		return a.Err.Error()
 	case a.Page:
-		return fmt.Sprintf("%d %s with a web page, which no remote-write receiver sends: %s", a.Status, http.StatusText(a.Status), cmp.Or(a.Text, "it has no title"))
+		return fmt.Sprintf("%d %s: a web page, no receiver: %s", a.Status, http.StatusText(a.Status), cmp.Or(a.Text, "it has no title"))
 	case a.Status == http.StatusSwitchingProtocols:
 		return "answered " + statusText(a.Status, "") + ", not remote write"
 	}

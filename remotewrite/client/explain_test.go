@@ -48,7 +48,7 @@ func TestExplain(t *testing.T) {
 		{tls.RecordHeaderError{Msg: "first record does not look like a TLS handshake"}, SchemePlain, true, "r.example:8443 does not speak TLS"},
 		{invalid(past), Expired, true, "the certificate of r.example:8443 has expired: it ended on 1970-01-02 00:00:00 UTC"},
 		{invalid(future), NotYetValid, true, "the certificate of r.example:8443 is not valid yet"},
-		{&tls.CertificateVerificationError{Err: x509.UnknownAuthorityError{}}, UnknownAuthority, true, "the certificate of r.example:8443 comes from an authority that is not trusted"},
+		{&tls.CertificateVerificationError{Err: x509.UnknownAuthorityError{}}, UnknownAuthority, true, "the certificate of r.example:8443 is not trusted"},
 		{&tls.CertificateVerificationError{Err: x509.HostnameError{Certificate: &x509.Certificate{DNSNames: []string{"a", "b"}}}}, WrongName, true, "the certificate of r.example:8443 is for other names: a, b"},
 		{&net.OpError{Op: "remote error", Err: errors.New("tls: bad certificate")}, ClientCertificate, true, "the receiver refuses access: TLS alert: bad certificate"},
 		{&net.OpError{Op: "remote error", Err: errors.New("tls: protocol version not supported")}, TLSVersion, true, "r.example:8443 speaks only other versions of TLS"},
