@@ -121,7 +121,7 @@ func (j *Journal) Account(s status.Status) []status.LossStatus {
 }
 
 // Outages records since when targets accept nothing, and sets DownSince of those whose outage began before the agent did: a
-// target has accepted nothing since its record was made if it has accepted nothing since the start of the agent.
+// target has accepted nothing since its record was made if it has accepted nothing since the start of its queue.
 func (j *Journal) Outages(now time.Time, targets []status.TargetStatus) {
 	j.mu.Lock()
 	defer j.mu.Unlock()
@@ -130,8 +130,8 @@ func (j *Journal) Outages(now time.Time, targets []status.TargetStatus) {
 		was, recorded := j.s.Down[t.Name]
 		down := (t.State == status.StateHeld || t.State == status.StateRetrying) && !t.DownSince.IsZero()
 		switch {
-		case recorded && down && was.After(t.LastSuccess):
-			if was = byClock(now, was); was.Before(t.DownSince) {
+		case recorded && (down || t.Unproven()) && was.After(t.LastSuccess):
+			if was = byClock(now, was); t.DownSince.IsZero() || was.Before(t.DownSince) {
 				t.DownSince = was
 			}
 		case down:

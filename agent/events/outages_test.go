@@ -46,7 +46,7 @@ func TestOutageGoesOnOverRestarts(t *testing.T) {
 		{1, "a", status.StateRetrying, 1, 0, 1},
 		{9, "a", status.StateHeld, 1, 0, 1},
 		{-10, "", "", 0, 0, 0}, // a restart
-		{11, "a", status.StateStarting, 0, 0, 0},
+		{11, "a", status.StateStarting, 0, 0, 1},
 		{12, "a", status.StateRetrying, 12, 0, 1},
 		{13, "a", status.StatePaused, 12, 0, 12},
 		{-20, "", "", 0, 0, 0},

@@ -169,6 +169,9 @@ func stateProblems(s Status, t TargetStatus, add func(severity, text, try string
 		add(level, fmt.Sprintf("is %s; %s wait for it", Why(t), Samples(t.PendingSamples)),
 			"hwsagent targets adopt "+t.Name+" NEW, if it has another name now; hwsagent targets drop "+t.Name+", if its data is no longer needed")
 	default:
+		if triesFirst(s, t) {
+			return // see stuck
+		}
 		if t.MissedSamples > 0 {
 			add(SeverityWarning, missed(s, t), "")
 		} else if lag > late(s) {
@@ -214,6 +217,14 @@ func stuck(s Status, t TargetStatus) (trouble, bool) {
 	switch t.State {
 	case StateHeld, StateRetrying:
 		return trouble{downSeverity(s, t), Why(t) + ended(s, t), downSince(s, t) + "; " + waiting(s, t), cmp.Or(t.Try, look)}, true
+	case StateStarting, StateBehind, StateOK:
+		if triesFirst(s, t) {
+			b := trouble{SeverityWarning, firstTry(s), waiting(s, t), "wait for its answer; " + look}
+			if !t.DownSince.IsZero() {
+				b.severity, b.cost = downSeverity(s, t), downSince(s, t)+"; "+b.cost
+			}
+			return b, true
+		}
 	case StatePaused:
 		return trouble{SeverityWarning, "is paused: nothing is sent", "Paused since " + Clock(s.Now, t.PausedSince) + "; " + waiting(s, t), "hwsagent targets resume " + nameHere}, true
 	}

@@ -128,7 +128,7 @@ type TargetStatus struct {
 	Failure       string        `json:"failure,omitempty"`      // the kind of last_error: credentials, path, proxy, …
 	Try           string        `json:"try,omitempty"`          // remedy, while no data gets through
 	Permanent     bool          `json:"permanent,omitempty"`    // the failure lasts until a person acts: waiting cannot help
-	DownSince     time.Time     `json:"down_since,omitzero"`    // since when it accepts nothing, also before a restart of the agent
+	DownSince     time.Time     `json:"down_since,omitzero"`    // since when it accepts nothing, also before a restart or reload; stays until it accepts something
 	NextTry       time.Time     `json:"next_try,omitzero"`      // when backing off or held
 	AwaitsClock   bool          `json:"awaits_clock,omitempty"` // held because it refuses samples as ahead of its clock
 	ClockSkew     time.Duration `json:"clock_skew_ns"`          // this host's clock minus the receiver's Date; 0 if unknown

@@ -105,7 +105,31 @@ func shortestInterval(s Status) time.Duration {
 // awaitsFirst reports whether the first samples for t are on their way to it: none is old, and nothing has failed.
 func awaitsFirst(s Status, t TargetStatus) bool {
 	young := t.LagSeconds > 0 && Seconds(t.LagSeconds) <= late(s)
-	return s.Running && t.State == StateStarting && t.LastError == "" && t.Ledger.Delivered == 0 && t.Ledger.Lost == 0 && young
+	return s.Running && t.State == StateStarting && t.DownSince.IsZero() && t.LastError == "" && t.Ledger.Delivered == 0 && t.Ledger.Lost == 0 && young
+}
+
+// Unproven reports whether the queue of t does not know yet whether the receiver accepts anything: no request of it was
+// accepted, and none has failed.
+func (t TargetStatus) Unproven() bool {
+	return t.LastSuccess.IsZero() && (t.State == StateStarting || t.State == StateBehind || t.State == StateOK)
+}
+
+// triesFirst reports whether the first request since the start of the queue of t must show that data arrives: the target
+// accepted nothing before, or old samples wait.
+func triesFirst(s Status, t TargetStatus) bool {
+	old := t.State != StateOK && Seconds(t.LagSeconds) > late(s)
+	return s.Running && t.Unproven() && t.PendingSamples > 0 && (old || !t.DownSince.IsZero())
+}
+
+// firstTry names the first request since the start of a queue.
+func firstTry(s Status) string {
+	switch sinceLoaded := s.Now.Sub(s.Config.LoadedAt); {
+	case s.Config.LoadedAt.Sub(s.Started) > time.Second && sinceLoaded <= late(s):
+		return "the first try with the changed entry is under way"
+	case justStarted(s):
+		return "the first try since the restart is under way"
+	}
+	return "the first try is under way"
 }
 
 // justStarted reports whether the agent runs for so short a time that nothing needs to be collected yet.
@@ -130,7 +154,7 @@ func deliveryOf(s Status, t TargetStatus) string {
 		return DeliveryIdle
 	case l.Delivered == 0 && l.Appended > l.Filtered:
 		return DeliveryNever
-	case t.State == StateRetrying || t.MissedSamples > 0 || Seconds(t.LagSeconds) > late(s):
+	case t.State == StateRetrying || triesFirst(s, t) || t.MissedSamples > 0 || Seconds(t.LagSeconds) > late(s):
 		return DeliveryBehind
 	case old.Any():
 		return DeliveryLost
@@ -216,10 +240,10 @@ func countTargets(s Status) (c tally) {
 			c.losing = append(c.losing, t.Name)
 		}
 		switch {
-		case t.State == StateBehind && t.MissedSamples > 0:
+		case t.State == StateBehind && t.MissedSamples > 0 && !triesFirst(s, t):
 			c.missed += t.MissedSamples
 			continue
-		case t.State == StateHeld, t.State == StateRetrying, t.State == StatePaused, t.State == StateStopped:
+		case triesFirst(s, t), t.State == StateHeld, t.State == StateRetrying, t.State == StatePaused, t.State == StateStopped:
 			if !slices.Contains(c.stuck, t.Name) {
 				c.stuck = append(c.stuck, t.Name)
 			}
@@ -301,7 +325,9 @@ func verdictText(s Status, c tally, level string) string {
 // beginning describes an agent that has collected or delivered nothing yet, and its worst problem.
 func beginning(s Status, c tally) string {
 	said := "Ready; nothing collected yet"
-	if first := firstRound(s); first.After(s.Now) {
+	if s.WAL.Appended == 0 && c.pending > 0 && slices.ContainsFunc(s.Targets, func(t TargetStatus) bool { return t.State == StateStarting }) {
+		said = "Ready; " + onDisk(c.pending) + ", from before the restart; the first try is under way"
+	} else if first := firstRound(s); first.After(s.Now) {
 		said = "Ready; the first round of probes begins at " + Clock(s.Now, first)
 	} else if len(c.first) > 0 {
 		said = "Ready; the first samples are on their way"

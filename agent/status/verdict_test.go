@@ -289,6 +289,37 @@ func TestEachThingCounts(t *testing.T) {
 		{"a missing file before the first request", func(s *Status) {
 			s.Targets[0].State, s.Targets[0].Credentials = StateStarting, "open x: no such file or directory"
 		}, ExitTarget, "Data arrives at 1 of 2 targets; not at a", DeliveryHeld},
+		{"a reload changes the entry of a target that was down", func(s *Status) {
+			s.Targets, s.Started, s.Config.LoadedAt = s.Targets[:1], now.Add(-time.Hour), now.Add(-2*time.Second)
+			s.Targets[0].State, s.Targets[0].LagSeconds, s.Targets[0].PendingSamples, s.Targets[0].DownSince = StateStarting, 20, 30, now.Add(-20*time.Second)
+		}, ExitTarget, "No data arrives: the first try with the changed entry is under way; 20 s behind; 30 samples wait on disk", DeliveryBehind},
+		{"a reload changes the entry of a target that was down, with a large backlog", func(s *Status) {
+			s.Started, s.Config.LoadedAt = now.Add(-time.Hour), now.Add(-2*time.Second)
+			s.Targets[0].State, s.Targets[0].LagSeconds, s.Targets[0].PendingSamples, s.Targets[0].DownSince = StateBehind, 20, 3000, now.Add(-20*time.Second)
+		}, ExitTarget, "Data arrives at 1 of 2 targets; not at a: the first try with the changed entry is under way", DeliveryBehind},
+		{"a reload changes the entry of a target that never took anything", func(s *Status) {
+			s.Targets, s.Started, s.Config.LoadedAt = s.Targets[:1], now.Add(-time.Hour), now.Add(-2*time.Second)
+			s.Targets[0].Ledger = LedgerStatus{Appended: 9, Pending: 9, Balanced: true}
+			s.Targets[0].State, s.Targets[0].LagSeconds, s.Targets[0].PendingSamples, s.Targets[0].DownSince = StateStarting, 20, 9, now.Add(-20*time.Second)
+		}, ExitTarget, "Nothing is delivered yet: the first try with the changed entry is under way", DeliveryNever},
+		{"a reload changes the entry of a healthy target", func(s *Status) {
+			s.Started, s.Config.LoadedAt = now.Add(-time.Hour), now.Add(-2*time.Second)
+			s.Targets[0].State, s.Targets[0].LagSeconds, s.Targets[0].PendingSamples = StateStarting, 9, 30
+		}, ExitOK, "All data arrives, 9 s behind", Delivering},
+		{"a restart in an outage", func(s *Status) {
+			s.Targets, s.Started, s.Config.LoadedAt, s.WAL.Appended = s.Targets[:1], now.Add(-time.Second), now.Add(-time.Second), 0
+			s.Targets[0].State, s.Targets[0].LagSeconds, s.Targets[0].PendingSamples, s.Targets[0].DownSince = StateStarting, 40, 973, now.Add(-40*time.Second)
+			s.Probes[0].State, s.Probes[0].FirstRun = "waiting", now.Add(7*time.Second)
+		}, ExitTarget, "No data arrives: the first try since the restart is under way; 40 s behind; 973 samples wait on disk", DeliveryBehind},
+		{"a restart after a while", func(s *Status) {
+			s.Targets, s.Started, s.WAL.Appended = s.Targets[:1], now.Add(-time.Second), 0
+			s.Targets[0].State, s.Targets[0].LagSeconds, s.Targets[0].PendingSamples = StateStarting, 400, 973
+		}, ExitTarget, "No data arrives: the first try since the restart is under way; 6.7 min behind; 973 samples wait on disk", DeliveryBehind},
+		{"a healthy restart", func(s *Status) {
+			s.Targets, s.Started, s.WAL.Appended = s.Targets[:1], now.Add(-time.Second), 0
+			s.Targets[0].State, s.Targets[0].LagSeconds, s.Targets[0].PendingSamples = StateStarting, 20, 21
+			s.Probes[0].State, s.Probes[0].FirstRun = "waiting", now.Add(7*time.Second)
+		}, ExitOK, "Ready; 21 samples wait on disk, from before the restart; the first try is under way", Delivering},
 		{"the worst first", func(s *Status) {
 			s.Targets[0].State, s.Targets[1].State, s.Targets[1].Permanent = StateRetrying, StateHeld, true
 			s.Targets = append(s.Targets, TargetStatus{Name: "c", State: StateOK, Ledger: LedgerStatus{Appended: 9, Delivered: 9, Balanced: true}})
