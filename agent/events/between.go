@@ -8,7 +8,8 @@ import (
 	"hwsagent/internal/text"
 )
 
-// Between returns the events between two statuses, as far as they show. It is pure.
+// Between returns the events between two statuses, as far as they show, without those of the targets' states, for which see
+// turn. It is pure.
 func Between(before, after status.Status) []Event {
 	var all []Event
 	add := func(kind, subject, text string) {
@@ -30,13 +31,7 @@ func Between(before, after status.Status) []Event {
 	}
 	for _, t := range after.Targets {
 		was, ok := known[t.Name]
-		if !ok {
-			was.State = status.StateStarting
-		}
 		subject := "target " + t.Name
-		if kind, text := turn(was, t); kind != "" {
-			add(kind, subject, text)
-		}
 		for _, q := range t.Muted {
 			if ofReason(was, q.Reason) == nil {
 				add(Muted, subject, fmt.Sprintf("%d series are not sent: %s; the receiver says: %s", q.Series, q.Text, text.FirstLine(q.Words)))
@@ -67,27 +62,28 @@ func ofReason(t status.TargetStatus, reason string) *status.MuteStatus {
 // tolerance allows for the rounding of times that were converted after a clock was set.
 const tolerance = 100 * time.Millisecond
 
-// turn returns the event for a change of a target's state; "" if there is none.
-func turn(was, is status.TargetStatus) (kind, text string) {
-	from, to := flow(was.State), flow(is.State)
-	switch {
-	case from == to:
+// turn returns the event for the state of a target; "" if there is none. was is the kind of its event before: down, held or
+// paused; else it is "".
+func turn(was string, t status.TargetStatus) (kind, text string) {
+	switch is := flow(t); {
+	case is == was, is == unknown && was != Paused:
 		return "", ""
-	case to == Paused:
+	case is == Paused:
 		return Paused, "paused by command"
-	case to == Held, to == Down:
-		return to, status.Why(is)
-	case from == Paused:
+	case is == Held, is == Down:
+		return is, status.Why(t)
+	case was == Paused:
 		return Resumed, "resumed by command"
-	case from == Held, from == Down:
-		return Up, fmt.Sprintf("accepts data again; it was %s", from)
 	}
-	return "", ""
+	return Up, "accepts data again; it was " + was
 }
 
-// flow reduces a state to the parts that matter for events.
-func flow(state string) string {
-	switch state {
+// unknown is the flow of a target whose queue has had no answer yet.
+const unknown = "unknown"
+
+// flow reduces the state of a target to what matters for events; "" if it accepts data.
+func flow(t status.TargetStatus) string {
+	switch t.State {
 	case status.StateHeld:
 		return Held
 	case status.StateRetrying, status.StateStopped:
@@ -95,5 +91,8 @@ func flow(state string) string {
 	case status.StatePaused:
 		return Paused
 	}
-	return Up
+	if t.Unproven() {
+		return unknown
+	}
+	return ""
 }

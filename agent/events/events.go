@@ -89,6 +89,10 @@ type state struct {
 	// Down is since when each target accepts nothing, so that an outage goes on over a restart.
 	Down map[string]time.Time `json:"down_since,omitempty"`
 
+	// Flow is the kind of the last event of each target that was down, held or paused at the last look, so that a restart
+	// repeats no event.
+	Flow map[string]string `json:"flow,omitempty"`
+
 	Losses []status.LossStatus `json:"losses,omitempty"` // in the order of FirstAt
 	Events []Event             `json:"events,omitempty"` // oldest first
 }
@@ -167,6 +171,10 @@ func (j *Journal) Rename(from, to string) {
 		j.s.Down[to] = since
 		delete(j.s.Down, from)
 	}
+	if kind, ok := j.s.Flow[from]; ok {
+		j.s.Flow[to] = kind
+		delete(j.s.Flow, from)
+	}
 	j.changes++
 }
 
@@ -241,6 +249,7 @@ func (j *Journal) Forget(target string) {
 	defer j.mu.Unlock()
 	delete(j.s.Accounted, target)
 	delete(j.s.Down, target)
+	delete(j.s.Flow, target)
 	j.changes++
 }
 
@@ -303,12 +312,34 @@ func byClock(now, t time.Time) time.Time {
 func (j *Journal) Observe(s status.Status) {
 	j.mu.Lock()
 	defer j.mu.Unlock()
+	for _, t := range s.Targets {
+		if t.State != status.StateOrphan {
+			j.observe(s.Now, t)
+		}
+	}
 	if j.last != nil {
 		for _, e := range Between(*j.last, s) {
 			j.add(e)
 		}
 	}
 	j.last = &s
+}
+
+// observe adds the event for the state of a target, if there is one.
+func (j *Journal) observe(now time.Time, t status.TargetStatus) {
+	kind, text := turn(j.s.Flow[t.Name], t)
+	switch kind {
+	case "":
+		return
+	case Up, Resumed:
+		delete(j.s.Flow, t.Name)
+	default:
+		if j.s.Flow == nil {
+			j.s.Flow = map[string]string{}
+		}
+		j.s.Flow[t.Name] = kind
+	}
+	j.add(Event{now, kind, "target " + t.Name, text})
 }
 
 // Add adds an event.

@@ -133,9 +133,67 @@ func TestLossesOfAQueueThatReturns(t *testing.T) {
 	}
 }
 
+// TestDownUntilItAccepts: between two events of one outage there is neither a second one nor "up", whatever reloads and
+// restarts came between; it ends with the first accepted request.
+func TestDownUntilItAccepts(t *testing.T) {
+	dir := t.TempDir()
+	j := open(t, dir)
+	now := start
+	for i, step := range []struct {
+		state   string // "": a restart
+		success bool
+		want    string // the kinds of new events
+	}{
+		{status.StateStarting, false, ""},
+		{status.StateOK, true, ""},
+		{status.StateRetrying, true, Down},
+		{status.StateStarting, false, ""}, // a reload
+		{status.StateBehind, false, ""},
+		{status.StateRetrying, false, ""},
+		{status.StateOrphan, false, ""}, // the reload takes it out, and the next one brings it back
+		{"", false, ""},
+		{status.StateStarting, false, ""},
+		{status.StateRetrying, false, ""},
+		{"", false, ""},
+		{status.StateBehind, true, Up},
+		{status.StateHeld, true, Held},
+		{"", false, ""},
+		{status.StateHeld, false, ""},
+		{status.StateRetrying, false, Down},
+		{status.StatePaused, false, Paused},
+		{"", false, ""},
+		{status.StatePaused, false, ""},
+		{status.StateStarting, false, Resumed},
+		{status.StateOK, true, ""},
+	} {
+		now = now.Add(5 * time.Second)
+		if step.state == "" {
+			if err := j.Save(now); err != nil {
+				t.Fatal(err)
+			}
+			j = open(t, dir)
+			continue
+		}
+		s := at(now, 10, nil)
+		s.Targets[0].State, s.Targets[0].LastError = step.state, "connection refused"
+		if step.success {
+			s.Targets[0].LastSuccess = now
+		}
+		known := len(j.Events(now))
+		j.Observe(s)
+		var kinds []string
+		for _, e := range j.Events(now)[known:] {
+			kinds = append(kinds, e.Kind)
+		}
+		if got := strings.Join(kinds, " "); got != step.want {
+			t.Errorf("step %d, %s: events %q, want %q", i, step.state, got, step.want)
+		}
+	}
+}
+
 func TestBetween(t *testing.T) {
 	base := at(start.Add(time.Hour), 1, nil)
-	base.Targets[0].CredentialsAt = start
+	base.Targets[0].CredentialsAt, base.Targets[0].LastSuccess = start, start
 	state := func(s string) func(*status.Status) {
 		return func(st *status.Status) { st.Targets[0].State, st.Targets[0].Why = s, "the reason" }
 	}
@@ -180,7 +238,11 @@ func TestBetween(t *testing.T) {
 		c.change[0](&before)
 		c.change[1](&after)
 		var kinds []string
-		for _, e := range Between(before, after) {
+		j := open(t, t.TempDir())
+		j.Observe(before)
+		known := len(j.Events(base.Now))
+		j.Observe(after)
+		for _, e := range j.Events(after.Now)[known:] {
 			kinds = append(kinds, e.Kind)
 			if e.Text == "" || e.Subject == "" || strings.Contains(e.Text, "\n") {
 				t.Errorf("event %+v", e)
