@@ -5,8 +5,6 @@ import (
 	"slices"
 	"time"
 
-	"github.com/prometheus/common/model"
-
 	"hwsagent/agent/clock"
 	"hwsagent/agent/config"
 	"hwsagent/agent/queues"
@@ -43,7 +41,7 @@ func (a *Agent) Status() status.Status {
 		}
 		why := "not in the configuration since " + o.Since.Format(time.DateTime)
 		if o.Left > 0 {
-			why += "; kept while the agent runs for another " + model.Duration(o.Left.Round(time.Second)).String()
+			why += "; kept for another " + status.Span(o.Left) + " of the agent's running time"
 		}
 		s.Targets = append(s.Targets, status.TargetStatus{
 			Name: o.Name, State: status.StateOrphan, Why: why, PausedSince: a.log.PausedSince(o.Name),

@@ -208,9 +208,11 @@ func members(s Status) map[Problem]member {
 			if words, _ := refusedWith(s, l); words != "" {
 				plain = "samples " + l.Outcome() + ": " + words
 			}
-			all := l
-			all.Target = nameHere
-			known[lossProblem(s, l)] = member{key: "loss\x00" + l.Reason, plain: plain, cause: cause, try: lossTry(all), loss: l, since: since, join: joinLosses}
+			try := lossTry(s, l)
+			if l.Target != "" {
+				try = strings.ReplaceAll(try, "rejected "+l.Target+"`", "rejected "+nameHere+"`")
+			}
+			known[lossProblem(s, l)] = member{key: "loss\x00" + l.Reason, plain: plain, cause: cause, try: try, loss: l, since: since, join: joinLosses}
 		}
 	}
 	return known

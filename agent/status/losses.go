@@ -113,7 +113,7 @@ func (l LossStatus) goesOn(s Status) bool {
 
 // lossProblem returns the problem for one loss.
 func lossProblem(s Status, l LossStatus) Problem {
-	p := Problem{Severity: SeverityWarning, Subject: "log", Text: l.Text(s.Now), Try: lossTry(l)}
+	p := Problem{Severity: SeverityWarning, Subject: "log", Text: l.Text(s.Now), Try: lossTry(s, l)}
 	if l.Target != "" {
 		p.Subject = "target " + l.Target
 	}
@@ -142,6 +142,16 @@ func refusedWith(s Status, l LossStatus) (words string, later time.Time) {
 		later = t.LastRefusalAt
 	}
 	return refusal(t), later
+}
+
+// writtenTwice reports whether the words of a refusal say that the receiver has another sample of that time or a newer one,
+// although the clocks are right.
+func writtenTwice(s Status, l LossStatus) bool {
+	words, _ := refusedWith(s, l)
+	words = strings.ReplaceAll(strings.ToLower(words), "-", " ")
+	said := strings.Contains(words, "out of order") || strings.Contains(words, "duplicate")
+	i := slices.IndexFunc(s.Targets, func(t TargetStatus) bool { return t.Name == l.Target })
+	return said && s.Targets[i].ClockSkew.Abs() <= skewWarn && !recent(s.Now, s.Clock.LastStepAt)
 }
 
 // refusal returns the words of a receiver that refused samples, without the status of its answer.
@@ -280,7 +290,7 @@ func lossCause(l LossStatus) string {
 }
 
 // lossTry returns how to keep the loss from happening again.
-func lossTry(l LossStatus) string {
+func lossTry(s Status, l LossStatus) string {
 	const seen = "; `hwsagent events ack` ends this warning"
 	switch l.Reason {
 	case "budget":
@@ -288,6 +298,9 @@ func lossTry(l LossStatus) string {
 	case "too_old":
 		return "raise or remove queue_config.sample_age_limit" + seen
 	case ReasonRejected, reasonUnconfirmed:
+		if writtenTwice(s, l) {
+			return "another sender may send the same series: give each agent its own external_labels; `hwsagent targets rejected " + l.Target + "` shows the samples with the receiver's words" + seen
+		}
 		return "`hwsagent targets rejected " + l.Target + "` shows them with the receiver's words" + seen
 	case "damage":
 		return "look at the disk: `hwsagent wal inspect`, dmesg, smartctl" + seen

@@ -3,6 +3,7 @@ package status
 import (
 	"cmp"
 	"fmt"
+	"path/filepath"
 	"slices"
 	"strings"
 	"time"
@@ -97,9 +98,18 @@ func logProblems(s Status) []Problem {
 			text += " since " + Clock(s.Now, w.ErrorSince)
 		}
 		all = append(all, Problem{SeverityError, "log", fmt.Sprintf("%s: %s. New samples are refused meanwhile (%s so far)", text, w.Error, Samples(w.Refused)),
-			"make room or repair the file system at " + w.Dir + "; the agent then resumes"})
+			tryLog(w) + "; the agent then resumes"})
 	}
 	return all
+}
+
+// tryLog returns how the log can be written again.
+func tryLog(w WALStatus) string {
+	switch logErrorEnd(w.Error) {
+	case "permission denied", "Access is denied.":
+		return "let the agent's user write to " + filepath.Join(w.Dir, "wal")
+	}
+	return "make room or repair the file system at " + w.Dir
 }
 
 // logErrorEnd returns the cause in an error of the log, without the segment, which varies.
@@ -127,7 +137,7 @@ func targetProblems(s Status, t TargetStatus) []Problem {
 		add(SeverityNote, AtMost(t.LostAtMost)+Samples(t.Ledger.Lost)+" did not arrive since the target was added: "+reasons(t.Ledger.Dropped), "")
 	}
 	if t.DeadLetters > 0 {
-		add(SeverityNote, fmt.Sprintf("%s refused by the receiver and kept as dead letters", Samples(uint64(t.DeadLetters))), "")
+		add(SeverityNote, letters(t), "")
 	}
 	for _, q := range t.Muted {
 		add(muted(s.Now, q))
@@ -145,6 +155,16 @@ func targetProblems(s Status, t TargetStatus) []Problem {
 	all = append(all, expiryProblems(s, t)...)
 	all = append(all, skewProblems(s.Now, t)...)
 	return all
+}
+
+// letters counts the dead letters of t. One may stand for several samples.
+func letters(t TargetStatus) string {
+	refused, unconfirmed := t.Ledger.Dropped[ReasonRejected], t.Ledger.Dropped[reasonUnconfirmed]
+	kind := " refused"
+	if unconfirmed > 0 {
+		kind += " or " + reasonUnconfirmed
+	}
+	return text.Counted(t.DeadLetters, "dead letter") + ", for " + Samples(refused+unconfirmed) + kind + " since the target was added"
 }
 
 // stateProblems adds the problems that follow from the state of a target, except those of [stuck].
@@ -167,7 +187,7 @@ func stateProblems(s Status, t TargetStatus, add func(severity, text, try string
 			level = SeverityWarning
 		}
 		add(level, fmt.Sprintf("is %s; %s wait for it", Why(t), Samples(t.PendingSamples)),
-			"hwsagent targets adopt "+t.Name+" NEW, if it has another name now; hwsagent targets drop "+t.Name+", if its data is no longer needed")
+			"hwsagent targets adopt "+t.Name+" NEW, if it has another name now; hwsagent targets drop "+t.Name+" --yes, if its data is no longer needed")
 	default:
 		if triesFirst(s, t) {
 			return // see stuck

@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"math/rand/v2"
 	"os"
+	"path/filepath"
 	"slices"
 	"strconv"
 	"strings"
@@ -442,6 +443,42 @@ func TestLossIsTold(t *testing.T) {
 		"1 sample was refused before 11:00:00: the receiver does not accept", "hwsagent targets rejected a"} {
 		if !strings.Contains(said.String(), want) {
 			t.Errorf("%q is not told:\n%s", want, said.String())
+		}
+	}
+}
+
+// A remedy can be typed as it is, and names the cause that is likely.
+func TestRemedies(t *testing.T) {
+	now := time.Date(2026, 11, 20, 12, 0, 0, 0, time.UTC)
+	refused := func(words string) Status {
+		return Status{Targets: []TargetStatus{{Name: "a", State: StateOK, LastRefusal: "the receiver refuses the samples: 400 Bad Request: " + words}},
+			Losses: []LossStatus{{Target: "a", Reason: ReasonRejected, Samples: 7, LastAt: now.Add(-time.Hour)}}}
+	}
+	wrong := refused("out of order sample")
+	wrong.Targets[0].ClockSkew = time.Hour
+	const labels = "another sender may send the same series: give each agent its own external_labels; `hwsagent targets rejected a`"
+	for _, c := range []struct {
+		s         Status
+		want, not string
+	}{
+		{Status{WAL: WALStatus{Dir: "/var/lib/hwsagent", Error: "open /var/lib/hwsagent/wal/00000007: permission denied"}}, "let the agent's user write to " + filepath.Join("/var/lib/hwsagent", "wal"), "make room"},
+		{Status{WAL: WALStatus{Dir: "/var/lib/hwsagent", Error: "write: no space left on device"}}, "make room or repair the file system at /var/lib/hwsagent", "let the"},
+		{Status{Targets: []TargetStatus{{Name: "portal", State: StateOrphan, PendingSamples: 5}}}, "hwsagent targets drop portal --yes,", "drop portal,"},
+		{Status{Targets: []TargetStatus{{Name: "a", State: StateOK, DeadLetters: 21, Ledger: LedgerStatus{Dropped: map[string]uint64{ReasonRejected: 52}, Balanced: true}}}},
+			"21 dead letters, for 52 samples refused since", "21 samples"},
+		{refused("out of order sample"), labels, "NAME"},
+		{refused("err-mimir-sample-out-of-order"), labels, "NAME"},
+		{refused("duplicate sample for timestamp"), labels, "NAME"},
+		{refused("label name is too long"), "`hwsagent targets rejected a`", "another sender"},
+		{wrong, "`hwsagent targets rejected a`", "another sender"},
+	} {
+		c.s.Running, c.s.Now = true, now
+		var said strings.Builder
+		for _, p := range Judge(c.s).Problems {
+			fmt.Fprintln(&said, p.Text, p.Try)
+		}
+		if !strings.Contains(said.String(), c.want) || strings.Contains(said.String(), c.not) {
+			t.Errorf("%q is not in, or %q is:\n%s", c.want, c.not, said.String())
 		}
 	}
 }
