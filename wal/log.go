@@ -164,10 +164,13 @@ func Open(o Options) (*Log, error) {
 // OwnerError means that a directory belongs to another user. It is an [ErrUnsafe].
 type OwnerError = disk.OwnerError
 
+// Directories returns the directories that the log makes inside its own, where it writes all its files but the lock.
+func Directories() []string { return []string{segmentDir, savepointDir} }
+
 // CheckDirectory returns an error if [Open] would refuse the directory, or one of these inside it, as unsafe. What does not
 // exist is safe. It changes nothing.
 func CheckDirectory(dir string, beside []string) error {
-	for _, inner := range append([]string{"", segmentDir, savepointDir}, beside...) {
+	for _, inner := range slices.Concat([]string{""}, Directories(), beside) {
 		if err := disk.Check(filepath.Join(dir, inner)); err != nil && !errors.Is(err, fs.ErrNotExist) {
 			return err
 		}

@@ -122,7 +122,7 @@ const parallel = 8
 const slow = 5 * time.Second
 
 // Run tests everything that the agent needs for its work, with the same constructors as the agent itself. It changes
-// nothing except for a temporary file, which proves that the storage is writable, and sends no sample to any target.
+// nothing except for temporary files, which prove that the storage is writable, and sends no sample to any target.
 //
 // The error is ErrNoSuchTarget or ErrNoSuchProbe if the configuration lacks one of the names.
 func Run(ctx context.Context, o Options) (Report, error) {

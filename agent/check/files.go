@@ -225,7 +225,7 @@ func checkStorage(ctx context.Context, c *config.Config, dir string, beside []st
 	case info.Mode().Perm()&0o077 != 0 && runtime.GOOS != "windows":
 		add(Step{Name: "path", Result: Warn, Text: fmt.Sprintf("other users of this host have access (%#o)", info.Mode().Perm()), Try: "chmod 700 " + dir})
 	}
-	add(tryWrite(at))
+	g.Steps = append(g.Steps, tryWrites(at, slices.Concat(wal.Directories(), beside))...)
 	if free, err := wal.FreeBytes(at); err == nil {
 		s := Step{Name: "space", Result: OK, Text: status.Size(free) + " free"}
 		if least := int64(c.WAL.MinFreeBytes); free < least {
@@ -256,9 +256,42 @@ func unsafeStorage(err error) Step {
 	return s
 }
 
+// tryWrites writes to the directory, to those inside it that exist, and to the ones that they hold: each may have a mode or a mount
+// of its own. It returns the steps that found something, else the one of the directory itself.
+func tryWrites(dir string, inside []string) []Step {
+	top := tryWrite(dir)
+	if top.Result != OK {
+		return []Step{top}
+	}
+	var wrong []Step
+	for _, inner := range inside {
+		_ = filepath.WalkDir(filepath.Join(dir, inner), func(path string, e fs.DirEntry, err error) error { // it returns no error
+			s := Step{Name: "write", Result: OK}
+			switch {
+			case errors.Is(err, fs.ErrNotExist): // the agent makes it
+			case err != nil:
+				s.Result, s.Text, s.Try = Fail, err.Error(), letWrite
+			case e.IsDir():
+				s = tryWrite(path)
+			}
+			if s.Result != OK {
+				wrong = append(wrong, s)
+			}
+			return nil
+		})
+	}
+	if wrong == nil {
+		wrong = []Step{top}
+	}
+	return wrong
+}
+
+// letWrite is what to do about a directory without permission.
+const letWrite = "let the agent's user write there, or choose another --storage.path"
+
 // tryWrite writes, syncs and removes a file.
 func tryWrite(dir string) Step {
-	s := Step{Name: "write", Result: Fail, Try: "let the agent's user write there, or choose another --storage.path"}
+	s := Step{Name: "write", Result: Fail, Try: letWrite}
 	f, err := os.CreateTemp(dir, ".hwsagent-check-")
 	if err != nil {
 		s.Text = err.Error()
