@@ -357,3 +357,16 @@ func TestNewerFormatBehindDamage(t *testing.T) {
 		_ = l.Close()
 	}
 }
+
+// TestCreateErrorNamesThePath: the error of a commit that cannot create its segment names the whole path of the file.
+func TestCreateErrorNamesThePath(t *testing.T) {
+	l := openLog(t, Options{})
+	path := filepath.Join(l.base.Path(), segmentDir, segment.Name(0))
+	if err := os.Mkdir(path, 0o700); err != nil {
+		t.Fatal(err)
+	}
+	if err := commitFloats(l, 1, 1, 1); err == nil || !strings.Contains(err.Error(), "open "+path+": ") {
+		t.Errorf("error = %v, want one that names %s", err, path)
+	}
+	_ = l.Close()
+}

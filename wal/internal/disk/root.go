@@ -142,9 +142,12 @@ func (d *Root) InPlace() error {
 // Path is the path at which the directory was opened.
 func (d *Root) Path() string { return d.path }
 
-// Open opens a file in the directory.
+// Open opens a file in the directory. Its error names the whole path.
 func (d *Root) Open(name string, flag int) (File, error) {
 	f, err := d.root.OpenFile(name, flag, 0o600)
+	if e, ok := errors.AsType[*fs.PathError](err); ok {
+		return nil, &fs.PathError{Op: "open", Path: filepath.Join(d.path, name), Err: e.Err}
+	}
 	if err != nil {
 		return nil, err
 	}
