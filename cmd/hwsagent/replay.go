@@ -138,8 +138,13 @@ func writeReplay(w io.Writer, r queues.ReplayResult) {
 		fmt.Fprintf(w, "would send %s to %s, in %s\n", what, r.Target, requests(r.Requests, r.Bytes))
 	default:
 		fmt.Fprintf(w, "of %s: %d delivered to %s in %.1f s", what, r.Delivered, r.Target, r.Seconds)
-		if r.Refused+r.Unconfirmed > 0 {
-			fmt.Fprintf(w, ", %d refused, %d refused that may be stored", r.Refused, r.Unconfirmed)
+		switch all := r.Refused + r.Unconfirmed; {
+		case r.Unconfirmed == 0 && all > 0:
+			fmt.Fprintf(w, ", %d refused", all)
+		case r.Refused == 0 && all > 0:
+			fmt.Fprintf(w, ", %d refused; the target may have them already", all)
+		case all > 0:
+			fmt.Fprintf(w, ", %d refused; the target may have %d of them already", all, r.Unconfirmed)
 		}
 		fmt.Fprintln(w, "\nthe target's account does not change: it counted these samples when they were appended")
 	}

@@ -111,6 +111,31 @@ func TestParseTime(t *testing.T) {
 	}
 }
 
+// TestAcknowledge: the command names as many samples as the losses have, and says so if there is no loss.
+func TestAcknowledge(t *testing.T) {
+	storage := filepath.Join(t.TempDir(), "data")
+	file := write(t, "agent.yaml", `
+web: {listen: ""}
+wal: {min_free_bytes: 1MiB}
+probes: [{name: c, type: canary, interval: 20ms, timeout: 20ms}]
+remote_write: [{name: a, url: "http://127.0.0.1:1/", hwsagent: {tenant: {label: none, header: X-Scope-OrgID}}}]
+`)
+	stop := startAgent(t, file, storage)
+	until(t, "samples without a tenant are lost", func() error {
+		code, stdout, _ := hwsagent(t, "events", "--storage.path", storage)
+		if code != status.ExitOK || !strings.Contains(stdout, "lost") {
+			return fmt.Errorf("exit %d\n%s", code, stdout)
+		}
+		return nil
+	})
+	stop()
+	for _, want := range []string{"samples that did not arrive or were not confirmed\n", "there is no loss to acknowledge\n"} {
+		if code, stdout, stderr := hwsagent(t, "events", "ack", "--storage.path", storage); code != status.ExitOK || !strings.HasSuffix(stdout, want) {
+			t.Errorf("exit %d, want %q\n%s%s", code, want, stdout, stderr)
+		}
+	}
+}
+
 // startAgent runs an agent until the returned function is called.
 func startAgent(t *testing.T, file, storage string) (stop func()) {
 	t.Helper()
@@ -225,6 +250,23 @@ remote_write: [{name: "it's a", url: "`+to.URL+`"}, {name: down, url: "http://12
 	code, _, stderr := replay(ctx, "--from", "1h", "--rate", "0.01")
 	if code != status.ExitFailed || !strings.Contains(stderr, `replay --target 'it'\''s a' --from`) || !strings.Contains(stderr, "--rate=0.01") || !strings.Contains(stderr, "--after ") {
 		t.Errorf("interrupted: exit %d\n%s", code, stderr)
+	}
+}
+
+// TestReplayRefusals: the result counts each refused sample once, and says which of them the target may have.
+func TestReplayRefusals(t *testing.T) {
+	for want, r := range map[string]queues.ReplayResult{
+		"in 0.0 s\n":    {Delivered: 1},
+		", 2 refused\n": {Delivered: 1, Refused: 2},
+		", 3 refused; the target may have them already\n":      {Delivered: 1, Unconfirmed: 3},
+		", 5 refused; the target may have 3 of them already\n": {Delivered: 1, Refused: 2, Unconfirmed: 3},
+	} {
+		r.Samples = r.Delivered + r.Refused + r.Unconfirmed
+		var out bytes.Buffer
+		writeReplay(&out, r)
+		if !strings.Contains(out.String(), want) {
+			t.Errorf("%q, want %q", out.String(), want)
+		}
 	}
 }
 
