@@ -74,13 +74,23 @@ func (a *Agent) shownEvents() []status.Event {
 }
 
 // acknowledge ends the warnings about losses, durably.
-func (a *Agent) acknowledge() (samples uint64, err error) {
-	a.Status() // include losses up to now
-	samples = a.events.Acknowledge(time.Now())
+func (a *Agent) acknowledge() (EventsAck, error) {
+	ack := EventsAck{Schema: 1, Running: true, Losses: warned(a.Status().Losses)} // with the losses up to now
+	ack.Samples = a.events.Acknowledge(time.Now())
 	if err := a.events.Save(time.Now()); err != nil {
-		return samples, fmt.Errorf("acknowledged until the agent stops, but not durably: %w", err)
+		return ack, fmt.Errorf("acknowledged until the agent stops, but not durably: %w", err)
 	}
-	return samples, nil
+	return ack, nil
+}
+
+// warned returns the number of losses that cause a warning.
+func warned(all []status.LossStatus) (n int) {
+	for _, l := range all {
+		if !l.Acknowledged {
+			n++
+		}
+	}
+	return n
 }
 
 // EventList holds the events of the last 24 hours, oldest first.
@@ -94,7 +104,8 @@ type EventList struct {
 type EventsAck struct {
 	Schema  int    `json:"schema"` // 1
 	Running bool   `json:"running"`
-	Samples uint64 `json:"samples"` // lost samples whose warnings ended
+	Losses  int    `json:"losses"`  // whose warnings ended
+	Samples uint64 `json:"samples"` // of these losses; 0 if unknown
 }
 
 // FetchEvents asks the agent that runs on the storage directory for its events, or reads them there if no agent runs. If
@@ -130,8 +141,7 @@ func AcknowledgeEvents(ctx context.Context, storage string) (EventsAck, error) {
 		return ack, err
 	}
 	j, _ := events.Open(storage) // a damaged file is replaced, as by a starting agent: the ledgers have the losses of targets
-	j.Account(s)
-	ack = EventsAck{Schema: 1, Samples: j.Acknowledge(now)}
+	ack = EventsAck{Schema: 1, Losses: warned(j.Account(s)), Samples: j.Acknowledge(now)}
 	return ack, j.Save(now)
 }
 

@@ -35,8 +35,8 @@ func (a *Agent) control() http.Handler {
 	mux.HandleFunc("POST /control/tap", a.answerFollow)
 	mux.HandleFunc("POST /control/"+queues.ActionSkip, func(w http.ResponseWriter, h *http.Request) { queues.ServeSkip(w, h, a.changes.quit, a.skip) })
 	mux.HandleFunc("POST /control/events/ack", func(w http.ResponseWriter, _ *http.Request) {
-		n, err := a.acknowledge()
-		control.Reply(w, EventsAck{Schema: 1, Samples: n, Running: true}, err)
+		ack, err := a.acknowledge()
+		control.Reply(w, ack, err)
 	})
 	mux.HandleFunc("POST /control/events/list", func(w http.ResponseWriter, _ *http.Request) {
 		control.Reply(w, EventList{Schema: 1, Running: true, Events: a.events.Events(time.Now())}, nil)

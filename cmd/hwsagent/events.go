@@ -44,11 +44,14 @@ func (c *cli) events() *cobra.Command {
 				c.printJSON(ack)
 				return nil
 			}
-			about := "the losses so far" // none, or an unknown number
-			if ack.Samples > 0 {
-				about = fmt.Sprintf("%d lost samples", ack.Samples)
+			line := "there is no loss to acknowledge"
+			switch {
+			case ack.Samples > 0:
+				line = fmt.Sprintf("acknowledged: no more warnings about %s that did not arrive or were not confirmed", samples(ack.Samples))
+			case ack.Losses > 0: // of an unknown number of samples
+				line = "acknowledged: no more warnings about the losses so far"
 			}
-			_, err = fmt.Fprintf(c.stdout, "acknowledged: no more warnings about %s\n", about)
+			_, err = fmt.Fprintln(c.stdout, line)
 			return err
 		}),
 	})
