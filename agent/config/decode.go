@@ -126,8 +126,10 @@ func (d *document) addLoadError(e *yaml.LoadError) {
 	switch {
 	case isKey && unknownField.MatchString(e.Message):
 		name := d.keys[key].Value
-		hint := d.hintForKey(holder(key, name), name)
-		d.add(at.line, at.column, holder(key, name), fmt.Sprintf("unknown key %q", name), hint)
+		in := holder(key, name)
+		hint := d.hintForKey(in, name)
+		d.unknownSection = d.unknownSection || in == ""
+		d.add(at.line, at.column, in, fmt.Sprintf("unknown key %q", name), hint)
 	case isKey && doubleKey.MatchString(e.Message):
 		m := doubleKey.FindStringSubmatch(e.Message)
 		name := d.keys[key].Value

@@ -49,6 +49,9 @@ type document struct {
 	unexpanded map[place]bool
 	broken     map[string]bool // paths of list entries that could not be decoded
 
+	// unknownSection says that a key at the top is unknown. It may be a section that seems to be missing.
+	unknownSection bool
+
 	errs  []Error
 	warns []Warning
 

@@ -50,3 +50,26 @@ func TestNoInputIsWarnedAbout(t *testing.T) {
 		}
 	}
 }
+
+// TestMisspeltSection: the mistake is the unknown key. That the section is missing is its consequence, and no warning of its own.
+func TestMisspeltSection(t *testing.T) {
+	const probes, targets = "only the agent's own metrics", "no targets are configured"
+	for text, want := range map[string][]string{
+		"prbes: [{name: host, type: host}]\n":                                      nil,
+		"remote_wirte: [{url: 'http://a/'}]\nprobes: [{name: host, type: host}]\n": nil,
+		"wal: {nonsense: 1}\n":                                                     {targets, probes}, // not a section
+	} {
+		_, warnings, err := LoadBytes("agent.yaml", []byte(text), testEnv)
+		if err == nil || !strings.Contains(err.Error(), "unknown key") {
+			t.Errorf("%s: %v, want an unknown key", text, err)
+		}
+		if len(warnings) != len(want) {
+			t.Fatalf("%s: %v, want warnings %q", text, warnings, want)
+		}
+		for i, w := range warnings {
+			if !strings.Contains(w.String(), want[i]) {
+				t.Errorf("%s: %s, want %q", text, w, want[i])
+			}
+		}
+	}
+}

@@ -132,7 +132,7 @@ func (c *Config) validate(d *document) {
 	}
 	c.validateSites(d)
 	c.validateDevices(d)
-	if !c.hasInput(d) {
+	if !c.hasInput(d) && !d.unknownSection {
 		d.warnAt("", "no probes, receivers or scrape_configs are configured: only the agent's own metrics are collected",
 			"add - {name: host, type: host} under probes:")
 	}
@@ -204,7 +204,7 @@ func (c *Config) validateDevices(d *document) {
 		}
 	}
 	c.validateTenantNames(d)
-	if len(c.RemoteWrite) == 0 {
+	if len(c.RemoteWrite) == 0 && !d.unknownSection {
 		d.warnAt("remote_write", "no targets are configured: samples go into the log and nowhere else", "add an entry with a url under remote_write:")
 	}
 }
