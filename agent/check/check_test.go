@@ -397,3 +397,16 @@ func TestCheckOnly(t *testing.T) {
 		}
 	}
 }
+
+// TestTargetNamesFiles: the test of a target names each file that it read.
+func TestTargetNamesFiles(t *testing.T) {
+	token := write(t, filepath.Join(t.TempDir(), "token"), "abc\n", 0o600)
+	cfg, _, err := config.LoadBytes("agent.yaml", []byte("remote_write: [{name: x, url: \"http://127.0.0.1:1/\", bearer_token_file: "+token+"}]\n"), noEnv)
+	if err != nil {
+		t.Fatal(err)
+	}
+	var out strings.Builder
+	if err := Target(t.Context(), cfg.RemoteWrite[0], true).WriteText(&out); err != nil || !strings.Contains(out.String(), "✓ "+token+": readable\n") {
+		t.Errorf("%v, %s", err, out.String())
+	}
+}

@@ -4,6 +4,7 @@ import (
 	"bufio"
 	"fmt"
 	"io"
+	"path/filepath"
 	"strings"
 
 	"hwsagent/internal/text"
@@ -105,7 +106,8 @@ func (r Result) mark() string {
 // about returns the step's text, preceded by its name unless the text mentions it.
 func (s Step) about(g *Group) string {
 	named := s.Result == Fail || s.Result == Skip
-	if g.Kind == GroupFiles && s.Name != noFiles || named && s.Name != "load" && s.Name != "warning" {
+	file := g.Kind == GroupFiles && s.Name != noFiles || filepath.IsAbs(s.Name)
+	if file || named && s.Name != "load" && s.Name != "warning" {
 		return s.Name + ": " + s.Text
 	}
 	return s.Text
