@@ -172,7 +172,7 @@ func (a *Agent) answerFollow(w http.ResponseWriter, h *http.Request) {
 // shownInputs bounds the names in an error.
 const shownInputs = 20
 
-// knownInput returns an error if no input has that name, alone or behind its kind: its samples would never come. "" stands for all.
+// knownInput returns ErrNoSuchInput if no input has that name, alone or behind its kind: its samples would never come. "" stands for all.
 func knownInput(s status.Status, name string) error {
 	var all []string
 	for _, p := range s.Probes {
@@ -189,7 +189,7 @@ func knownInput(s status.Status, name string) error {
 	if name == "" || slices.ContainsFunc(all, func(input string) bool { return input == name || strings.HasSuffix(input, " "+name) }) {
 		return nil
 	}
-	return fmt.Errorf("no input has the name %q; the inputs are %s", name, strings.Join(all[:min(len(all), shownInputs)], ", "))
+	return fmt.Errorf("%w: %q; the inputs are %s", config.ErrNoSuchInput, name, strings.Join(all[:min(len(all), shownInputs)], ", "))
 }
 
 // followOptions parses the options of a request.

@@ -56,7 +56,7 @@ func TestTap(t *testing.T) {
 		}
 	}
 	err := Follow(t.Context(), r.o.StoragePath, FollowOptions{Point: follow.Inputs, Input: "cuont", Rate: 1}, nil)
-	if err == nil || !strings.Contains(err.Error(), `no input has the name "cuont"; the inputs are probe count`) {
+	if !errors.Is(err, config.ErrNoSuchInput) || !strings.Contains(err.Error(), `no such input: "cuont"; the inputs are probe count`) {
 		t.Errorf("an input that does not exist: %v", err)
 	}
 	// Samples beyond the rate are counted; after a reload the follower gets the target's new queue; the end of the agent

@@ -15,6 +15,9 @@ var ErrNoSuchTarget = errors.New("no such target")
 // ErrNoSuchProbe means that the configuration has no probe of that name.
 var ErrNoSuchProbe = errors.New("no such probe")
 
+// ErrNoSuchInput means that the agent has no probe, scrape job or receiver of that name.
+var ErrNoSuchInput = errors.New("no such input")
+
 // ErrUsage means that a person's request cannot be understood.
 var ErrUsage = errors.New("wrong usage")
 

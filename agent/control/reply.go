@@ -19,20 +19,23 @@ var ErrStopping = errors.New("the agent is stopping")
 type Refusal struct {
 	Error        string `json:"error"`
 	NoSuchTarget bool   `json:"no_such_target"`
+	NoSuchInput  bool   `json:"no_such_input"`
 }
 
 // Refuse returns the answer to a request that failed with err.
 func Refuse(err error) Refusal {
-	return Refusal{Error: err.Error(), NoSuchTarget: errors.Is(err, config.ErrNoSuchTarget)}
+	return Refusal{Error: err.Error(), NoSuchTarget: errors.Is(err, config.ErrNoSuchTarget), NoSuchInput: errors.Is(err, config.ErrNoSuchInput)}
 }
 
-// Err returns the refusal as an error, which is config.ErrNoSuchTarget if it says so; nil if there is none.
+// Err returns the refusal as an error, which is config.ErrNoSuchTarget or config.ErrNoSuchInput if it says so; nil if there is none.
 func (r Refusal) Err() error {
 	switch {
 	case r.Error == "":
 		return nil
 	case r.NoSuchTarget:
 		return fmt.Errorf("%w%s", config.ErrNoSuchTarget, strings.TrimPrefix(r.Error, config.ErrNoSuchTarget.Error()))
+	case r.NoSuchInput:
+		return fmt.Errorf("%w%s", config.ErrNoSuchInput, strings.TrimPrefix(r.Error, config.ErrNoSuchInput.Error()))
 	}
 	return errors.New(r.Error)
 }

@@ -134,7 +134,8 @@ func exitCode(err error) int {
 		return status.ExitConfig
 	case errors.Is(err, hardware.ErrProbe):
 		return status.ExitAttention
-	case errors.Is(err, config.ErrNoSuchProbe), errors.Is(err, config.ErrNoSuchTarget), errors.Is(err, config.ErrUsage), errors.Is(err, inspect.ErrSelector), errors.Is(err, demo.ErrUnknownScript):
+	case errors.Is(err, config.ErrNoSuchProbe), errors.Is(err, config.ErrNoSuchTarget), errors.Is(err, config.ErrNoSuchInput),
+		errors.Is(err, config.ErrUsage), errors.Is(err, inspect.ErrSelector), errors.Is(err, demo.ErrUnknownScript):
 		return status.ExitUsage
 	case errors.Is(err, queues.ErrReplayRefused):
 		return status.ExitTarget

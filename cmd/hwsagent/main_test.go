@@ -66,6 +66,7 @@ func TestExitCodes(t *testing.T) {
 		{[]string{"completion", "bash"}, status.ExitOK, "bash completion", ""},
 		{[]string{"--nope"}, status.ExitUsage, "", "unknown flag"},
 		{[]string{"status", "--json=x"}, status.ExitUsage, "", `--json: "x" is neither true nor false`},
+		{[]string{"tap", "--point", "x", "--target", "a"}, status.ExitUsage, "", `unknown point "x": write inputs, relabelled or sent`},
 		{[]string{"tap", "--rate", "x"}, status.ExitUsage, "", `--rate: "x" is not a whole number`},
 		{[]string{"wal", "replay", "--after", "-1"}, status.ExitUsage, "", `--after: "-1" is not a whole number from 0 on`},
 		{[]string{"snmp", "discover", "--port", "65536"}, status.ExitUsage, "", `--port: "65536" is not a whole number from 0 to 65535`},
@@ -190,6 +191,9 @@ func TestRunStatusReload(t *testing.T) {
 	}
 	if code, _, stderr := hwsagent(t, "run", "--config.file", file, "--storage.path", storage); code != status.ExitFailed || !strings.Contains(stderr, "in use") {
 		t.Errorf("a second agent on the directory: exit %d, %s", code, stderr)
+	}
+	if code, _, stderr := hwsagent(t, "tap", "--input", "nope", "--storage.path", storage); code != status.ExitUsage || !strings.Contains(stderr, `no such input: "nope"; the inputs are probe c`) {
+		t.Errorf("tap of an unknown input: exit %d, %s", code, stderr)
 	}
 	reportsBug(t, file, storage)
 	if code, stdout, stderr := hwsagent(t, "reload", "--storage.path", storage); code != status.ExitOK || !strings.HasSuffix(stdout, "reloaded "+file+"; nothing has changed\n") {

@@ -3,6 +3,7 @@ package main
 import (
 	"encoding/json"
 	"fmt"
+	"slices"
 
 	"github.com/spf13/cobra"
 
@@ -34,6 +35,9 @@ func (c *cli) tap() *cobra.Command {
 				o.Point = follow.Inputs
 			case point == "":
 				o.Point = follow.Sent
+			}
+			if !slices.Contains(follow.Points(), o.Point) {
+				return fmt.Errorf("unknown point %q: write inputs, relabelled or sent", point)
 			}
 			if (o.Point == follow.Inputs) != (o.Target == "") {
 				return fmt.Errorf("the points relabelled and sent need --target; the point inputs must not have it")
