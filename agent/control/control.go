@@ -34,6 +34,16 @@ const maxReply = 64 << 20
 // ErrNotRunning means that no agent listens in the storage directory.
 var ErrNotRunning = errors.New("no agent is running on this storage directory")
 
+// AccessError means that this user may not open the socket of an agent. It is an [fs.ErrPermission].
+type AccessError struct{ Socket string }
+
+func (e *AccessError) Error() string {
+	return fmt.Sprintf("cannot open %s: %v", e.Socket, fs.ErrPermission)
+}
+
+// Unwrap returns fs.ErrPermission.
+func (e *AccessError) Unwrap() error { return fs.ErrPermission }
+
 // retryEvery is the time between attempts to make the socket.
 const retryEvery = 5 * time.Second
 
@@ -221,6 +231,9 @@ func send(ctx context.Context, dir, method, path string) (*http.Response, error)
 	if err != nil {
 		if errors.Is(err, fs.ErrNotExist) || errors.Is(err, syscall.ECONNREFUSED) {
 			return nil, fmt.Errorf("%w: %s", ErrNotRunning, dir)
+		}
+		if errors.Is(err, fs.ErrPermission) {
+			return nil, &AccessError{filepath.Join(dir, socketName)}
 		}
 		return nil, fmt.Errorf("ask the agent: %w", err)
 	}

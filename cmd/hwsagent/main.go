@@ -12,6 +12,7 @@ import (
 	"io/fs"
 	"os"
 	"os/signal"
+	"path/filepath"
 	"slices"
 	"strings"
 	"sync/atomic"
@@ -172,6 +173,7 @@ func (c *cli) complain(cmd *cobra.Command, code int, err error) {
 		return
 	}
 	fmt.Fprintf(c.stderr, "hwsagent: %v\n", err)
+	_, refused := errors.AsType[*control.AccessError](err)
 	switch {
 	case errors.Is(err, config.ErrRead) && errors.Is(err, fs.ErrNotExist):
 		fmt.Fprintln(c.stderr, "Try: name the file with --config.file, or write a first one: hwsagent init --url URL")
@@ -190,6 +192,10 @@ func (c *cli) complain(cmd *cobra.Command, code int, err error) {
 		fmt.Fprintln(c.stderr, "Try: stop the other agent, or give this one its own directory with --storage.path; hwsagent status shows the state of the other")
 	case errors.Is(err, syscall.EROFS):
 		fmt.Fprintln(c.stderr, "Try: name a writable directory with --storage.path, or remount the file system as writable")
+	case refused:
+		fmt.Fprintln(c.stderr, "Try: run this as the agent's user, or as root")
+	case cmd != nil && cmd.Name() == "run" && errors.Is(err, fs.ErrPermission) && c.inStorage(err):
+		fmt.Fprintln(c.stderr, "Try: let your user write there, or choose another directory with --storage.path; hwsagent check checks every file and the storage directory")
 	case errors.Is(err, fs.ErrPermission):
 		fmt.Fprintln(c.stderr, "Try: run this as the agent's user, or give your user access; hwsagent check checks every file and the storage directory")
 	case errors.Is(err, syscall.EADDRINUSE):
@@ -200,6 +206,13 @@ func (c *cli) complain(cmd *cobra.Command, code int, err error) {
 		}
 		fmt.Fprintf(c.stderr, "Try: %s --help\n", cmd.CommandPath())
 	}
+}
+
+// inStorage reports whether an error is of a path in the storage directory, or on the way to it.
+func (c *cli) inStorage(err error) bool {
+	e, ok := errors.AsType[*fs.PathError](err)
+	dir := filepath.Clean(c.storage)
+	return ok && (strings.HasPrefix(e.Path, dir) || strings.HasPrefix(dir, e.Path))
 }
 
 // suggestions returns the commands with names similar to the typed one, and those of that name at another place.
