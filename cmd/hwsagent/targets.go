@@ -66,14 +66,11 @@ func (c *cli) listTargets(cmd *cobra.Command, _ []string) error {
 			fmt.Fprintln(c.stderr, "the agent is not running; this list is from its storage directory")
 		}
 		table := tabwriter.NewWriter(c.stdout, 0, 0, 2, ' ', 0)
-		fmt.Fprint(table, "TARGET\tSTATE\tWAITING\tOLDEST\tDELIVERED\tFILTERED\tDROPPED\tDEAD LETTERS\tURL\n")
+		fmt.Fprint(table, "TARGET\tSTATE\tWAITING\tOLDEST\tDELIVERED\tFILTERED\tREFUSED\tUNCONFIRMED\tLOST\tDEAD LETTERS\tURL\n")
 		for _, t := range s.Targets {
-			dropped := uint64(0)
-			for _, n := range t.Ledger.Dropped {
-				dropped += n
-			}
-			fmt.Fprintf(table, "%s\t%s\t%d\t%s\t%d\t%d\t%d\t%d\t%s\n", t.Name, t.State, t.PendingSamples, stamp(t.OldestPending),
-				t.Ledger.Delivered, t.Ledger.Filtered, dropped, t.DeadLetters, dash(t.URL))
+			none := t.Ledger.Undelivered()
+			fmt.Fprintf(table, "%s\t%s\t%d\t%s\t%d\t%d\t%d\t%d\t%d\t%d\t%s\n", t.Name, t.State, t.PendingSamples, stamp(t.OldestPending),
+				t.Ledger.Delivered, t.Ledger.Filtered, none.Refused, t.Ledger.Dropped[status.OutcomeUnconfirmed], none.Lost, t.DeadLetters, dash(t.URL))
 		}
 		if err := table.Flush(); err != nil {
 			return err

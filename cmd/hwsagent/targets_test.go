@@ -9,6 +9,7 @@ import (
 	"net/http"
 	"net/http/httptest"
 	"path/filepath"
+	"slices"
 	"strings"
 	"sync"
 	"testing"
@@ -111,7 +112,8 @@ func TestParseTime(t *testing.T) {
 	}
 }
 
-// TestAcknowledge: the command names as many samples as the losses have, and says so if there is no loss.
+// TestAcknowledge: losses have the same name and number in each table. ack names as many samples as the losses have, and says so if there is
+// no loss.
 func TestAcknowledge(t *testing.T) {
 	storage := filepath.Join(t.TempDir(), "data")
 	file := write(t, "agent.yaml", `
@@ -129,6 +131,16 @@ remote_write: [{name: a, url: "http://127.0.0.1:1/", hwsagent: {tenant: {label: 
 		return nil
 	})
 	stop()
+	st, err := queues.OfflineStatus(storage, time.Now())
+	if err != nil {
+		t.Fatal(err)
+	}
+	_, stdout, _ := hwsagent(t, "targets", "--storage.path", storage)
+	head, row, _ := strings.Cut(stdout, "\n")
+	words := strings.Fields(row)
+	if lost := fmt.Sprint(st.Targets[0].Ledger.Lost); !strings.Contains(head, "REFUSED  UNCONFIRMED  LOST  DEAD LETTERS  URL") || len(words) < 9 || !slices.Equal(words[6:9], []string{"0", "0", lost}) {
+		t.Errorf("%s are lost, want that number in the column LOST:\n%s", lost, stdout)
+	}
 	for _, want := range []string{"samples that did not arrive or were not confirmed\n", "there is no loss to acknowledge\n"} {
 		if code, stdout, stderr := hwsagent(t, "events", "ack", "--storage.path", storage); code != status.ExitOK || !strings.HasSuffix(stdout, want) {
 			t.Errorf("exit %d, want %q\n%s%s", code, want, stdout, stderr)
