@@ -169,7 +169,7 @@ func TestCheckTarget(t *testing.T) {
 			fmt.Sprintf(", tls_config: {insecure_skip_verify: true, cert_file: %s, key_file: %s}", certFile, keyFile), Fail, "auth", "The SSL certificate error", certFile},
 		"no token file":  {receiver(t, false, status(204, "")).URL, ", bearer_token_file: /nonexistent/token", Fail, "write", "no such file", "create the file"},
 		"TLS port":       {strings.Replace(receiver(t, true, status(204, "")).URL, "https:", "http:", 1), "", Fail, "write", "speaks TLS", "https://"},
-		"unknown CA":     {receiver(t, true, status(204, "")).URL, "", Fail, "tls", "an authority that is not trusted", "ca_file"},
+		"unknown CA":     {receiver(t, true, status(204, "")).URL, "", Fail, "tls", "is not trusted: certificate of \"O=Acme Co\"", "ca_file"},
 		"nobody there":   {closed.URL, "", Fail, "tcp", "connection refused by", "start the receiver"},
 		"no such name":   {"http://no-such-host.invalid/", "", Fail, "dns", "no-such-host.invalid", "url:"},
 		"not TLS":        {strings.Replace(receiver(t, false, status(204, "")).URL, "http:", "https:", 1), "", Fail, "tls", "", "http://"},
