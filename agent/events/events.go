@@ -72,6 +72,8 @@ type Journal struct {
 	unread  bool           // the file could not be read, so its losses are missing
 	looked  bool           // this process has looked at the losses before
 
+	accounted bool // this process has compared the ledgers before
+
 	saveMu sync.Mutex // held during a save
 	saved  uint64     // value of changes on disk
 	at     time.Time  // time of the last save
@@ -111,9 +113,13 @@ func noLoss(reason string) bool { return reason == "skipped" }
 func (j *Journal) Account(s status.Status) []status.LossStatus {
 	j.mu.Lock()
 	defer j.mu.Unlock()
-	since := j.s.Looked
+	since, last := j.s.Looked, s.Now
+	if !j.accounted && s.Started.After(since) && s.Started.Before(last) {
+		last = s.Started // an earlier process lost them, and was killed before it saved that
+	}
+	j.accounted = true
 	for _, t := range s.Targets {
-		j.account(t.Name, account{t.Ledger.Appended, t.Ledger.Dropped}, since, s.Now)
+		j.account(t.Name, account{t.Ledger.Appended, t.Ledger.Dropped}, since, last)
 	}
 	if n := s.WAL.Refused; s.Running && n > j.refused {
 		j.lose("", status.ReasonRefused, n-j.refused, since, s.Now)

@@ -85,6 +85,27 @@ func TestLossesSurviveKills(t *testing.T) {
 	}
 }
 
+// TestLossesBeforeAKill: what a killed process had not saved was lost before this one started.
+func TestLossesBeforeAKill(t *testing.T) {
+	dir := t.TempDir()
+	j := open(t, dir)
+	j.Account(at(start, 10, nil))
+	if err := j.Save(start); err != nil {
+		t.Fatal(err)
+	}
+	j = open(t, dir)
+	begin := start.Add(time.Minute)
+	j.Begin(begin, "v1")
+	for i, n := range []uint64{52, 53} {
+		s := at(begin.Add(time.Duration(1+i)*time.Second), 100, map[string]uint64{"rejected": n})
+		s.Started = begin
+		losses := j.Account(s)
+		if want := []time.Time{begin, s.Now}[i]; len(losses) != 1 || losses[0].Samples != n || !losses[0].LastAt.Equal(want) {
+			t.Errorf("losses %+v, want %d until %s", losses, n, want)
+		}
+	}
+}
+
 // A loss is over after a day; one of an unknown time says so; a new queue of the same name has an account of its own.
 func TestLossesEnd(t *testing.T) {
 	j := open(t, t.TempDir())

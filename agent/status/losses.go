@@ -80,18 +80,48 @@ func AtMost(bound bool) string {
 	return ""
 }
 
-// lossesOf sums the unacknowledged losses of a target, "" for the log, and says when the last one was.
+// lossesOf sums the unacknowledged losses of a target, "" for the log, and says when the last one was of which more must be expected.
 func lossesOf(s Status, target string) (sum Undelivered, last time.Time) {
 	for _, l := range s.Losses {
 		if l.Target != target || l.Reason == reasonUnconfirmed || !l.alarms(s.Now) {
 			continue
 		}
 		sum.add(l)
-		if l.LastAt.After(last) {
+		if l.LastAt.After(last) && !l.over(s) {
 			last = l.LastAt
 		}
 	}
 	return sum, last
+}
+
+// sameMoment allows for the rounding of times that were converted after a clock was set.
+const sameMoment = 100 * time.Millisecond
+
+// over reports whether the receiver has refused no sample since the agent started, or since an outage of the receiver.
+func (l LossStatus) over(s Status) bool {
+	if l.Reason != ReasonRejected {
+		return false
+	}
+	if !s.Started.IsZero() && !l.LastAt.After(s.Started.Add(sameMoment)) {
+		return true
+	}
+	return slices.ContainsFunc(s.Targets, func(t TargetStatus) bool {
+		return t.Name == l.Target && !t.LastRefusalAt.IsZero() && t.LastErrorAt.After(t.LastRefusalAt)
+	})
+}
+
+// refusedUntil returns when a receiver refused the last sample; zero if the losses are not refusals of receivers alone.
+func refusedUntil(s Status) (last time.Time) {
+	for _, l := range s.Losses {
+		switch {
+		case l.Reason == reasonUnconfirmed || !l.alarms(s.Now):
+		case l.Reason != ReasonRejected:
+			return time.Time{}
+		case l.LastAt.After(last):
+			last = l.LastAt
+		}
+	}
+	return last
 }
 
 // lossProblems reports each loss with its time, reason, size and remedy.
@@ -166,9 +196,9 @@ func refusal(t TargetStatus) string {
 	return words
 }
 
-// endedBy reports whether the receiver refuses nothing more, because it accepts no request at all now.
+// endedBy reports whether the receiver refuses nothing more: the loss is over, or it accepts no request at all now.
 func (l LossStatus) endedBy(s Status) bool {
-	return l.Reason == ReasonRejected && slices.ContainsFunc(s.Targets, func(t TargetStatus) bool {
+	return l.over(s) || l.Reason == ReasonRejected && slices.ContainsFunc(s.Targets, func(t TargetStatus) bool {
 		return t.Name == l.Target && (t.State == StateHeld || t.State == StateRetrying)
 	})
 }
@@ -255,11 +285,14 @@ func (l LossStatus) Text(now time.Time) string {
 	if l.Reason == reasonUnconfirmed {
 		return fmt.Sprintf("%s may be stored or not, given up %s: the receiver failed at them, or refused them after an answer was lost", Samples(l.Samples), when)
 	}
-	verb := "were"
-	if l.Samples == 1 {
-		verb = "was"
+	return fmt.Sprintf("%s%s %s %s %s: %s", AtMost(l.AtMost), Samples(l.Samples), were(l.Samples), l.Outcome(), when, lossCause(l))
+}
+
+func were(n uint64) string {
+	if n == 1 {
+		return "was"
 	}
-	return fmt.Sprintf("%s%s %s %s %s: %s", AtMost(l.AtMost), Samples(l.Samples), verb, l.Outcome(), when, lossCause(l))
+	return "were"
 }
 
 // lossCause describes a reason in words.

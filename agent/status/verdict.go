@@ -308,6 +308,8 @@ func verdictText(s Status, c tally, level string) string {
 		return "Fresh data arrives; " + Samples(c.missed) + " of a backlog follow"
 	case s.WAL.Appended == 0 || c.idle == c.live:
 		return beginning(s, c)
+	case c.gone.Any() && !refusedUntil(s).IsZero():
+		return Samples(c.gone.Refused) + " " + were(c.gone.Refused) + " refused until " + Clock(s.Now, refusedUntil(s)) + "; data arrives again" + behindText(c.worst)
 	case c.gone.Any():
 		return "Data arrives" + behindText(c.worst) + "; " + c.gone.text(Samples) + " in the last 24 hours"
 	case level != LevelOK:

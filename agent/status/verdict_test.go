@@ -354,6 +354,18 @@ func TestEachThingCounts(t *testing.T) {
 			s.Targets[0].LastRefusal = "the receiver refuses the samples: 400 Bad Request: out of order sample: {}"
 			s.Losses = []LossStatus{{Target: "a", Reason: ReasonRejected, Samples: 7, LastAt: now.Add(-time.Minute)}}
 		}, ExitTarget, "Samples are refused: 7 so far, at a: out of order sample: {}", DeliveryLosing},
+		{"refused before a restart", func(s *Status) {
+			s.Started = now.Add(-50 * time.Second)
+			s.Losses = []LossStatus{{Target: "a", Reason: ReasonRejected, Samples: 52, LastAt: now.Add(-time.Minute)}}
+		}, ExitTarget, "52 samples were refused until 11:59:00; data arrives again", DeliveryLost},
+		{"refused before an outage", func(s *Status) {
+			s.Targets[0].LastRefusalAt, s.Targets[0].LastErrorAt = now.Add(-2*time.Minute), now.Add(-time.Minute)
+			s.Losses = []LossStatus{{Target: "a", Reason: ReasonRejected, Samples: 1, LastAt: now.Add(-2 * time.Minute)}}
+		}, ExitTarget, "1 sample was refused until 11:58:00; data arrives again", DeliveryLost},
+		{"refused before and after a restart", func(s *Status) {
+			s.Started = now.Add(-50 * time.Second)
+			s.Losses = []LossStatus{{Target: "a", Reason: ReasonRejected, Samples: 52, LastAt: now.Add(-time.Second)}}
+		}, ExitTarget, "Samples are refused: 52 so far, at a", DeliveryLosing},
 		{"refused and lost", func(s *Status) {
 			s.Losses = []LossStatus{{Target: "a", Reason: ReasonRejected, Samples: 7, LastAt: now.Add(-time.Hour)}, {Target: "a", Reason: "budget", Samples: 5, LastAt: now.Add(-time.Hour)}}
 		}, ExitTarget, "5 samples lost, 7 refused in the last", DeliveryLost},
@@ -416,6 +428,11 @@ func TestEachThingCounts(t *testing.T) {
 		s = Judge(s)
 		if v := *s.Verdict; v.ExitCode != c.code || !strings.Contains(v.Text, c.text) || (v.Level == LevelOK) != (c.code == ExitOK) {
 			t.Errorf("%s: %+v, want exit code %d and %q", c.name, v, c.code, c.text)
+		}
+		for _, p := range s.Problems {
+			if strings.Contains(s.Verdict.Text, "arrives again") && p.Severity == SeverityError {
+				t.Errorf("%s: what is over is an error: %+v", c.name, p)
+			}
 		}
 		if s.Targets[0].Delivery != c.state {
 			t.Errorf("%s: target a is %s, want %s", c.name, s.Targets[0].Delivery, c.state)
