@@ -52,7 +52,7 @@ func (w *window) watch(ctx context.Context, end context.CancelCauseFunc, before 
 			if l.down.Swap(v.Since.UnixNano()) != v.Since.UnixNano() {
 				level = slog.LevelInfo // once per outage
 			}
-			l.log.LogAttrs(ctx, level, "The target is down; its samples wait in the log", slog.String("why", v.Why), slog.Time("since", v.Since))
+			l.log.LogAttrs(ctx, level, "The target is down; its samples wait in the log", slog.String("why", v.Why))
 			end(errLetGo)
 			return
 		}
