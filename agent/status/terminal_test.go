@@ -57,6 +57,20 @@ func TestWriteTerminal(t *testing.T) {
 	}
 }
 
+// TestTheLogIsTheCauseOnce: a probe that works while the log refuses its samples is not shown as failing, here as on the page.
+func TestTheLogIsTheCauseOnce(t *testing.T) {
+	const cause = "open /var/lib/hwsagent/wal/00000007: permission denied"
+	s := Judge(Status{Running: true, Now: time.Now(), WAL: WALStatus{Dir: "/var/lib/hwsagent", Error: cause},
+		Probes: []ProbeStatus{{Name: "host", Type: "host", State: "failing", Failures: 3, LastError: "commit: " + cause}}})
+	var b bytes.Buffer
+	if err := WriteText(&b, s); err != nil {
+		t.Fatal(err)
+	}
+	if n := strings.Count(b.String(), "00000007"); n != 1 || strings.Contains(b.String(), "failing") || !regexp.MustCompile(`(?m)^host +host +refused `).MatchString(b.String()) {
+		t.Errorf("the log's error is there %d times:\n%s", n, b.String())
+	}
+}
+
 // TestLastsIsSilentAtTheStart: the rate of the first two minutes says little, and no duration is made of it.
 func TestLastsIsSilentAtTheStart(t *testing.T) {
 	now := time.Now()

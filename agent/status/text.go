@@ -103,6 +103,9 @@ func writeProbes(table io.Writer, s Status) {
 		fmt.Fprint(table, "\nPROBE\tTYPE\tSTATE\tLAST\tTOOK\tSAMPLES\tEVERY\tERROR\n")
 	}
 	for _, p := range s.Probes {
+		if RefusedByLog(s, p) {
+			p.State, p.LastError = OutcomeRefused, logFails // the log's problem says why
+		}
 		fmt.Fprintf(table, "%s\t%s\t%s\t%s\t%s\t%s\t%s\t%s\n", Plain(p.Name), p.Type, p.State, Ago(s.Now, p.LastRun), Span(p.Took),
 			Count(uint64(max(0, p.Samples))), Span(p.Interval), orDash(Plain(Cut(text.FirstLine(p.LastError), 70))))
 	}
