@@ -148,7 +148,7 @@ func TestNoSecretShows(t *testing.T) {
 	want := map[string]string{ // reported error by target
 		"url": "400 Bad Request", "headers": "400 Bad Request", "bearer": "401 Unauthorized", "bearer-file": "403 Forbidden", "authorization": "500 Internal",
 		"authorization-file": "302 Found", "basic": "422 Unprocessable", "basic-file": "malformed HTTP", "hangs": "no answer within", "no-host": "no-such-host",
-		"refused": "connection refused", "not-tls": "does not speak TLS", "unknown": "an authority that is not trusted", "tls": "401 Unauthorized", "bad-key": "not-a-key", "two-lines": "two-lines",
+		"refused": "connection refused", "not-tls": "does not speak TLS", "unknown": "is not trusted: certificate of", "tls": "401 Unauthorized", "bad-key": "not-a-key", "two-lines": "two-lines",
 		"proxy": "407", "tunnel": "407", "proxy-down": "refused", "socks-down": "refused", "token": "401 Unauthorized", "token-refused": "invalid_client",
 		"token-proxy": "407", "token-tls": "500 Internal", "signed": "invalid_client", "signed-file": "401 Unauthorized",
 		"sigv4": "403 Forbidden", "sigv4-role": "AWS keys", "azure-secret": "403 Forbidden", "azure-pod": "403 Forbidden", "azure-certificate": "403 Forbidden", "google": "invalid_client",
