@@ -309,7 +309,11 @@ func verdictText(s Status, c tally, level string) string {
 	case s.WAL.Appended == 0 || c.idle == c.live:
 		return beginning(s, c)
 	case c.gone.Any() && !refusedUntil(s).IsZero():
-		return Samples(c.gone.Refused) + " " + were(c.gone.Refused) + " refused until " + Clock(s.Now, refusedUntil(s)) + "; data arrives again" + behindText(c.worst)
+		now := "data arrives again"
+		if slices.ContainsFunc(s.Targets, func(t TargetStatus) bool { return t.State != StateOK && t.Unproven() }) {
+			now = firstTry(s)
+		}
+		return Samples(c.gone.Refused) + " " + were(c.gone.Refused) + " refused until " + Clock(s.Now, refusedUntil(s)) + "; " + now + behindText(c.worst)
 	case c.gone.Any():
 		return "Data arrives" + behindText(c.worst) + "; " + c.gone.text(Samples) + " in the last 24 hours"
 	case level != LevelOK:

@@ -358,6 +358,11 @@ func TestEachThingCounts(t *testing.T) {
 			s.Started = now.Add(-50 * time.Second)
 			s.Losses = []LossStatus{{Target: "a", Reason: ReasonRejected, Samples: 52, LastAt: now.Add(-time.Minute)}}
 		}, ExitTarget, "52 samples were refused until 11:59:00; data arrives again", DeliveryLost},
+		{"refused before a restart that has not sent anything yet", func(s *Status) {
+			s.Started = now.Add(-3 * time.Second)
+			s.Targets[0].State, s.Targets[0].PendingSamples, s.Targets[0].LagSeconds = StateStarting, 9, 5
+			s.Losses = []LossStatus{{Target: "a", Reason: ReasonRejected, Samples: 52, LastAt: now.Add(-time.Minute)}}
+		}, ExitTarget, "52 samples were refused until 11:59:00; the first try since the restart is under way, 5 s behind", DeliveryLost},
 		{"refused before an outage", func(s *Status) {
 			s.Targets[0].LastRefusalAt, s.Targets[0].LastErrorAt = now.Add(-2*time.Minute), now.Add(-time.Minute)
 			s.Losses = []LossStatus{{Target: "a", Reason: ReasonRejected, Samples: 1, LastAt: now.Add(-2 * time.Minute)}}
