@@ -81,7 +81,7 @@ func (w *window) admit(ctx context.Context, e *wal.Entry) error {
 		w.perShard[i] = w.perShard[i][:0]
 	}
 	for _, s := range e.Ended {
-		w.again = l.cache.end(s) || w.again // were the series to come back, the window would not know its sample
+		w.again = l.cache.end(s) || w.again // if the series comes back, the window does not know that it holds a sample of it
 	}
 	for i := range e.Samples {
 		s := &e.Samples[i]

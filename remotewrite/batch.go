@@ -54,7 +54,7 @@ func (f *fifo) remove(i int) { f.buf = slices.Delete(f.buf, f.head+i, f.head+i+1
 type grouper struct {
 	groups []group
 	byHash *refs.Positions // of groups
-	then   []int32         // index of the next point of the same series; the last one has none, and its number means nothing
+	then   []int32         // by index of a point: the index of the next point of its series; unset for the last one
 	out    []point
 }
 

@@ -15,8 +15,8 @@ type Form struct {
 	by [NumVersions]difference
 }
 
-// difference is that of a series' labels at the target to those in the log. It says where labels differ, so that no names are compared when
-// a request is written.
+// difference describes how a series' labels at the target differ from those in the log. It holds places, so that no names are
+// compared when a request is written.
 type difference struct {
 	adds  []labels.Label // new labels, and those with another value; several forms share them
 	edits []edit         // in ascending order of places
