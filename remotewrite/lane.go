@@ -119,7 +119,7 @@ func (l *lane) run(ctx context.Context) {
 		case errors.Is(err, errReshard), errors.Is(err, errSplit):
 			l.splitIfDue()
 		case errors.Is(err, errLetGo):
-			l.source.Release()
+			l.letGo()
 			if l.waitDown(ctx) != nil {
 				return
 			}
@@ -130,6 +130,22 @@ func (l *lane) run(ctx context.Context) {
 				return
 			}
 		}
+	}
+}
+
+// keepSeries is how long a target that is down keeps its series. To know them again costs as much CPU as to send some samples of each,
+// and most outages are shorter. A longer outage must not hold memory.
+const keepSeries = 5 * time.Minute
+
+// letGo releases the series of a target that is down, unless it may soon read on.
+func (l *lane) letGo() {
+	v := l.gate.View()
+	next := time.Now()
+	if v.Until.After(next) {
+		next = v.Until
+	}
+	if !v.Since.IsZero() && next.Sub(v.Since) >= keepSeries {
+		l.source.Release()
 	}
 }
 

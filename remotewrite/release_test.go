@@ -16,8 +16,8 @@ import (
 	"hwsagent/wal"
 )
 
-// TestTargetThatIsDownHoldsNoSeries: the only target of a log goes down. Once its window is discarded, its reader and its cache hold no
-// series; when it is back, it gets every sample.
+// TestTargetThatIsDownHoldsNoSeries: the only target of a log goes down. After some minutes, not before, its reader and its cache hold
+// no series; when it is back, it gets every sample.
 func TestTargetThatIsDownHoldsNoSeries(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		log, err := wal.Open(wal.Options{Dir: memoryDir(t)})
@@ -74,7 +74,11 @@ func TestTargetThatIsDownHoldsNoSeries(t *testing.T) {
 		if gone := countGone(seen); gone != 0 || len(seen) != series {
 			t.Fatalf("%d of %d series are gone while the target reads", gone, len(seen))
 		}
-		time.Sleep(2 * time.Minute)
+		time.Sleep(keepSeries / 2)
+		if w := queue.live.window.Load(); w != nil || countGone(seen) != 0 {
+			t.Errorf("%d of %d series are gone during a short outage, want none; window %p, want none", countGone(seen), series, w)
+		}
+		time.Sleep(keepSeries/2 + 2*dataEvery)
 		if gone := countGone(seen); gone != series {
 			t.Errorf("%d of %d series are gone, want all", gone, series)
 		}
