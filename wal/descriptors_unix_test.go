@@ -44,6 +44,29 @@ func withDescriptors(t *testing.T, limit uint64, f func()) {
 	f()
 }
 
+// TestRewindLeavesNoSegmentOpen: a lane that waits after Rewind holds no file, because a full disk would not get back the space of a
+// segment that the log drops meanwhile.
+func TestRewindLeavesNoSegmentOpen(t *testing.T) {
+	l := openLog(t, Options{Dir: filepath.Join(t.TempDir(), "log")})
+	defer l.Close()
+	r := openReader(t, l, "a", ReaderOptions{})
+	defer r.Close()
+	if err := commitFloats(l, 3, 1, 1); err != nil {
+		t.Fatal(err)
+	}
+	before := nextDescriptor(t)
+	for range 2 {
+		mustNext(t, r)
+		if nextDescriptor(t) == before {
+			t.Fatal("the lane has opened no segment")
+		}
+		r.Rewind()
+		if got := nextDescriptor(t); got != before {
+			t.Errorf("the next free descriptor after Rewind is %d, want %d", got, before)
+		}
+	}
+}
+
 // TestFewDescriptors opens and inspects a log with no file descriptor left, with one, and
 // so on until they suffice: it fails by name, leaves none open, and changes nothing.
 func TestFewDescriptors(t *testing.T) {

@@ -159,11 +159,13 @@ func (l *Lane) retry(ctx context.Context, cause error) error {
 }
 
 // Rewind makes Next start again after the samples with a final outcome. Outcomes of
-// entries read before must not be reported after Rewind.
+// entries read before must not be reported after Rewind. Until Next the lane has no segment open: a full disk gets the
+// space of one that the log drops.
 func (l *Lane) Rewind() {
 	l.nextMu.Lock()
 	defer l.nextMu.Unlock()
 	l.placed = false
+	l.cursor.close()
 }
 
 // Release frees the memory that the lane needs for reading, above all its series. Call it before a long pause. The
