@@ -276,7 +276,7 @@ func (c *crashLife) live(t testing.TB, l *Log, n int, last bool) {
 		select {
 		case <-c.crashed:
 		case <-timeout.C:
-			if c.rng.IntN(3) > 0 {
+			if c.rng.IntN(3) > 0 && !c.off { // it may have crashed at this very moment
 				c.crash("idle")
 			}
 		}
