@@ -78,7 +78,7 @@ func (l *lane) runBehind(ctx context.Context) {
 				l.cache = l.empty()
 			}
 		case errors.Is(err, errLetGo), errors.Is(err, errHeld):
-			l.letGo()
+			l.source.Release()
 			l.cache.sweep()
 			l.gate.AwaitOpen(ctx, gate.LongDown)
 		default:
