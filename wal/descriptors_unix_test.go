@@ -67,6 +67,38 @@ func TestRewindLeavesNoSegmentOpen(t *testing.T) {
 	}
 }
 
+// TestDroppedSegmentIsClosed: a lane stands in a segment, and no Next follows. Once the log drops the segment for its budget, the
+// lane does not hold it open; the next entry is behind it, and the account adds up.
+func TestDroppedSegmentIsClosed(t *testing.T) {
+	l := openLog(t, Options{Dir: filepath.Join(t.TempDir(), "log"), SegmentBytes: 64 << 10, Settings: Settings{MaxBytes: 512 << 10}})
+	defer l.Close()
+	r := openReader(t, l, "a", ReaderOptions{})
+	defer r.Close()
+	if err := commitNoise(l, 200, 1); err != nil {
+		t.Fatal(err)
+	}
+	before := nextDescriptor(t)
+	stood := mustNext(t, r).End.Segment
+	if nextDescriptor(t) == before {
+		t.Fatal("the lane has opened no segment")
+	}
+	for i := int64(2); r.Ledger().Dropped[queue.Budget] == 0; i++ {
+		if i > 2000 {
+			t.Fatal("the log drops nothing")
+		}
+		if err := commitNoise(l, 200, i); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if got := nextDescriptor(t); got != before {
+		t.Errorf("the next free descriptor is %d after the segment was dropped, want %d", got, before)
+	}
+	if e := mustNext(t, r); e.End.Segment <= stood {
+		t.Errorf("the next entry ends at %+v, want one behind segment %d", e.End, stood)
+	}
+	checkLedger(t, r)
+}
+
 // TestFewDescriptors opens and inspects a log with no file descriptor left, with one, and
 // so on until they suffice: it fails by name, leaves none open, and changes nothing.
 func TestFewDescriptors(t *testing.T) {

@@ -168,6 +168,18 @@ func (l *Lane) Rewind() {
 	l.cursor.close()
 }
 
+// leave closes the open segment if the log has dropped it: a full disk does not get its space back before. A target that takes
+// nothing may not call Next for minutes.
+func (l *Lane) leave() {
+	if !l.nextMu.TryLock() {
+		return // Next closes it
+	}
+	defer l.nextMu.Unlock()
+	if at, ok := l.Reach(); !ok || at.Acked.Commit > l.cursor.last.Commit {
+		l.cursor.close()
+	}
+}
+
 // Release frees the memory that the lane needs for reading, above all its series. Call it before a long pause. The
 // present entry is not valid any more. The following Next reads the segment from its beginning again.
 func (l *Lane) Release() {

@@ -79,7 +79,11 @@ func (ts *targets) reader(t tail, tg *target) *Reader {
 			cursor: newCursor(t, log, found), found: found,
 		}
 	}
-	return &Reader{Lane: lane(queue.Live), behind: lane(queue.Backlog), now: ts.o.Now, close: cancel}
+	r := &Reader{Lane: lane(queue.Live), behind: lane(queue.Backlog), now: ts.o.Now, close: cancel}
+	tg.mu.Lock()
+	defer tg.mu.Unlock()
+	tg.lanes = []*Lane{r.Lane, r.behind}
+	return r
 }
 
 // findLocked finds the target, or creates it.

@@ -21,6 +21,7 @@ type target struct {
 	doubt bool // a newer savepoint may have been lost
 
 	open       bool
+	lanes      []*Lane   // of the open reader
 	enrolled   bool      // in the configuration, so not an orphan even while it is not open
 	maxBacklog int64     // bytes; 0: no limit
 	lastUsed   time.Time // when it was last enrolled or open
@@ -191,8 +192,15 @@ func (t *target) resolveLocked(head Mark) {
 func (t *target) leave(now time.Time) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
-	t.open, t.lastUsed = false, now
+	t.open, t.lastUsed, t.lanes = false, now, nil
 	t.version++
+}
+
+// reading returns the lanes of the open reader, none if it is not open.
+func (t *target) reading() []*Lane {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	return t.lanes
 }
 
 // usedEvery is the interval at which the savepoint of a target in use is written although it has not changed otherwise, so that a

@@ -216,6 +216,15 @@ func (ts *targets) dropThrough(end Mark) error {
 	return ts.store.Flush(false)
 }
 
+// leave has all lanes close the segment that the log has removed, if it is open.
+func (ts *targets) leave() {
+	for _, t := range ts.all() {
+		for _, l := range t.reading() {
+			l.leave()
+		}
+	}
+}
+
 // enforceBacklog drops the oldest segments for each target whose backlog is larger than its
 // MaxBacklog, for that target only. The log calls it each second.
 func (ts *targets) enforceBacklog(t tail) {
