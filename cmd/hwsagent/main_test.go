@@ -290,6 +290,12 @@ func reloadsWithoutFiles(t *testing.T, file, storage string) {
 	if code, stdout, stderr := hwsagent(t, "reload", "--storage.path", storage); code != status.ExitOK {
 		t.Errorf("reload of the former configuration: exit %d\n%s%s", code, stdout, stderr)
 	}
+	// Samples wait for them if rounds came meanwhile, which is an error.
+	for _, name := range []string{"x", "y"} {
+		if code, stdout, stderr := hwsagent(t, "targets", "drop", name, "--yes", "--storage.path", storage); code != status.ExitOK {
+			t.Errorf("drop of %s: exit %d\n%s%s", name, code, stdout, stderr)
+		}
+	}
 }
 
 // unitReload returns the arguments with which systemd has the agent reload, for a storage directory.
