@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"context"
 	"errors"
+	"fmt"
 	"io"
 	"maps"
 	"net"
@@ -40,7 +41,8 @@ func newGate(t *testing.T, to string) *gate {
 	if err != nil {
 		t.Fatal(err)
 	}
-	g := &gate{t: t, addr: "127.0.0.1:0", to: u, client: httpClient(t), answers: make(map[int]int), types: make(map[string]int)}
+	// The port is one of the test's own: while the gate is down, the system would give another to the next listener.
+	g := &gate{t: t, addr: fmt.Sprintf("127.0.0.1:%d", freePort(t)), to: u, client: httpClient(t), answers: make(map[int]int), types: make(map[string]int)}
 	g.client.CheckRedirect = func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse }
 	g.up()
 	t.Cleanup(g.down)
