@@ -213,7 +213,7 @@ func (g *budget) drop(seg segment.Info, end Mark) error {
 	}
 	g.index.forget()
 	g.unlink(seg.Number)
-	g.targets.leave()
+	g.targets.closeDropped()
 	g.metrics.deletedBytes.WithLabelValues("budget").Add(float64(seg.Size))
 	return nil
 }

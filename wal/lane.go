@@ -168,11 +168,11 @@ func (l *Lane) Rewind() {
 	l.cursor.close()
 }
 
-// leave closes the open segment if the log has dropped it: a full disk does not get its space back before. A target that takes
-// nothing may not call Next for minutes.
-func (l *Lane) leave() {
+// closeDropped closes the open segment if the log has dropped it: a full disk does not get its space back before. While a target
+// takes nothing, minutes may pass until the following Next.
+func (l *Lane) closeDropped() {
 	if !l.nextMu.TryLock() {
-		return // Next closes it
+		return // a Next that runs goes on behind the dropped samples by itself
 	}
 	defer l.nextMu.Unlock()
 	if at, ok := l.Reach(); !ok || at.Acked.Commit > l.cursor.last.Commit {

@@ -216,11 +216,11 @@ func (ts *targets) dropThrough(end Mark) error {
 	return ts.store.Flush(false)
 }
 
-// leave has all lanes close the segment that the log has removed, if it is open.
-func (ts *targets) leave() {
+// closeDropped makes all lanes close the segments that the log has dropped.
+func (ts *targets) closeDropped() {
 	for _, t := range ts.all() {
 		for _, l := range t.reading() {
-			l.leave()
+			l.closeDropped()
 		}
 	}
 }

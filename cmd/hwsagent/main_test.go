@@ -290,7 +290,7 @@ func reloadsWithoutFiles(t *testing.T, file, storage string) {
 	if code, stdout, stderr := hwsagent(t, "reload", "--storage.path", storage); code != status.ExitOK {
 		t.Errorf("reload of the former configuration: exit %d\n%s%s", code, stdout, stderr)
 	}
-	// Samples wait for them if rounds came meanwhile, which is an error.
+	// Samples wait for x and y if a round came while they were configured. The status would then be an error.
 	for _, name := range []string{"x", "y"} {
 		if code, stdout, stderr := hwsagent(t, "targets", "drop", name, "--yes", "--storage.path", storage); code != status.ExitOK {
 			t.Errorf("drop of %s: exit %d\n%s%s", name, code, stdout, stderr)
