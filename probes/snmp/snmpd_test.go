@@ -11,6 +11,7 @@ import (
 	"path/filepath"
 	"slices"
 	"strings"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -44,21 +45,27 @@ func needProgram(t testing.TB, name string) string {
 	return ""
 }
 
-// freePort is a loopback port that is free for UDP and TCP.
+// nextPort starts at a place of this process's own.
+var nextPort atomic.Int64
+
+// freePort is a loopback port that is free for UDP and TCP. It lies below the range from which the
+// system takes ports: the listener of another test cannot take it before snmpd does, or while snmpd restarts.
 func freePort(t testing.TB) int {
 	t.Helper()
-	for range 50 {
-		l, err := net.Listen("tcp", "127.0.0.1:0")
+	const from, to = 10000, 13000
+	for range to - from {
+		port := from + int(nextPort.Add(1)+int64(os.Getpid()*37))%(to-from)
+		l, err := net.Listen("tcp", fmt.Sprintf("127.0.0.1:%d", port))
 		if err != nil {
-			t.Fatal(err)
+			continue
 		}
-		port := l.Addr().(*net.TCPAddr).Port
 		u, err := net.ListenPacket("udp", l.Addr().String())
 		_ = l.Close()
-		if err == nil {
-			_ = u.Close()
-			return port
+		if err != nil {
+			continue
 		}
+		_ = u.Close()
+		return port
 	}
 	t.Fatal("no port is free for both UDP and TCP")
 	return 0
