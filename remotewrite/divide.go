@@ -36,6 +36,10 @@ type division struct {
 // outcome: the target is held, or fails at everything. They keep their exemplars; those of the others are counted and lost, because a part
 // does not carry them. The error is ctx's.
 func (s *shard) divide(ctx context.Context, l *parcel, f fate, a client.Answer) error {
+	if kindOf(f, a) == split.Opaque {
+		s.lane.searches.Add(1)
+		defer s.lane.searches.Add(-1)
+	}
 	whole, points := l.points, withoutExemplars(l.points)
 	exemplars := len(whole) - len(points)
 	extras := a.Version == wire.V2 || exemplars > 0

@@ -28,11 +28,12 @@ type lane struct {
 
 	// groups: a window and a request may hold several samples of a series; see rounds.go.
 	groups     atomic.Bool
-	takesOld   atomic.Bool // the target was asked in this backlog, and takes old samples
-	askedOld   time.Time   // when the target was last asked whether it takes old samples; the reader's
-	grownSince time.Time   // the backlog was never smaller since; used by the goroutine that watches
-	smallest   uint64      // the backlog then
-	troubles   uint64      // the gate's, then
+	searches   atomic.Int32 // shards that divide a batch refused in unknown words
+	takesOld   atomic.Bool  // the target was asked in this backlog, and takes old samples
+	askedOld   time.Time    // when the target was last asked whether it takes old samples; the reader's
+	grownSince time.Time    // the backlog was never smaller since; used by the goroutine that watches
+	smallest   uint64       // the backlog then
+	troubles   uint64       // the gate's, then
 
 	// Written only by the lane's goroutine, between windows.
 	high wal.Mark // samples up to here are in doubt: an earlier process or window may have sent them

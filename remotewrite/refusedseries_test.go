@@ -29,8 +29,9 @@ func (c seriesLimit) bad(series string) bool {
 	return h.Sum32()%100 < c.percent
 }
 
-// TestSeriesRefusedForEver: a receiver that always refuses some series soon gets every sample of the others, whatever
-// its words are and whatever it does with the good part of a request, at the cost of few requests.
+// TestSeriesRefusedForEver: a receiver that always refuses some series gets every sample of the others within ten minutes, whatever its words are
+// and whatever it does with the good part of a request, at the cost of few requests. If its words are unknown and it refuses 30 % of the
+// series, that takes an hour.
 func TestSeriesRefusedForEver(t *testing.T) {
 	cells := 0
 	for _, percent := range []uint32{1, 5, 30} {
@@ -70,33 +71,40 @@ func (c seriesLimit) run(t *testing.T) {
 		time.Sleep(every)
 	}
 	extra := float64(to.count()-before)/float64(rounds/2-c.backlog) - 1
-	all := to.count() - rounds
 	pending := r.log.pending()
+	r.drained(time.Hour)
+	before = to.count()
+	for range rounds {
+		r.round(series)
+		time.Sleep(every)
+	}
+	later := float64(to.count()-before)/rounds - 1
+	r.end()
+	const all = 2 * rounds
 	good := 0
 	for i := range series {
 		if !c.bad(fmt.Sprintf("m%04d", i)) {
-			good += rounds
+			good += all
 		}
 	}
-	bad := uint64(series*rounds - good)
-	r.drained(time.Hour)
-	r.end()
+	bad := uint64(series*all - good)
 	o := r.log.outcome()
-	t.Logf("%d extra requests, %.1f a round in the second half, %d pending; outcomes %+v", all, extra, pending, o)
+	t.Logf("%.1f extra requests a round in the second half, %d samples wait; %.1f after an hour; outcomes %+v", extra, pending, later, o)
 	if len(to.has) != good {
 		t.Errorf("%d of %d good samples are stored; outcomes %+v", len(to.has), good, o)
 	}
-	// Where the receiver keeps the good part of a request that it refuses in unknown words, that part may be stored: with many bad series it can
-	// end as unconfirmed, and the search takes long.
-	hard := c.keeps && c.percent == 30 && c.backlog > 0
-	if o.Delivered+o.Dropped[queue.Rejected]+o.Dropped[queue.Unconfirmed] != uint64(good)+bad || o.Delivered != uint64(good) && !hard || o.Dropped[queue.Rejected] > bad {
+	if o.Delivered != uint64(good) || o.Dropped[queue.Rejected] != bad {
 		t.Errorf("outcomes %+v for %d good samples and %d bad ones", o, good, bad)
 	}
-	if pending > 0 && !hard {
-		t.Errorf("%d samples wait after ten minutes", pending)
+	// A series is muted after four samples that are refused in unknown words, each in ten turns: of 600 series that takes up to an hour.
+	if slow := c.percent == 30 && c.words == "bad request"; slow {
+		extra, pending = later, r.log.pending()
+	}
+	if pending > 0 {
+		t.Errorf("%d samples wait", pending)
 	}
 	// A quarter of the series is sent alone in each round, up to 64, in any number of shards; and there is a proof.
-	if most := min(10+float64(bad)/rounds/4, 94); extra > most && c.backlog == 0 {
+	if most := min(10+float64(bad)/float64(all)/4, 94); extra > most && c.backlog == 0 {
 		t.Errorf("%.1f extra requests a round, want at most %.0f", extra, most)
 	}
 }

@@ -105,14 +105,15 @@ func (l *lane) isBehind() bool {
 }
 
 // watchBacklog ends the permission to send several samples of a series with the backlog, and gives it if the backlog has grown for a
-// minute in which no request failed.
+// minute in which no request failed. A backlog that a search in unknown words causes gets none: the search sends samples again, and of
+// several samples of a series the receiver may refuse all but the newest, in the same words as the ones at fault.
 func (l *lane) watchBacklog(now time.Time, size uint64, v gate.View) {
 	switch {
 	case !l.isBehind():
 		l.groups.Store(l.behind)
 		l.takesOld.Store(false)
 		l.grownSince, l.smallest, l.troubles = now, size, v.Troubles
-	case size <= l.smallest || l.grownSince.IsZero() || v.Troubles != l.troubles || v.State != gate.Open:
+	case size <= l.smallest || l.grownSince.IsZero() || v.Troubles != l.troubles || v.State != gate.Open || l.searches.Load() > 0:
 		l.troubles = v.Troubles
 		l.grownSince, l.smallest = now, size
 	case now.Sub(l.grownSince) >= growsFor:
