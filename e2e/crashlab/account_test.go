@@ -53,6 +53,30 @@ func (g *ledger) UnmarshalJSON(b []byte) error {
 	return err
 }
 
+// secondValues returns how many samples were rejected because another sample of their series had the same time: a damaged message can have two.
+func (l *lab) secondValues() (n uint64) {
+	l.t.Helper()
+	out, err := exec.Command(l.args[0], "targets", "rejected", "lab", "--limit", "0", "--json", "--storage.path", l.storage).Output()
+	if err != nil {
+		l.t.Fatalf("targets rejected: %v", err)
+	}
+	var list struct {
+		Letters []struct {
+			Reason, Text string
+			Samples      uint64
+		}
+	}
+	if err := json.Unmarshal(out, &list); err != nil {
+		l.t.Fatal(err)
+	}
+	for _, letter := range list.Letters {
+		if letter.Reason == "rejected" && strings.Contains(letter.Text, "another sample of the series has the same time") {
+			n += max(letter.Samples, 1)
+		}
+	}
+	return n
+}
+
 // addsUp says what is wrong with a ledger, "" if nothing.
 func (g ledger) addsUp() string {
 	sum := g.Delivered + g.Filtered + g.Pending

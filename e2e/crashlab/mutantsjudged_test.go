@@ -104,9 +104,9 @@ func (m *mutants) judgeMutants(lasted time.Duration) {
 		m.t.Errorf("the target that is well is %s: %s", well.State, well.Why)
 	}
 	m.sound(r, g)
-	// A damaged time may be of the future, and a native histogram of custom buckets is nothing for
+	// A damaged time may be of the future, or that of another sample of the series, and a native histogram of custom buckets is nothing for
 	// remote write 1.0.
-	if excused := g.Dropped["future"] + g.Dropped["unsupported"]; r.Missing != 0 || g.Lost != excused {
+	if excused := g.Dropped["future"] + g.Dropped["unsupported"] + m.secondValues(); r.Missing != 0 || g.Lost != excused {
 		m.t.Errorf("%d of %d acknowledged samples are lost: rounds %v; the ledger: %+v", r.Missing, r.Appended, m.oracle.Missing(m.journal(), m.series), g)
 	}
 	missed := m.missedRounds()
