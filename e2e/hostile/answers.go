@@ -3,6 +3,7 @@ package hostile
 import (
 	"fmt"
 	"net/http"
+	"slices"
 	"time"
 )
 
@@ -11,7 +12,7 @@ func statuses() []Behaviour {
 	var all []Behaviour
 	add := func(code int, state string) {
 		all = append(all, Behaviour{
-			Name: fmt.Sprint("status ", code), State: state, Says: fmt.Sprint(code),
+			Name: fmt.Sprint("status ", code), State: state, Says: fmt.Sprint(code), Blames: slices.Contains([]int{400, 409, 413, 422}, code),
 			answer: func(x *Exchange) bool { return x.status(code, "", "") },
 		})
 	}
