@@ -83,7 +83,9 @@ func readFile(dir Directory, name string, logger *slog.Logger) (slots []slot, si
 			slots = append(slots, make([]slot, len(b)/slotSize)...)
 			continue
 		}
-		for b = b[:n]; len(b) >= slotSize; b = b[slotSize:] {
+		// The store grows a short file with zeros, so a slot that the end of the file cuts off counts as it will be then.
+		clear(piece[n:])
+		for b = piece[:(n+slotSize-1)/slotSize*slotSize]; len(b) > 0; b = b[slotSize:] {
 			s, err := decodeSlot(b[:slotSize])
 			if err != nil {
 				return nil, 0, err
