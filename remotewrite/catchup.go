@@ -49,7 +49,7 @@ func (l *lane) splitIfDue() {
 		l.noSplit = time.Now().Add(time.Minute) // the log refused: the backlog may have too many pieces
 		return
 	}
-	l.rewind() // an entry that waits for the target's clock belongs to the backlog now
+	l.rewind() // the entries that the window has read belong to the backlog now
 	l.log.Info("The newest samples are sent first; the backlog follows beside them")
 	select {
 	case l.back.wake <- struct{}{}:
