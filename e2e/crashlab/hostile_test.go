@@ -89,7 +89,6 @@ type beast struct {
 	token    string
 	oracle   *receiver.Oracle
 	repaired time.Time // when it was last repaired
-	again    bool      // it has misbehaved before
 
 	mu   sync.Mutex
 	came map[uint64]time.Time // when each number of series 0 came first
@@ -280,7 +279,7 @@ func (z *zoo) play(on bool, beasts ...*beast) {
 	for _, e := range beasts {
 		b := &e.Behaviour
 		if !on {
-			b, e.repaired, e.again = nil, time.Now(), true
+			b, e.repaired = nil, time.Now()
 		}
 		if err := e.Play(b); err != nil {
 			z.t.Fatal(err)
@@ -373,9 +372,7 @@ func (e *beast) wrong(w *witness, told target, from time.Time) string {
 		}
 		return ""
 	}
-	// For an hour after the receiver refused a control, its refusals of a batch count as failures.
-	lenient := e.Blames && e.again && told.State == "retrying"
-	if told.State != e.State && !lenient || told.Why == "" || !strings.Contains(told.Why, e.Says) {
+	if told.State != e.State || told.Why == "" || !strings.Contains(told.Why, e.Says) {
 		return fmt.Sprintf("the status says %s, %q; want %s, %q", told.State, told.Why, e.State, e.Says)
 	}
 	return ""

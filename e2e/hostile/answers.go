@@ -3,7 +3,6 @@ package hostile
 import (
 	"fmt"
 	"net/http"
-	"slices"
 	"time"
 )
 
@@ -12,7 +11,7 @@ func statuses() []Behaviour {
 	var all []Behaviour
 	add := func(code int, state string) {
 		all = append(all, Behaviour{
-			Name: fmt.Sprint("status ", code), State: state, Says: fmt.Sprint(code), Blames: slices.Contains([]int{400, 409, 413, 422}, code),
+			Name: fmt.Sprint("status ", code), State: state, Says: fmt.Sprint(code),
 			answer: func(x *Exchange) bool { return x.status(code, "", "") },
 		})
 	}

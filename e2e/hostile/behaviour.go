@@ -26,8 +26,6 @@ type Behaviour struct {
 	// Says is a text expected in the target's status.
 	Says string
 
-	// Blames: the answer blames the samples. A sender whose control it refused may trust such answers no more, and retry.
-	Blames bool
 	// Unseen: no request may get through, because the sender cannot verify the server.
 	Unseen bool
 	// Swallows: the answer is a success but nothing is stored. A sender of remote write 1.0 cannot know.
