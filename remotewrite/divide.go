@@ -51,7 +51,7 @@ func (s *shard) divide(ctx context.Context, l *parcel, f fate, a client.Answer) 
 	samples := make([]split.Sample, len(points))
 	for i := range points {
 		p := &points[i]
-		samples[i] = split.Sample{Series: p.series.hash, T: p.t, Doubt: p.doubt || l.unsure, New: p.series.isNew(), Suspect: p.series.rejected >= mostRejected-1, Type: uint8(p.kind)}
+		samples[i] = split.Sample{Series: p.series.hash, T: p.t, Doubt: p.doubt || l.unsure, New: p.series.isNew(), Type: uint8(p.kind), Rejected: p.series.rejected}
 	}
 	d := &division{s: s, points: points, m: split.New(&s.lane.facts, split.Config{Extras: extras && !s.lane.facts.Bare(time.Now()), Drop: s.lane.drops()}, samples)}
 	switch f {
@@ -235,7 +235,7 @@ func (d *division) settle() {
 		}
 		a := d.answers[v.Ref]
 		for i := range points {
-			if r := points[i].series; why == queue.Rejected && r.rejected < mostRejected {
+			if r := points[i].series; why == queue.Rejected && r.rejected < split.MostRejected {
 				r.rejected++
 			}
 		}
@@ -248,10 +248,6 @@ func (d *division) settle() {
 		}
 	}
 }
-
-// mostRejected is how many samples of a series are rejected in a row in unknown words before it is muted: the first ones may have been refused
-// for their time, or their value.
-const mostRejected = 4
 
 // drops reports whether the entry says to give up all refused samples: then no refusal holds the target.
 func (q *Queue) drops() bool { return q.cfg.Target.OnRefusal == config.RefusalDrop }

@@ -16,10 +16,12 @@
 //
 //	the database's words, about time     s s             late, duplicate, too old
 //	the database's words, other          s s c           labels, type, limit; after eight proven of one reason: s
-//	unknown words                        s c c s s c c s s c
+//	unknown words                        s c c s s c c s s c; after eight proven in the batch: s s c c
+//	                                     the last sample of the series was rejected, too: s c
 //
 // If all turns end as expected, the sample is rejected. Refusals in a row that prove nothing are limited to 64. Then each
-// remaining part that was not sent by itself is sent once, and what is refused is unconfirmed.
+// remaining part that was not sent by itself is sent once, and what is refused is unconfirmed. From a part that is refused in
+// unknown words, the samples of series whose last sample was rejected are taken and sent alone.
 //
 // Control. The control is the sample that the target took last, sent again. It passes if it is taken, or if the receiver's
 // database refuses it in its own words: then the way to the database works. Without a control, eight samples of different

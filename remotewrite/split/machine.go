@@ -43,13 +43,18 @@ type Answer struct {
 
 // Sample is a sample of a batch.
 type Sample struct {
-	Series  uint64
-	T       int64 // ms since the epoch
-	Doubt   bool  // it may be stored already
-	New     bool  // its series was first logged after the start, and no sample of it was taken
-	Suspect bool  // the samples of its series before it were rejected: one more mutes it, even in unknown words
-	Type    uint8 // the type of its value: samples of one type may fail for one reason
+	Series uint64
+	T      int64 // ms since the epoch
+	Doubt  bool  // it may be stored already
+	New    bool  // its series was first logged after the start, and no sample of it was taken
+	Type   uint8 // the type of its value: samples of one type may fail for one reason
+
+	Rejected uint8 // how many samples of its series before it were rejected in a row; MostRejected if more
 }
+
+// MostRejected is how many samples of a series are rejected in a row in unknown words before it is muted: the first ones may have been
+// refused for their time, or their value.
+const MostRejected = 4
 
 // Outcome is the final outcome of a sample.
 type Outcome uint8
@@ -138,6 +143,7 @@ type Machine struct {
 	waits   map[uint64]*wait // samples that the receiver fails at, by series
 	asked   Step             // the last step
 	barren  int              // refusals in a row that proved nothing
+	proofs  map[string]int   // samples proven bad in unknown words, by words; none since the target was contradictory
 	phase   phase
 
 	inHalves int // size of the smallest part that failed, and whose halves were taken at once; 0: none
@@ -161,7 +167,7 @@ const barrenLimit = 64
 
 // New makes a machine for a batch in log order. Call Refused, Failing or AskNewest before Next.
 func New(f *Facts, cfg Config, samples []Sample) *Machine {
-	m := &Machine{facts: f, cfg: cfg, samples: make([]sample, len(samples)), waits: make(map[uint64]*wait)}
+	m := &Machine{facts: f, cfg: cfg, samples: make([]sample, len(samples)), waits: make(map[uint64]*wait), proofs: make(map[string]int)}
 	for i, s := range samples {
 		m.samples[i].Sample = s
 	}
@@ -255,6 +261,7 @@ func (m *Machine) Tell(a Answer, now time.Time) {
 	_, isAsk := top.(*ask)
 	if !isControl && !isAsk && a.Kind.refusal() && !a.Kind.aboutTime() && !m.cfg.Drop && m.facts.Contradictory(now) {
 		a.Kind, a.Refusal = Failed, true
+		clear(m.proofs)
 	}
 	if m.asked.Do == Send {
 		m.doubtRepeated(m.asked.Samples, a)

@@ -146,13 +146,13 @@ func (r *receiver) one(s *logged) (Kind, string) {
 
 // model drives machines as the queue does, and judges.
 type model struct {
-	t       *testing.T
-	r       *receiver
-	facts   Facts
-	mutes   Mutes
-	control *logged
-	suspect map[uint64]bool // series
-	stuck   bool            // held for good
+	t        *testing.T
+	r        *receiver
+	facts    Facts
+	mutes    Mutes
+	control  *logged
+	rejected map[uint64]uint8 // samples in a row, by series
+	stuck    bool             // held for good
 }
 
 // TestModel runs random batches against random receivers. Every sample gets one outcome; a delivered one is stored; no good sample
@@ -209,7 +209,7 @@ func newReceiver(rnd *rand.Rand, fired map[string]int) *receiver {
 func modelCase(t *testing.T, seed uint64, fired map[string]int) {
 	rnd := rand.New(rand.NewPCG(seed, 1))
 	r := newReceiver(rnd, fired)
-	m := &model{t: t, r: r, suspect: map[uint64]bool{}}
+	m := &model{t: t, r: r, rejected: map[uint64]uint8{}}
 	series := uint64(1 + rnd.IntN(250))
 	percent := map[string]int{}
 	if r.backends == 0 && r.percent == 0 && r.ill[1] == 0 && r.limit == 0 {
@@ -308,7 +308,7 @@ func (m *model) patient(points []*logged) []*logged {
 	samples := make([]Sample, len(points))
 	for i, p := range points {
 		samples[i] = p.Sample
-		samples[i].Suspect = m.suspect[p.Series]
+		samples[i].Rejected = m.rejected[p.Series]
 	}
 	mc := New(&m.facts, Config{Extras: m.r.rnd.IntN(4) == 0}, samples)
 	if m.facts.TooOld() {
@@ -347,7 +347,7 @@ func (m *model) delivered(p *logged) {
 		m.t.Errorf("%+v counts as delivered, and is not stored", p.Sample)
 	}
 	m.control = p
-	delete(m.suspect, p.Series)
+	delete(m.rejected, p.Series)
 }
 
 // drive runs a machine. It returns the samples that are left.
@@ -448,7 +448,7 @@ func (m *model) settle(verdicts []Verdict, points []*logged) {
 				m.delivered(p)
 			case Rejected:
 				r.fired["rejected"]++
-				m.suspect[p.Series] = true
+				m.rejected[p.Series] = min(m.rejected[p.Series]+1, MostRejected)
 				if k == Taken || r.has[p] || k == Failed {
 					m.t.Errorf("%+v was rejected: %v", p, strings.TrimSpace(r.String()))
 				}

@@ -103,6 +103,9 @@ func (t *branch) next(m *Machine, now time.Time) Step {
 	if !t.halved {
 		t.halved = true
 		at := m.ready(t.at)
+		if t.kind == Opaque && m.apart(at) {
+			return Step{Do: look}
+		}
 		if t.kind == TooOld {
 			slices.SortStableFunc(at, func(i, j int) int { return int(min(max(m.samples[i].T-m.samples[j].T, -1), 1)) })
 		}
@@ -128,6 +131,27 @@ func (t *branch) next(m *Machine, now time.Time) Step {
 
 func (t *branch) tell(*Machine, Answer, time.Time) {}
 
+// apart divides a part that was refused in unknown words by what is known of its series: the samples of series whose last sample was
+// rejected are sent alone, after the others. It reports whether there are such.
+func (m *Machine) apart(at []int) bool {
+	var others, suspects []int
+	for _, i := range at {
+		if m.samples[i].Rejected > 0 {
+			suspects = append(suspects, i)
+		} else {
+			others = append(others, i)
+		}
+	}
+	if len(suspects) == 0 {
+		return false
+	}
+	for _, i := range slices.Backward(suspects) {
+		m.push(&send{at: []int{i}})
+	}
+	m.push(&send{at: others})
+	return true
+}
+
 // refused acts on a part that was refused, or too large.
 func (m *Machine) refused(at []int, a Answer, now time.Time) {
 	switch {
@@ -136,7 +160,7 @@ func (m *Machine) refused(at []int, a Answer, now time.Time) {
 	case m.phase == last && (len(at) == 1 || a.Kind != TooLarge):
 		m.settle(at, Unconfirmed, a, false)
 	case len(at) == 1:
-		m.push(newProof(at[0], a))
+		m.push(&proof{i: at[0], answer: a, turns: m.turnsOf(at[0], a)})
 	case a.Kind == Late:
 		m.push(newSpread(m, at, a))
 	case a.Kind == TooOld:

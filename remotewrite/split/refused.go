@@ -14,24 +14,28 @@ type proof struct {
 	failures int    // in a row
 }
 
-// turnsOf returns the turns after the first refusal: s is the sample, c the control.
-func turnsOf(a Answer) string {
+// turnsOf returns the turns after the first refusal of sample i: s is the sample, c the control.
+func (m *Machine) turnsOf(i int, a Answer) string {
 	switch {
 	case a.Kind.aboutTime():
 		return "s"
+	case a.Kind == Bad && m.facts.known(a.Words):
+		return ""
 	case a.Kind == Bad:
 		return "sc"
+	case m.samples[i].Rejected > 0:
+		return "c"
+	case m.proofs[a.Words] >= enough:
+		return "scc"
 	}
 	return "ccssccssc"
 }
-
-func newProof(i int, a Answer) *proof { return &proof{i: i, answer: a, turns: turnsOf(a)} }
 
 func (t *proof) next(m *Machine, now time.Time) Step {
 	switch {
 	case m.samples[t.i].state != open:
 		return Step{Do: over}
-	case t.turns == "" || t.answer.Kind == Bad && m.facts.known(t.answer.Words):
+	case t.turns == "":
 		m.pop()
 		m.proven(t.i, t.answer, now)
 		return Step{Do: look}
@@ -58,7 +62,7 @@ func (t *proof) tell(m *Machine, a Answer, now time.Time) {
 	case a.Kind == t.answer.Kind:
 		t.answer, t.turns, t.failures = a, t.turns[1:], 0
 	default: // other words: the turns begin again
-		t.answer, t.turns, t.failures = a, turnsOf(a), 0
+		t.answer, t.turns, t.failures = a, m.turnsOf(t.i, a), 0
 	}
 }
 
@@ -77,7 +81,8 @@ func (m *Machine) proven(i int, a Answer, now time.Time) {
 			m.muteNew(a)
 		}
 	default:
-		m.settle(one, Rejected, a, m.samples[i].Suspect)
+		m.settle(one, Rejected, a, m.samples[i].Rejected >= MostRejected-1)
+		m.proofs[a.Words]++
 	}
 }
 
