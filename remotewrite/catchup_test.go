@@ -45,8 +45,8 @@ func newLateRig(t *testing.T) *lateRig {
 	return r
 }
 
-// start opens the log, and delivers.
-func (r *lateRig) start() {
+// open opens the log and makes the queue.
+func (r *lateRig) open() {
 	r.Helper()
 	var err error
 	if r.log, err = wal.Open(wal.Options{Dir: r.dir, SegmentBytes: 64 << 10}); err != nil {
@@ -59,18 +59,29 @@ func (r *lateRig) start() {
 	if err != nil {
 		r.Fatal(err)
 	}
+}
+
+// start opens the log, and delivers.
+func (r *lateRig) start() {
+	r.Helper()
+	r.open()
 	ctx, cancel := context.WithCancel(context.Background())
 	done := make(chan struct{})
 	go func() { defer close(done); r.q.Run(ctx) }()
 	r.stop = func() {
 		cancel()
 		<-done
-		if err := r.r.Close(); err != nil {
-			r.Error(err)
-		}
-		if err := r.log.Close(); err != nil {
-			r.Error(err)
-		}
+		r.close()
+	}
+}
+
+func (r *lateRig) close() {
+	r.Helper()
+	if err := r.r.Close(); err != nil {
+		r.Error(err)
+	}
+	if err := r.log.Close(); err != nil {
+		r.Error(err)
 	}
 }
 
@@ -157,6 +168,33 @@ func TestLiveFirst(t *testing.T) {
 			t.Errorf("afterwards: %+v", st)
 		}
 		r.stop()
+	})
+}
+
+// TestSplitTakesTheWaitingEntry: an entry that was read, and waits until the window is empty, goes to the backlog's lane alone.
+func TestSplitTakesTheWaitingEntry(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		r := newLateRig(t)
+		r.open()
+		defer r.close()
+		r.collect(10 * time.Second)
+		live, back := r.q.live, r.q.back
+		e, err := live.nextEntry(t.Context())
+		if err != nil {
+			t.Fatal(err)
+		}
+		first := e.End
+		live.unread = e
+		live.splitting.Store(true)
+		live.splitIfDue()
+		if e, err := back.nextEntry(t.Context()); err != nil || e.End != first {
+			t.Errorf("the backlog begins with %+v, %v; want the entry that ends at %v", e, err, first)
+		}
+		ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
+		defer cancel()
+		if e, err := live.nextEntry(ctx); err == nil {
+			t.Errorf("the live lane reads the entry that ends at %v, which is the backlog's", e.End)
+		}
 	})
 }
 

@@ -116,16 +116,19 @@ func (i *intake) up(job string, since time.Time, well bool) (n int) {
 
 func source(s *sender) string { return string(s.way) + " " + strconv.Itoa(s.who) }
 
-// shown returns the newest number of a group, 0 if it is marked stale or never came.
+// shown returns the number of a group's newest round that came whole, 0 if it is marked stale or none came. The judgement names rounds of
+// which a part came.
 func (i *intake) shown(s *sender) uint64 {
 	i.mu.Lock()
 	defer i.mu.Unlock()
-	rounds := i.sources[source(s)]
-	if len(rounds) == 0 {
-		return 0
+	var number uint64
+	newest := int64(math.MinInt64)
+	for at, r := range i.sources[source(s)] {
+		if n, whole := r.whole(); whole && at > newest {
+			number, newest = n, at
+		}
 	}
-	n, _ := rounds[slices.Max(slices.Collect(maps.Keys(rounds)))].whole()
-	return n
+	return number
 }
 
 // judgement is what the account of the inputs says.

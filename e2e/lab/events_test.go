@@ -108,18 +108,23 @@ func named(name string, labels ...string) func(series) bool {
 	}
 }
 
-// kernelName is how the kernel calls a device now, by the agent's hw_id, or "".
-func (g *rig) kernelName(id string) string {
-	var name string
+// component is the labels of the device that the agent showed last among those that are wanted, nil if there is none. The kernel gives the
+// name of a device that was unplugged to the next one, so older series may have the same name.
+func (g *rig) component(want func(labels map[string]string) bool) (labels map[string]string) {
 	var newest int64
 	for _, s := range g.r.copy() {
-		if s.name == "hw_component_info" && s.job == "host" && strings.HasPrefix(s.labels["hw_id"], id) && s.labels["hw_device"] != "" {
+		if s.name == "hw_component_info" && s.job == "host" && want(s.labels) {
 			if x := s.samples[len(s.samples)-1]; !x.stale() && x.at > newest {
-				name, newest = s.labels["hw_device"], x.at
+				labels, newest = s.labels, x.at
 			}
 		}
 	}
-	return name
+	return labels
+}
+
+// kernelName is how the kernel calls a device now, by the agent's hw_id, or "".
+func (g *rig) kernelName(id string) string {
+	return g.component(func(ls map[string]string) bool { return strings.HasPrefix(ls["hw_id"], id) && ls["hw_device"] != "" })["hw_device"]
 }
 
 // of are the series of a device: those with one of its hw_ids, which byIdentity puts in place of the kernel's names, and those with
@@ -253,12 +258,7 @@ func (g *rig) link(n nic) event {
 // nic is the hw_id of a network device and how the kernel calls it.
 func (g *rig) nic(n nic) (id, name string) {
 	name = strings.TrimSpace(g.v.sh("cd /sys/class/net; for d in eth*; do grep -q " + n.mac + " $d/address && echo $d; done; true"))
-	for _, s := range g.r.copy() {
-		if s.name == "hw_component_info" && s.job == "host" && name != "" && s.labels["hw_device"] == name {
-			id = s.labels["hw_id"]
-		}
-	}
-	return id, name
+	return g.component(func(ls map[string]string) bool { return name != "" && ls["hw_device"] == name })["hw_id"], name
 }
 
 // chip is a sensor chip on the simulated bus.
