@@ -288,7 +288,7 @@ func (z *zoo) play(on bool, beasts ...*beast) {
 }
 
 // misbehave has all receivers misbehave, so many at a time, for so long at least, in random
-// order.
+// order. Each is well, and has fresh data, before its next turn.
 func (z *zoo) misbehave(rounds, many int, d time.Duration) {
 	z.t.Helper()
 	rnd, from := seeded(z.t), time.Now()
@@ -296,6 +296,7 @@ func (z *zoo) misbehave(rounds, many int, d time.Duration) {
 		order := slices.Clone(z.beasts)
 		if round > 0 { // a pause that it was told to make lasts for longer than a round
 			order = slices.DeleteFunc(order, func(e *beast) bool { return e.Long() })
+			z.allFresh(time.Minute, func(e *beast) bool { return !e.Long() })
 		}
 		rnd.Shuffle(len(order), func(i, j int) { order[i], order[j] = order[j], order[i] })
 		for some := range slices.Chunk(order, many) {
