@@ -16,7 +16,7 @@
 //
 //	the database's words, about time     s s             late, duplicate, too old
 //	the database's words, other          s s c           labels, type, limit; after eight proven of one reason: s
-//	unknown words                        s c c s s c c s s c; after eight proven in the batch: s s c c
+//	unknown words                        s c c s s c c s s c; after eight proven in the batch: s s c s
 //	                                     the last sample of the series was rejected, too: s c
 //
 // If all turns end as expected, the sample is rejected. Refusals in a row that prove nothing are limited to 64. Then each

@@ -26,7 +26,7 @@ func (m *Machine) turnsOf(i int, a Answer) string {
 	case m.samples[i].Rejected > 0:
 		return "c"
 	case m.proofs[a.Words] >= enough:
-		return "scc"
+		return "scs"
 	}
 	return "ccssccssc"
 }
