@@ -45,8 +45,8 @@ func (f *fifo) unread(ps []point) {
 	f.buf = slices.Insert(f.buf, f.head, ps...)
 }
 
-// remove deletes the point at index i of points.
-func (f *fifo) remove(i int) { f.buf = slices.Delete(f.buf, f.head+i, f.head+i+1) }
+// remove deletes the points from index i of points to before index end.
+func (f *fifo) remove(i, end int) { f.buf = slices.Delete(f.buf, f.head+i, f.head+end) }
 
 // grouper puts points of the same series next to each other, so that the encoder writes one TimeSeries for them. It
 // keeps the order within a series, and the order of the first points of the series: neighbours in the log have similar

@@ -47,7 +47,8 @@ func TestChaosOfFeatures(t *testing.T) {
 	// Samples whose outcome was withheld lost it when a reason for muting became known, so the target stood still. Exemplars of samples in doubt
 	// that were given up unsent were not counted. A receiver that answered 500 to each body with zstd cost every batch a pause. A target that was held
 	// for its clock was tested in 2.0 only, which it did not read. Exemplars of a batch that was being divided when the queue stopped were not counted.
-	lives := []uint64{1908, 1398, 286, 155, 6196, 24986, 65687, 400808, 401208, 1002327}
+	// Nor were those of a sample that a held target took as a test, if its window ended then.
+	lives := []uint64{1908, 1398, 286, 155, 6196, 24986, 65687, 400808, 401208, 1002327, 2200169}
 	for i := range seeds {
 		lives = append(lives, *featuresFrom+uint64(i))
 	}

@@ -112,15 +112,20 @@ func (s *shard) oldest(hands [][]point) (first []point) {
 	return first
 }
 
-// forget removes a point that was sent on its own from the parcel, or from the samples behind it.
+// forget removes a point that was sent on its own from the parcel, or from the samples behind it. The exemplars of a sample were not sent
+// with it: they are counted, and lost.
 func (s *shard) forget(l *parcel, p point) {
 	if i := slices.IndexFunc(l.points, p.same); i >= 0 {
-		l.points = slices.Delete(l.points, i, i+1)
+		end := withExemplars(l.points, i+1)
+		l.points = slices.Delete(l.points, i, end)
+		s.lane.lostExemplars(end - i - 1)
 		return
 	}
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if i := slices.IndexFunc(s.queue.points(), p.same); i >= 0 {
-		s.queue.remove(i)
+		end := withExemplars(s.queue.points(), i+1)
+		s.queue.remove(i, end)
+		s.lane.lostExemplars(end - i - 1)
 	}
 }
