@@ -45,7 +45,7 @@ func (s *shard) judge(p gate.Pass, l *parcel, a client.Answer, c protocol.Choice
 		s.discard(l.points, a)
 		return settled, true
 	case client.Split:
-		if len(l.points) == 1 && s.refusalsFail(l) {
+		if len(l.points) == 1 && !s.lane.drops() && s.lane.facts.Contradictory(time.Now()) {
 			return s.failsAs(p, l, a)
 		}
 		g.Release(p)
@@ -86,19 +86,13 @@ func (s *shard) judgeRefusal(p gate.Pass, l *parcel, a client.Answer) (f fate, k
 		s.lane.holdForClock(p, l.points, a)
 		return 0, false
 	}
-	if s.heardLate(l.points, a); !a.AboutTime() && s.refusalsFail(l) {
+	if s.heardLate(l.points, a); !a.AboutTime() && !s.lane.drops() && s.lane.facts.Contradictory(time.Now()) {
 		return s.failsAs(p, l, a)
 	}
 	// If another request has found out meanwhile that the target refuses everything, this refusal shows nothing.
 	current := s.lane.gate.Current(p)
 	s.lane.gate.Release(p)
 	return refused, current
-}
-
-// refusalsFail reports whether a refusal of the parcel counts as a failure, because the target is contradictory. A refused control still
-// holds the target.
-func (s *shard) refusalsFail(l *parcel) bool {
-	return l.role != asControl && !s.lane.drops() && s.lane.facts.Contradictory(time.Now())
 }
 
 // failsAs gives p back after a refusal that counts as a failure, because the target is contradictory.

@@ -3,15 +3,23 @@ package hostile
 import (
 	"fmt"
 	"net/http"
+	"slices"
 	"time"
 )
 
 // statuses answer everything with a status alone.
 func statuses() []Behaviour {
+	// For an hour after the receiver refused a control, its refusals of samples count as failures.
+	again := func(code int) string {
+		if slices.Contains([]int{400, 409, 413, 422}, code) {
+			return retrying
+		}
+		return ""
+	}
 	var all []Behaviour
 	add := func(code int, state string) {
 		all = append(all, Behaviour{
-			Name: fmt.Sprint("status ", code), State: state, Says: fmt.Sprint(code),
+			Name: fmt.Sprint("status ", code), State: state, Again: again(code), Says: fmt.Sprint(code),
 			answer: func(x *Exchange) bool { return x.status(code, "", "") },
 		})
 	}

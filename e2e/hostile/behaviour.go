@@ -23,6 +23,8 @@ type Behaviour struct {
 
 	// State is the expected state of a target meanwhile: "retrying" or "held"; "" if data gets through.
 	State string
+	// Again is the expected state of a target if the receiver misbehaved so within the last hour, too; "": State.
+	Again string
 	// Says is a text expected in the target's status.
 	Says string
 

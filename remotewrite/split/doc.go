@@ -17,11 +17,11 @@
 //	the database's words, about time     s s             late, duplicate, too old
 //	the database's words, other          s s c           labels, type, limit; after eight proven of one reason: s
 //	unknown words                        s c c s s c c s s c; after eight proven in the batch: s s c s
-//	                                     the last sample of the series was rejected, too: s c
 //
 // If all turns end as expected, the sample is rejected. Refusals in a row that prove nothing are limited to 64. Then each
 // remaining part that was not sent by itself is sent once, and what is refused is unconfirmed. From a part that is refused in
-// unknown words, the samples of series whose last sample was rejected are taken and sent alone.
+// unknown words, the samples of series whose last sample was rejected are taken and sent alone, or all if a quarter of the samples with
+// an outcome was rejected.
 //
 // Control. The control is the sample that the target took last, sent again. It passes if it is taken, or if the receiver's
 // database refuses it in its own words: then the way to the database works. Without a control, eight samples of different
@@ -29,7 +29,8 @@
 // refusal is about time. If a control is refused, the target is held, and nothing is given up.
 //
 // Contradiction. A target that takes what it refused a moment ago, or refuses a control, is contradictory for an hour. Its
-// refusals, but those about time, count as failures.
+// refusals, also of a control, but not those about time, count as failures: one that refuses every fifth request would be held again
+// and again.
 //
 // Late as a whole. If 32 samples of different series, spread over a part, are each refused alone as late, the part is
 // late. Late samples are rejected; those that may be stored are unconfirmed.
