@@ -235,7 +235,7 @@ func (d *division) settle() {
 		}
 		a := d.answers[v.Ref]
 		for i := range points {
-			if r := points[i].series; why == queue.Rejected && r.rejected < split.MostRejected {
+			if r := points[i].series; why == queue.Rejected && !a.FromDatabase() && r.rejected < split.MostRejected {
 				r.rejected++
 			}
 		}

@@ -50,7 +50,7 @@ type series struct {
 
 	entry    uint32 // the last one of which the window held a sample; see heldSamples
 	late     bool   // first logged after the queue began
-	rejected uint8  // samples rejected in a row, at most split.MostRejected; as taken
+	rejected uint8  // samples rejected in unknown words since one was taken, at most split.MostRejected; as taken
 	taken    bool   // the target has accepted a sample; belongs to the goroutine of the series' shard
 }
 

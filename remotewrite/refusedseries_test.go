@@ -3,10 +3,13 @@ package remotewrite
 import (
 	"fmt"
 	"hash/fnv"
+	"math/rand/v2"
 	"testing"
 	"testing/synctest"
 	"time"
 
+	"hwsagent/remotewrite/client"
+	"hwsagent/remotewrite/split"
 	"hwsagent/wal/queue"
 )
 
@@ -203,6 +206,82 @@ func TestLimitReachedByManyNewSeries(t *testing.T) {
 			if n := len(to.stored[s]); n < rounds-1 {
 				t.Errorf("%d samples of %s, which the receiver takes", n, s)
 			}
+		}
+	})
+}
+
+// TestRefusesEveryFifthRequest: for two hours a receiver refuses every fifth request at random in unknown words, and one series always.
+// Good samples are late by minutes, and arrive: a refused control does not hold the target each time.
+func TestRefusesEveryFifthRequest(t *testing.T) {
+	for seed := range uint64(3) {
+		t.Run(fmt.Sprint(seed), func(t *testing.T) { synctest.Test(t, func(t *testing.T) { refusesEveryFifth(t, seed) }) })
+	}
+}
+
+func refusesEveryFifth(t *testing.T, seed uint64) {
+	const (
+		series = 500
+		calm   = 4 // rounds, in which nothing is refused
+		rounds = calm + 480
+		every  = 15 * time.Second
+		most   = 30 * time.Minute // that samples wait
+		ever   = "m0003"          // refused
+	)
+	rnd := rand.New(rand.NewPCG(seed, 7))
+	to, ill, refused := &fakeReceiver{latency: 20 * time.Millisecond, says: "bad request"}, false, 0
+	to.poison = func(s smp) bool { return ill && s.series == ever }
+	to.script = func(q fakeRequest) (client.Answer, bool) {
+		is := ill && len(q.samples) > 0 && rnd.IntN(5) == 0
+		if is {
+			refused++
+		}
+		return client.Answer{Status: 400, Text: "bad request"}, is
+	}
+	r := newRig(t, to).timed()
+	r.rand = rnd.Float64
+	r.cfg.Queue.MaxShards = 1
+	r.start()
+	for i := range rounds {
+		to.set(func() { ill = i >= calm })
+		r.now()
+		r.round(series)
+		time.Sleep(every)
+		if wait := r.log.pending() / series; wait > uint64(most/every) {
+			t.Fatalf("%d rounds wait after %d", wait, i)
+		}
+	}
+	r.drained(time.Hour)
+	r.end()
+	const good = (series-1)*rounds + calm
+	if o := r.log.outcome(); refused < 100 || len(to.has) != good || o.Delivered != good {
+		t.Errorf("%d random refusals; %d good samples are stored of %d; outcomes %+v", refused, len(to.has), good, o)
+	}
+}
+
+// TestLateSamplesMuteNoSeries: another sender is ahead for some rounds, so all samples are late. Then one sample of each series is refused in
+// unknown words. No series is muted: the next samples arrive.
+func TestLateSamplesMuteNoSeries(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		const series, lateRounds, rounds = 20, 2 * split.MostRejected, 20
+		round := 0
+		to := &fakeReceiver{latency: 20 * time.Millisecond, says: "bad request"}
+		to.poison = func(s smp) bool { return s.series == fmt.Sprintf("m%04d", round-lateRounds) }
+		to.script = func(fakeRequest) (client.Answer, bool) {
+			return client.Answer{Status: 400, Text: "out of order sample"}, round > 0 && round <= lateRounds
+		}
+		r := newRig(t, to).timed()
+		r.start()
+		for i := range 1 + lateRounds + rounds {
+			to.set(func() { round = i })
+			r.now()
+			r.round(series)
+			time.Sleep(15 * time.Second)
+		}
+		r.drained(time.Hour)
+		r.end()
+		want := uint64(series*lateRounds + rounds - 1) // the first series after the late rounds is number 1
+		if o := r.log.outcome(); o.Dropped[queue.Rejected] != want {
+			t.Errorf("%d samples are rejected, want %d: %+v", o.Dropped[queue.Rejected], want, o)
 		}
 	})
 }

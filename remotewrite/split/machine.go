@@ -49,11 +49,11 @@ type Sample struct {
 	New    bool  // its series was first logged after the start, and no sample of it was taken
 	Type   uint8 // the type of its value: samples of one type may fail for one reason
 
-	Rejected uint8 // how many samples of its series before it were rejected in a row; MostRejected if more
+	Rejected uint8 // how many samples of its series were rejected in unknown words since one was taken, at most MostRejected
 }
 
-// MostRejected is how many samples of a series are rejected in a row in unknown words before it is muted: the first ones may have been
-// refused for their time, or their value.
+// MostRejected is how many samples of a series are rejected in unknown words, and none is taken, before it is muted: the first ones may have
+// been refused for their time, or their value.
 const MostRejected = 4
 
 // Outcome is the final outcome of a sample.
@@ -136,15 +136,17 @@ type task interface {
 
 // Machine decides the outcome of the samples of one batch. New makes one. Not safe for concurrent use.
 type Machine struct {
-	facts   *Facts
-	cfg     Config
-	samples []sample
-	tasks   []task
-	waits   map[uint64]*wait // samples that the receiver fails at, by series
-	asked   Step             // the last step
-	barren  int              // refusals in a row that proved nothing
-	proofs  map[string]int   // samples proven bad in unknown words, by words; none since the target was contradictory
-	phase   phase
+	facts    *Facts
+	cfg      Config
+	samples  []sample
+	tasks    []task
+	waits    map[uint64]*wait // samples that the receiver fails at, by series
+	asked    Step             // the last step
+	barren   int              // refusals in a row that proved nothing
+	proofs   map[string]int   // samples proven bad in unknown words, by words; none since the target was contradictory
+	settled  int              // samples with an outcome
+	rejected int              // of these, those that were refused
+	phase    phase
 
 	inHalves int // size of the smallest part that failed, and whose halves were taken at once; 0: none
 	taken    int // size of the largest part that was taken
@@ -318,6 +320,9 @@ func (m *Machine) settle(at []int, o Outcome, a Answer, mute bool) {
 			if s.New {
 				m.facts.TookNew()
 			}
+			if s.Rejected > 0 {
+				m.clear(s.Series)
+			}
 		}
 		if w := m.waits[s.Series]; w != nil && w.i == i {
 			delete(m.waits, s.Series)
@@ -326,7 +331,20 @@ func (m *Machine) settle(at []int, o Outcome, a Answer, mute bool) {
 	}
 	if len(v.Samples) > 0 {
 		m.barren = 0
+		m.settled += len(v.Samples)
+		if o == Rejected {
+			m.rejected += len(v.Samples)
+		}
 		m.verdicts = append(m.verdicts, v)
+	}
+}
+
+// clear says of the samples of a series that none was rejected since one was taken.
+func (m *Machine) clear(series uint64) {
+	for i := range m.samples {
+		if s := &m.samples[i]; s.Series == series {
+			s.Rejected = 0
+		}
 	}
 }
 

@@ -131,12 +131,20 @@ func (t *branch) next(m *Machine, now time.Time) Step {
 
 func (t *branch) tell(*Machine, Answer, time.Time) {}
 
-// apart divides a part that was refused in unknown words by what is known of its series: the samples of series whose last sample was
-// rejected are sent alone, after the others. It reports whether there are such.
+// apart divides a part that was refused in unknown words by what is known: the samples of series whose last sample was rejected are sent
+// alone, after the others; all are, if a quarter of the samples with an outcome was rejected, because halves would cost more requests. It
+// reports whether there are such.
 func (m *Machine) apart(at []int) bool {
+	dense := m.rejected >= enough && 4*m.rejected >= m.settled
+	suspect := make(map[uint64]bool)
+	for _, i := range at {
+		if s := &m.samples[i]; dense || s.Rejected > 0 {
+			suspect[s.Series] = true
+		}
+	}
 	var others, suspects []int
 	for _, i := range at {
-		if m.samples[i].Rejected > 0 {
+		if suspect[m.samples[i].Series] {
 			suspects = append(suspects, i)
 		} else {
 			others = append(others, i)
@@ -160,7 +168,7 @@ func (m *Machine) refused(at []int, a Answer, now time.Time) {
 	case m.phase == last && (len(at) == 1 || a.Kind != TooLarge):
 		m.settle(at, Unconfirmed, a, false)
 	case len(at) == 1:
-		m.push(&proof{i: at[0], answer: a, turns: m.turnsOf(at[0], a)})
+		m.push(&proof{i: at[0], answer: a, turns: m.turnsOf(a)})
 	case a.Kind == Late:
 		m.push(newSpread(m, at, a))
 	case a.Kind == TooOld:

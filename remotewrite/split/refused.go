@@ -14,8 +14,8 @@ type proof struct {
 	failures int    // in a row
 }
 
-// turnsOf returns the turns after the first refusal of sample i: s is the sample, c the control.
-func (m *Machine) turnsOf(i int, a Answer) string {
+// turnsOf returns the turns after the first refusal: s is the sample, c the control.
+func (m *Machine) turnsOf(a Answer) string {
 	switch {
 	case a.Kind.aboutTime():
 		return "s"
@@ -23,8 +23,6 @@ func (m *Machine) turnsOf(i int, a Answer) string {
 		return ""
 	case a.Kind == Bad:
 		return "sc"
-	case m.samples[i].Rejected > 0:
-		return "c"
 	case m.proofs[a.Words] >= enough:
 		return "scs"
 	}
@@ -62,7 +60,7 @@ func (t *proof) tell(m *Machine, a Answer, now time.Time) {
 	case a.Kind == t.answer.Kind:
 		t.answer, t.turns, t.failures = a, t.turns[1:], 0
 	default: // other words: the turns begin again
-		t.answer, t.turns, t.failures = a, m.turnsOf(t.i, a), 0
+		t.answer, t.turns, t.failures = a, m.turnsOf(a), 0
 	}
 }
 
