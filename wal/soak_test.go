@@ -384,7 +384,6 @@ func (s *soak) leave() {
 // names are those of the targets, in the same order in each run.
 func (s *soak) names() []string { return slices.Sorted(maps.Keys(s.targets)) }
 
-// usage is what the log takes now.
 // day lives a day. It returns the mean of what the log takes at the end of each hour: one moment depends on which targets are there.
 func (s *soak) day() (mean usage) {
 	for range 24 {
@@ -400,6 +399,7 @@ func (s *soak) day() (mean usage) {
 	return usage{mean.heap / 24, mean.goroutines / 24, mean.descriptors / 24, mean.disk / 24}
 }
 
+// usage is what the log takes now.
 func (s *soak) usage() usage {
 	synctest.Wait()
 	runtime.GC()

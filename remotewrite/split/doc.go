@@ -20,8 +20,8 @@
 //
 // If all turns end as expected, the sample is rejected. Refusals in a row that prove nothing are limited to 64. Then each
 // remaining part that was not sent by itself is sent once, and what is refused is unconfirmed. From a part that is refused in
-// unknown words, the samples of series whose last sample was rejected are taken and sent alone, or all if a quarter of the samples with
-// an outcome was rejected.
+// unknown words, the samples of series whose last sample was rejected are taken out and sent alone. So are all others once a quarter of
+// the settled samples was rejected.
 //
 // Control. The control is the sample that the target took last, sent again. It passes if it is taken, or if the receiver's
 // database refuses it in its own words: then the way to the database works. Without a control, eight samples of different

@@ -321,7 +321,7 @@ func (m *Machine) settle(at []int, o Outcome, a Answer, mute bool) {
 				m.facts.TookNew()
 			}
 			if s.Rejected > 0 {
-				m.clear(s.Series)
+				m.trust(s.Series)
 			}
 		}
 		if w := m.waits[s.Series]; w != nil && w.i == i {
@@ -339,8 +339,8 @@ func (m *Machine) settle(at []int, o Outcome, a Answer, mute bool) {
 	}
 }
 
-// clear says of the samples of a series that none was rejected since one was taken.
-func (m *Machine) clear(series uint64) {
+// trust ends the row of rejected samples of a series, because one was taken.
+func (m *Machine) trust(series uint64) {
 	for i := range m.samples {
 		if s := &m.samples[i]; s.Series == series {
 			s.Rejected = 0
