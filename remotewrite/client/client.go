@@ -128,9 +128,8 @@ func New(c *config.Config, o Options) (*Client, error) {
 }
 
 // Run rereads credential files periodically, and renews an OAuth2 token before
-// it expires, until ctx is done.
+// it expires, until ctx is done. Requests may outlive it: a stopping queue sends its last samples.
 func (c *Client) Run(ctx context.Context) {
-	defer c.Close()
 	if !c.files && c.http.OAuth2 == nil { // a cloud token needs files, too
 		<-ctx.Done()
 		return
@@ -152,7 +151,7 @@ func (c *Client) Run(ctx context.Context) {
 	}
 }
 
-// Close closes idle connections; those in use are closed after their request.
+// Close closes the connections, each after the requests that use its generation.
 func (c *Client) Close() {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -183,14 +182,11 @@ func (c *Client) EmptyWrite(ctx context.Context) Answer {
 // query; credentials are removed from error and text.
 func (c *Client) Send(ctx context.Context, r Request) Answer {
 	start := time.Now()
-	l, err := c.take()
+	l, err := c.take(r.Fresh)
 	if err != nil {
 		return Answer{Err: err, Failure: ofFiles(c.entry, err, strings.TrimPrefix(err.Error(), "post to "+c.place+": ")), Took: time.Since(start)}
 	}
 	defer c.release(l)
-	if r.Fresh {
-		l.pool.CloseIdleConnections()
-	}
 	source := l.creds.tokens
 	if source == nil {
 		return c.send(ctx, l, nil, r)
@@ -317,14 +313,14 @@ func (c *Client) failure(ctx context.Context, l *generation, err, shown error) F
 	return f
 }
 
-// take returns the generation of connections to use, and replaces one that is too old.
-func (c *Client) take() (*generation, error) {
+// take returns the generation of connections to use: a new one if the present one is too old, or if fresh is set.
+func (c *Client) take(fresh bool) (*generation, error) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	if c.current == nil {
 		return nil, fmt.Errorf("post to %s: %w", c.place, c.err)
 	}
-	if time.Since(c.current.born) >= c.opts.ConnectionAge {
+	if fresh || time.Since(c.current.born) >= c.opts.ConnectionAge {
 		next, err := c.newGeneration(c.current.creds)
 		if err != nil {
 			return nil, fmt.Errorf("post to %s: %w", c.place, err)
@@ -354,8 +350,8 @@ func (c *Client) leave(l *generation) {
 func (c *Client) release(l *generation) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	if l.users--; l.retired && l.users == 0 {
-		l.retire() // also closes connections that became idle since
+	if l.users--; l.retired {
+		l.retire()
 	}
 }
 

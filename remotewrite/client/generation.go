@@ -66,11 +66,14 @@ func (l *generation) keepsFailing(status int, now time.Time) bool {
 	return l.failed.Add(1) >= renewAfter && now.Sub(l.born) >= renewWait
 }
 
-// retire closes the idle connections, and lets those in use close when they become
-// idle. Client.mu is held.
+// retire closes the connections once no request uses them. Client.mu is held.
+//
+// Closing them beside a request may turn its answer into an error: net/http makes a connection idle just before it passes
+// the answer on. The samples would then be sent twice.
 func (l *generation) retire() {
-	l.retired = true
-	l.pool.CloseIdleConnections()
+	if l.retired = true; l.users == 0 {
+		l.pool.CloseIdleConnections()
+	}
 }
 
 // errRedirect is the error of a redirect whose Location net/http cannot read.

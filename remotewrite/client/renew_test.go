@@ -2,9 +2,11 @@ package client
 
 import (
 	"context"
+	"io"
 	"net"
 	"net/http"
 	"net/http/httptest"
+	"sync"
 	"sync/atomic"
 	"testing"
 	"time"
@@ -76,5 +78,66 @@ func TestFreshRequestGetsANewConnection(t *testing.T) {
 		}
 		c.Close()
 		server.Close()
+	}
+}
+
+// countedConn counts the end of a connection, once.
+type countedConn struct {
+	net.Conn
+	closed *atomic.Int32
+	once   sync.Once
+}
+
+func (c *countedConn) Close() error {
+	c.once.Do(func() { c.closed.Add(1) })
+	return c.Conn.Close()
+}
+
+// No connection is closed while a request uses the same pool: net/http makes a connection idle before it passes the answer on, and
+// closing it in between turns the answer into an error. A stopping queue sends its last samples beside the end of Run.
+func TestConnectionsCloseAfterTheirRequests(t *testing.T) {
+	began, answer := make(chan struct{}), make(chan struct{})
+	server := httptest.NewServer(http.HandlerFunc(func(_ http.ResponseWriter, r *http.Request) {
+		if body, _ := io.ReadAll(r.Body); string(body) == "slow" {
+			began <- struct{}{}
+			<-answer
+		}
+	}))
+	defer server.Close()
+	for name, end := range map[string]func(c *Client, l *generation){
+		"end of Run":    func(c *Client, _ *generation) { run(t, c)() },
+		"Close":         func(c *Client, _ *generation) { c.Close() },
+		"leave":         func(c *Client, l *generation) { c.leave(l) },
+		"fresh request": func(c *Client, _ *generation) { c.Send(t.Context(), Request{Body: []byte("x"), Fresh: true}) },
+		"aged generation": func(c *Client, l *generation) {
+			l.born = l.born.Add(-time.Hour)
+			c.Send(t.Context(), Request{Body: []byte("x")})
+		},
+		"new credentials": func(c *Client, l *generation) { l.creds.print = [32]byte{}; _ = c.reload(true) },
+	} {
+		var closed, dialed atomic.Int32
+		c := newClient(t, "url: "+server.URL, "", Options{Dial: func(ctx context.Context, network, address string) (net.Conn, error) {
+			var d net.Dialer
+			conn, err := d.DialContext(ctx, network, address)
+			dialed.Add(1)
+			return &countedConn{Conn: conn, closed: &closed}, err
+		}})
+		l := c.current
+		slow := make(chan Answer)
+		go func() { slow <- c.Send(t.Context(), Request{Body: []byte("slow")}) }()
+		<-began
+		c.Send(t.Context(), Request{Body: []byte("x")}) // its connection is idle now
+		end(c, l)
+		if n := closed.Load(); n != 0 {
+			t.Errorf("%s: %d connections were closed beside a request", name, n)
+		}
+		answer <- struct{}{}
+		if a := <-slow; a.Status != http.StatusOK {
+			t.Errorf("%s: the request beside it got %+v", name, a)
+		}
+		c.Close()
+		if closed.Load() != dialed.Load() || dialed.Load() < 2 {
+			t.Errorf("%s: %d of %d connections were closed in the end", name, closed.Load(), dialed.Load())
+		}
 	}
 }

@@ -14,7 +14,7 @@ type Request struct {
 	Compression wire.Compression // of the body; zstd with version 1.0 only
 	Samples     int              // in it, histograms included
 	Attempt     int              // 0 for the first attempt with this body (the Retry-Attempt header)
-	Fresh       bool             // closes the idle connections before it: behind a balancer a new one may lead to another receiver
+	Fresh       bool             // uses a new connection: behind a balancer it may lead to another receiver
 }
 
 // EmptyRequest returns a request without samples. A receiver that accepts it answers 2xx, so it
