@@ -66,7 +66,7 @@ const (
 	trackedBefore                   // likewise in the scrape before that one
 	inFamily                        // it belongs to that family
 
-	flagBits = iota // a text has at most maxLabelBytes, so that it fits above the flags
+	flagBits = iota // a text has at most maxSeriesBytes, so that it fits above the flags
 )
 
 // seriesOf returns the series of a text without labels.

@@ -13,9 +13,11 @@ import (
 	"github.com/prometheus/prometheus/model/relabel"
 )
 
-// maxLabelBytes bounds the labels of one series or target, names and values together. The labels
-// library panics at a label of 16 MiB, and the log has the labels of each series in memory.
-const maxLabelBytes = 1 << 20
+// Bounds of names and values together. The labels library panics at a label of 16 MiB.
+const (
+	maxLabelBytes  = 1 << 20  // of a target, or of a series while it is relabelled: annotations of a Kubernetes object may have 256 KiB
+	maxSeriesBytes = 64 << 10 // of a series as its page shows it: the log has no longer labels
+)
 
 // Labels of a target that override a setting of its job, as in Prometheus.
 const (
@@ -25,11 +27,11 @@ const (
 	socketLabel  = "__unix_socket__"
 )
 
-// tooLongError means that labels exceed maxLabelBytes.
-type tooLongError struct{ bytes int }
+// tooLongError means that labels have more bytes than they may have.
+type tooLongError struct{ bytes, most int }
 
 func (e tooLongError) Error() string {
-	return fmt.Sprintf("the labels have %d bytes, more than the %d that the agent keeps", e.bytes, maxLabelBytes)
+	return fmt.Sprintf("the labels have %d bytes, more than the %d that the agent keeps", e.bytes, e.most)
 }
 
 // discovered sets b to the labels of a target before relabelling: its own, those of its group,
@@ -77,7 +79,7 @@ func setBytes(sets ...model.LabelSet) (n int) {
 // and the error is nil.
 func targetLabels(b *labels.Builder, cfg *settings, own, group model.LabelSet) (labels.Labels, error) {
 	if n := setBytes(own, group); n > maxLabelBytes {
-		return labels.EmptyLabels(), tooLongError{n}
+		return labels.EmptyLabels(), tooLongError{n, maxLabelBytes}
 	}
 	discovered(b, cfg, own, group)
 	keep, err := relabelled(b, cfg.RelabelConfigs)
@@ -156,7 +158,7 @@ func relabelled(b *labels.Builder, rules []*relabel.Config) (keep bool, err erro
 		n := 0
 		b.Range(func(l labels.Label) { n += len(l.Name) + len(l.Value) })
 		if n > maxLabelBytes {
-			return false, fmt.Errorf("after relabelling rule %d: %w", i+1, tooLongError{n})
+			return false, fmt.Errorf("after relabelling rule %d: %w", i+1, tooLongError{n, maxLabelBytes})
 		}
 	}
 	return true, nil

@@ -190,8 +190,8 @@ func (p *pass) expected() (took bool, err error) {
 // sample processes one sample. Its errors end the scrape.
 func (p *pass) sample(text []byte, at *int64, v point) error {
 	p.outcome.scraped++
-	if len(text) > maxLabelBytes {
-		return tooLongError{len(text)}
+	if len(text) > maxSeriesBytes {
+		return tooLongError{len(text), maxSeriesBytes}
 	}
 	if s := p.cache.find(text); s != nil {
 		s.set(plain, s.is(plain) || p.parser.Takes())

@@ -53,6 +53,7 @@ func TestPageRefused(t *testing.T) {
 		"no name":             {"metric_relabel_configs: [{action: labeldrop, regex: __name__}], ", "a 1\n", "missing metric name", ""},
 		"names":               {"metric_name_validation_scheme: legacy, ", "{\"a.b\"} 1\n", "invalid metric name", ""},
 		"text":                {"", "a 1\nb{ 1\n", "expected", ""},
+		"a long series":       {"", "a 1\nb{x=\"" + strings.Repeat("y", maxSeriesBytes-6) + "\"} 1\n", "the labels have 65537 bytes, more than the 65536", ""},
 		"type":                {"", "", "", ""},
 		"rules that lengthen": {"metric_relabel_configs: [{source_labels: [x], target_label: x, replacement: '" + strings.Repeat("$1", 200) + "'}], ", "a{x=\"" + strings.Repeat("y", 6000) + "\"} 1\n", "after relabelling rule 1", ""},
 	} {
