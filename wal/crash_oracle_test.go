@@ -60,9 +60,6 @@ type oracle struct {
 	// may take the older ones and leave newer ones: holeSamples are those of lost commits
 	// with one that survived behind them. (They look like damage.)
 	lostSamples, holeSamples uint64
-	// extraSamples are those of refused commits that power cuts brought back, in place of acknowledged ones that were lost. A target that
-	// had these is beyond them.
-	extraSamples uint64
 
 	partly bool // the last reading ended where the disk has dropped commits
 	drops  bool // the disk drops what it could not sync, so a kill before that is written again takes it
@@ -200,7 +197,6 @@ func (o *oracle) reopened(l *Log, after crash, t *tally) []seen {
 			o.fail("commit %d was lost and is back", id)
 		case c.over && after.power && !o.safeAfter(id):
 			c.over, c.extra = false, true // a power cut took all that was written after it
-			o.extraSamples += uint64(c.samples)
 		case c.over:
 			o.fail("commit %d was refused, and the log written afterwards; it is there", id)
 		case c.fate == refused && !after.power && !after.uncut:
@@ -347,6 +343,19 @@ func (o *oracle) safeAfter(id int) bool {
 		}
 	}
 	return false
+}
+
+// skipped counts the samples of refused commits that power cuts brought back in place of acknowledged ones, and that did not come to a
+// target: one that had the acknowledged ones is beyond them.
+func (o *oracle) skipped(received []int) (n uint64) {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	for id, c := range o.commits {
+		if c.extra && (id >= len(received) || received[id] == 0) {
+			n += uint64(c.samples)
+		}
+	}
+	return n
 }
 
 // mayBeCut reports whether a power cut may have taken a commit together with all that its

@@ -110,7 +110,7 @@ func (c *crashLife) balanced(f *crashTarget) {
 	if most := c.mostDamage(); g.Dropped[queue.Damage] > most {
 		c.fail("%d samples of %s count as damage, %d may", g.Dropped[queue.Damage], f.name, most)
 	}
-	if most := c.lostSamples + c.extraSamples; g.Dropped[queue.PowerCut] > most {
+	if most := c.lostSamples + c.skipped(f.received); g.Dropped[queue.PowerCut] > most {
 		c.fail("%d samples of %s count as lost to power cuts, at most %d were", g.Dropped[queue.PowerCut], f.name, most)
 	}
 }
