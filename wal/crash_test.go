@@ -76,18 +76,19 @@ func TestCrashesThatFoundFaults(t *testing.T) {
 		50002032,   // a start wrote over the newest savepoints, because a power cut had taken the records behind them
 		2342, 3783, // a target that begins with the oldest data missed commits that were logged again
 		3028124, 3074294, 3083276, 3033675, // a start took for durable what an earlier failed fsync had dropped
-		3031852,   // what a power cut took counted as durable, and so as damage, when another one took the segment that said so
-		3024679,   // the budget moved a target that had everything over numbers that stand for nothing
-		3017295,   // a power cut brought removed segments back, one of them in part
-		7042662,   // a power cut brought refused commits back, with the numbers of commits that were acknowledged since
-		7078986,   // a power cut brought back a segment that the log had let go, of which another cut could have taken the commits
-		7096035,   // a power cut took the end of a segment that repeats commits, and Prometheus' reader missed those of the earlier one
-		9112101,   // behind commits that a power cut took, a target skipped good ones for their repetition, which another cut had damaged
-		9176665,   // the header and the beginning of the oldest segment were damaged, and a new target skipped those commits in the next segment
-		9200158,   // a start continued behind a torn repetition, though a segment before a destroyed header had more
-		9436094,   // what a power cut took counted as damage, when another one took the segment that said so and not the next
-		858367051, // the samples of a refused commit that a power cut brought back, beside an acknowledged one that it took, count as lost to it
-		9305784,   // a commit read from a repetition: what the header of that segment called lost to a power cut counted as damage
+		3031852,    // what a power cut took counted as durable, and so as damage, when another one took the segment that said so
+		3024679,    // the budget moved a target that had everything over numbers that stand for nothing
+		3017295,    // a power cut brought removed segments back, one of them in part
+		7042662,    // a power cut brought refused commits back, with the numbers of commits that were acknowledged since
+		7078986,    // a power cut brought back a segment that the log had let go, of which another cut could have taken the commits
+		7096035,    // a power cut took the end of a segment that repeats commits, and Prometheus' reader missed those of the earlier one
+		9112101,    // behind commits that a power cut took, a target skipped good ones for their repetition, which another cut had damaged
+		9176665,    // the header and the beginning of the oldest segment were damaged, and a new target skipped those commits in the next segment
+		9200158,    // a start continued behind a torn repetition, though a segment before a destroyed header had more
+		9436094,    // what a power cut took counted as damage, when another one took the segment that said so and not the next
+		858367051,  // the samples of a refused commit that a power cut brought back, beside an acknowledged one that it took, count as lost to it
+		2675747734, // the same beside a backlog: the account had more samples than the log
+		9305784,    // a commit read from a repetition: what the header of that segment called lost to a power cut counted as damage
 	} {
 		if c := liveCrashes(t, seed, dir); c.broken != nil {
 			t.Errorf("-crash.seed=%d: %v", seed, c.broken)

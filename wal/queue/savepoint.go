@@ -25,7 +25,7 @@ type Savepoint struct {
 	// Start is where the target began; its ledger counts from there.
 	Start segment.Mark
 
-	// Done lists the ranges of samples with a final outcome, oldest first, without overlaps.
+	// Done lists the ranges of samples with a final outcome, oldest first, without overlaps: neither commits nor totals decrease.
 	// In-order delivery has at most one range, from Start to the acknowledged mark. A target
 	// that gets its newest data first has more: the gaps between them are its backlog.
 	Done []Range
@@ -137,6 +137,10 @@ func (s *Savepoint) Settle(end segment.Mark) uint64 {
 			// total of end does not count them.
 			joined.To.Total = r.To.Total
 		}
+	}
+	if len(rest) > 0 {
+		// A power cut may bring back a commit that was refused, in place of a smaller one: the gap had no more samples than before.
+		joined.To.Total = min(joined.To.Total, rest[0].From.Total)
 	}
 	s.Done = append(append(s.Done[:0], joined), rest...)
 	if s.High.Commit < end.Commit {

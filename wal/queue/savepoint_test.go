@@ -1,7 +1,9 @@
 package queue
 
 import (
+	"math/rand/v2"
 	"testing"
+	"time"
 
 	"github.com/google/go-cmp/cmp"
 
@@ -51,5 +53,59 @@ func TestSettleBeforePowerCut(t *testing.T) {
 	}
 	if last := s.Last(); last.Total != 2612 || last.Commit != 143 {
 		t.Errorf("it ends at %+v", last)
+	}
+}
+
+// A power cut takes commits 19 to 23 and brings a refused commit 19 back, with 11 samples. The gap before commit 20 had 5.
+func TestSettleAfterPowerCut(t *testing.T) {
+	mark := func(commit, total uint64) segment.Mark { return segment.Mark{Commit: commit, Total: total} }
+	s := Savepoint{
+		High: mark(24, 228),
+		Done: []Range{{To: mark(18, 153)}, {From: mark(20, 158), To: mark(24, 228)}},
+	}
+	if n := s.Settle(mark(19, 164)); n != 5 {
+		t.Errorf("%d samples are added, want 5", n)
+	}
+	if n := s.Settled(); n != 228 {
+		t.Errorf("%d samples have an outcome, of 228", n)
+	}
+}
+
+// The account adds up whatever the totals of the marks: a power cut may take samples away, and bring others back.
+func TestSavepointAddsUp(t *testing.T) {
+	seed := uint64(time.Now().UnixNano())
+	rng := rand.New(rand.NewPCG(seed, 0))
+	for range 20_000 {
+		var s Savepoint
+		head := segment.Mark{}
+		for step := range 40 {
+			some := segment.Mark{Commit: rng.Uint64N(head.Commit + 1)}
+			some.Total = some.Commit*10 + rng.Uint64N(60)
+			var added uint64
+			switch rng.IntN(4) {
+			case 0:
+				head.Commit += rng.Uint64N(4)
+				head.Total = max(head.Total, head.Commit*10+rng.Uint64N(60))
+			case 1:
+				s.Split(some)
+			case 2:
+				added = s.Settle(some)
+			case 3:
+				added = s.SettleLast(some)
+			}
+			s.Outcome.Add(Outcome{Delivered: 1 << 20}.AtMost(added))
+			last := segment.Mark{}
+			for _, r := range s.Done {
+				for _, m := range []segment.Mark{r.From, r.To} {
+					if m.Commit < last.Commit || m.Total < last.Total {
+						t.Fatalf("seed %d, step %d: the ranges overlap: %+v", seed, step, s.Done)
+					}
+					last = m
+				}
+			}
+			if l := s.Ledger(head); !l.Balanced() {
+				t.Fatalf("seed %d, step %d: %+v, %+v", seed, step, l, s.Done)
+			}
+		}
 	}
 }
