@@ -169,13 +169,13 @@ func (l *Lane) Rewind() {
 }
 
 // closeDropped closes the open segment if the log has dropped it: a full disk does not get its space back before. While a target
-// takes nothing, minutes may pass until the following Next.
+// takes nothing, minutes may pass until the following Next. Behind the last commit of that segment it is still open.
 func (l *Lane) closeDropped() {
 	if !l.nextMu.TryLock() {
 		return // a Next that runs goes on behind the dropped samples by itself
 	}
 	defer l.nextMu.Unlock()
-	if at, ok := l.Reach(); !ok || at.Acked.Commit > l.cursor.last.Commit {
+	if at, ok := l.Reach(); !ok || at.Acked.Commit >= l.cursor.last.Commit {
 		l.cursor.close()
 	}
 }
