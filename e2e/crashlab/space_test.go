@@ -80,10 +80,11 @@ func (l *lab) sufferOnce(spoil, repair func()) (healed, slip time.Duration) {
 	}
 	eventually(l.t, 10*time.Second, func() string {
 		spoil()
-		tg, r := l.target(), l.oracle.Verify(l.journal(), l.series)
-		if tg.Ledger.Pending > 0 || r.Missing > 0 {
-			return fmt.Sprintf("the backlog is not sent while the disk is broken: %d pending, %d of %d acknowledged samples have not arrived, %s %s",
-				tg.Ledger.Pending, r.Missing, r.Appended, tg.State, tg.Why)
+		if tg := l.target(); tg.Ledger.Pending > 0 {
+			return fmt.Sprintf("the backlog is not sent while the disk is broken: %d pending, %s %s", tg.Ledger.Pending, tg.State, tg.Why)
+		}
+		if r := l.oracle.Verify(l.journal(), l.series); r.Missing > 0 { // takes seconds of a busy machine where millions have arrived
+			return fmt.Sprintf("the backlog is not sent while the disk is broken: %d of %d acknowledged samples have not arrived", r.Missing, r.Appended)
 		}
 		if l.status().WAL.Error == "" {
 			return "the log is well again by itself, so that what arrived proves nothing"
