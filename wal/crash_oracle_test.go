@@ -251,8 +251,8 @@ func (o *oracle) reopened(l *Log, after crash, t *tally) []seen {
 	if partly {
 		o.dropped(there, after)
 	}
-	if len(now) > 0 && len(o.view) > 0 && now[len(now)-1].id > o.view[len(o.view)-1].id {
-		o.holeSamples += behind // what survived behind it had no answer yet
+	if len(now) > 0 && len(o.view) > 0 && now[len(now)-1].end.Commit > o.view[len(o.view)-1].end.Commit {
+		o.holeSamples += behind // what survived behind it had no answer yet; it may have been asked for earlier
 	}
 	survived := false
 	for i, c := range slices.Backward(o.commits) {
