@@ -88,6 +88,7 @@ func TestCrashesThatFoundFaults(t *testing.T) {
 		9436094,    // what a power cut took counted as damage, when another one took the segment that said so and not the next
 		858367051,  // the samples of a refused commit that a power cut brought back, beside an acknowledged one that it took, count as lost to it
 		2675747734, // the same beside a backlog: the account had more samples than the log
+		3797847647, // where a failed fsync dropped what had been written since, a target got a refused commit that was there before
 		4050657054, // the only commit that survived behind a lost one had been asked for before it, and had no answer
 		9305784,    // a commit read from a repetition: what the header of that segment called lost to a power cut counted as damage
 	} {

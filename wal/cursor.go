@@ -301,7 +301,7 @@ func (c *cursor) isNext(head Mark) bool {
 		c.log.Warn("Skipping a commit beyond the head of the log", "segment", segment.Name(c.want), "commit", commit.Number)
 		return false
 	}
-	return commit.Number > c.last.Commit
+	return commit.Number > c.last.Commit && !c.tail.isRefused(commit.Number)
 }
 
 // decodeCommit decodes the commit of the reader.

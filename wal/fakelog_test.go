@@ -155,4 +155,6 @@ var errDisk = errors.New("input/output error")
 
 func (l *fakeLog) broken() bool { return false }
 
+func (l *fakeLog) isRefused(uint64) bool { return false }
+
 func (l *fakeLog) allSeries() *seriesMap { return l.series }

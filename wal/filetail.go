@@ -97,6 +97,7 @@ func (l *fileTail) segments() []segment.Info         { return l.list }
 func (l *fileTail) allSeries() *seriesMap            { return l.series }
 func (l *fileTail) wait(context.Context, Mark) error { return ErrClosed }
 func (l *fileTail) broken() bool                     { return false } // nothing is written here
+func (l *fileTail) isRefused(uint64) bool            { return false } // no process knows them any more
 
 func (l *fileTail) first() int {
 	if len(l.list) == 0 {

@@ -23,8 +23,33 @@ type index struct {
 
 	written int64 // bytes published since the start
 
+	// refused are the numbers of failed commits after safe, as ranges from a number up to before another. Their bytes were cut off or
+	// overwritten, but a disk that drops what a failed fsync has not written may still have them.
+	refused []numbers
+
 	fault error     // why commits fail at present; nil if they succeed
 	since time.Time // of the first failure in a row
+}
+
+// numbers are commit numbers, from one up to before another.
+type numbers struct{ from, before uint64 }
+
+// refuse records that the commit of that number failed.
+func (ix *index) refuse(number uint64) {
+	ix.mu.Lock()
+	defer ix.mu.Unlock()
+	if n := len(ix.refused); n > 0 && ix.refused[n-1].before == number {
+		ix.refused[n-1].before++
+		return
+	}
+	ix.refused = append(ix.refused, numbers{number, number + 1})
+}
+
+// isRefused implements [tail.isRefused].
+func (ix *index) isRefused(number uint64) bool {
+	ix.mu.Lock()
+	defer ix.mu.Unlock()
+	return slices.ContainsFunc(ix.refused, func(r numbers) bool { return r.from <= number && number < r.before })
 }
 
 // mark returns the head.
@@ -39,6 +64,7 @@ func (ix *index) settle(m Mark) {
 	ix.mu.Lock()
 	defer ix.mu.Unlock()
 	ix.safe = m
+	ix.refused = slices.DeleteFunc(ix.refused, func(r numbers) bool { return r.before <= m.Commit })
 }
 
 // durable returns the mark of the last durable commit.

@@ -367,6 +367,7 @@ func (l *Log) safe() Mark                                { return l.index.durabl
 func (l *Log) wait(ctx context.Context, past Mark) error { return l.index.wait(ctx, past) }
 func (l *Log) first() int                                { return l.index.first() }
 func (l *Log) segments() []segment.Info                  { return l.index.segments() }
+func (l *Log) isRefused(number uint64) bool              { return l.index.isRefused(number) }
 
 func (l *Log) allSeries() *seriesMap { return l.series }
 

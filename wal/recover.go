@@ -14,7 +14,8 @@ import (
 //
 //   - Readers never read past the published head (index). A commit is published after its write, or under SyncAlways after its
 //     fsync. What is published is never truncated and never fails.
-//   - The number of a failed commit is not used again, and no total includes its samples.
+//   - The number of a failed commit is not used again, and no total includes its samples. Readers know these numbers: a disk that
+//     drops what a failed fsync has not written may still have the commit.
 //   - After a failed write the file is truncated to the end of the commit before. The next commit is written there, after half an
 //     interval at the earliest. The fsync of earlier commits goes on, so they do not wait for space.
 //   - After a failed fsync it is unknown what the disk has. Commits whose callers still wait fail, and are cut off. All others are
@@ -54,6 +55,7 @@ func (w *writer) recovered() {
 // failedWrite records that the write of a commit failed, and cuts it off. If the disk refuses that, the next commit overwrites it.
 func (w *writer) failedWrite(err error) error {
 	w.failed(err)
+	w.index.refuse(w.number)
 	w.wanted = len(w.encoder.pages.Buf)
 	w.unannounce()
 	w.cutFailed()
@@ -87,6 +89,7 @@ func (w *writer) failUnpublished() {
 			kept = append(kept, b)
 			continue
 		}
+		w.index.refuse(b.number)
 		b.waits, b.err = false, w.err
 		w.retainedBytes -= b.memory()
 		w.release(b)

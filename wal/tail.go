@@ -32,6 +32,9 @@ type tail interface {
 	// none. The file may be unlinked while it is open.
 	openSegment(n int) (segmentFile, error)
 
+	// isRefused reports whether the commit of that number failed, so that its bytes do not count if a file still has them.
+	isRefused(number uint64) bool
+
 	// broken reports whether the disk as a whole fails: a read error then says nothing about the place that was read.
 	broken() bool
 

@@ -333,6 +333,9 @@ func (w *writer) tryBegin(b *batch) error {
 	}
 	if err := w.write(f, 0); err != nil {
 		// The file stays, empty if truncating works; the next try overwrites it.
+		if b != nil {
+			w.index.refuse(b.number)
+		}
 		return errors.Join(err, f.Truncate(0), f.Close())
 	}
 	w.take(f, h, start)
