@@ -54,7 +54,7 @@ type tally struct {
 // seenSeries is what is kept of a series: the greatest number, and the one that came last.
 type seenSeries struct{ last, latest uint32 }
 
-// lag is how old a sample was when it arrived.
+// lag is how old a sample was when it arrived for the first time.
 type lag struct {
 	at  time.Time
 	age time.Duration
@@ -168,9 +168,8 @@ func (c *tally) add(raw []byte, wire int, now time.Time) {
 			}
 			v, at := sampleOf(sample)
 			c.samples++
-			oldest = min(oldest, at)
-			if id >= 0 {
-				c.count(id, v)
+			if id < 0 || c.count(id, v) { // one that came before did not wait until now: by one a target is asked whether it takes old samples
+				oldest = min(oldest, at)
 			}
 		}
 	}
@@ -181,20 +180,22 @@ func (c *tally) add(raw []byte, wire int, now time.Time) {
 	if c.first.IsZero() {
 		c.first = now
 	}
-	c.lags = append(c.lags, lag{now, now.Sub(time.UnixMilli(oldest))})
+	if oldest < math.MaxInt64 {
+		c.lags = append(c.lags, lag{now, now.Sub(time.UnixMilli(oldest))})
+	}
 }
 
-// count notes one sample of a canary.
-func (c *tally) count(id int, v uint64) {
+// count notes one sample of a canary, and reports whether it came for the first time.
+func (c *tally) count(id int, v uint64) bool {
 	if v == value.StaleNaN {
-		return
+		return true
 	}
 	s, probe := &c.seen[id], id/c.series
 	f := math.Float64frombits(v)
 	n := uint32(f)
 	if f != float64(n)+fraction(uint64(n), id%c.series) || n == 0 {
 		c.garbled++
-		return
+		return true
 	}
 	s.last = max(s.last, c.expect[probe])
 	if n <= s.latest {
@@ -202,12 +203,13 @@ func (c *tally) count(id int, v uint64) {
 	}
 	if s.latest = n; n <= s.last {
 		c.again++
-		return
+		return false
 	}
 	for lacks := s.last + 1; lacks < n; lacks++ {
 		c.holes[probe][lacks]++
 	}
 	s.last = n
+	return true
 }
 
 // fraction returns the canary's noise, as probes/canary documents it.
