@@ -23,8 +23,8 @@ type index struct {
 
 	written int64 // bytes published since the start
 
-	// refused are the numbers of failed commits after safe, as ranges from a number up to before another. Their bytes were cut off or
-	// overwritten, but a disk that drops what a failed fsync has not written may still have them.
+	// refused are the failed commits after safe. Their bytes were cut off or overwritten, but after a failed fsync the disk may have
+	// the older content of the file.
 	refused []numbers
 
 	fault error     // why commits fail at present; nil if they succeed

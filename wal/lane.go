@@ -169,7 +169,7 @@ func (l *Lane) Rewind() {
 }
 
 // closeDropped closes the open segment if the log has dropped it: a full disk does not get its space back before. While a target
-// takes nothing, minutes may pass until the following Next. Behind the last commit of that segment it is still open.
+// takes nothing, minutes may pass until the following Next. A lane that has read the segment to its end still has it open.
 func (l *Lane) closeDropped() {
 	if !l.nextMu.TryLock() {
 		return // a Next that runs goes on behind the dropped samples by itself

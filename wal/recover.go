@@ -14,8 +14,8 @@ import (
 //
 //   - Readers never read past the published head (index). A commit is published after its write, or under SyncAlways after its
 //     fsync. What is published is never truncated and never fails.
-//   - The number of a failed commit is not used again, and no total includes its samples. Readers know these numbers: a disk that
-//     drops what a failed fsync has not written may still have the commit.
+//   - The number of a failed commit is not used again, and no total includes its samples. Readers skip these numbers, because
+//     after a failed fsync the file may have its older content, with the failed commit.
 //   - After a failed write the file is truncated to the end of the commit before. The next commit is written there, after half an
 //     interval at the earliest. The fsync of earlier commits goes on, so they do not wait for space.
 //   - After a failed fsync it is unknown what the disk has. Commits whose callers still wait fail, and are cut off. All others are

@@ -39,7 +39,7 @@ const sweepEvery = 60
 // Size limits of the parts of one series, in bytes. They keep every record far below
 // segment.MaxRecord. Longer help is truncated; a longer unit or family is left out.
 const (
-	maxLabelBytes  = 64 << 10 // in memory as long as the series is known; no receiver in use accepts as many
+	maxLabelBytes  = 64 << 10 // in memory as long as the series is known; probes have the same bound for their text
 	maxHelpBytes   = 4 << 10
 	maxUnitBytes   = 256
 	maxFamilyBytes = 256

@@ -83,7 +83,7 @@ func (l *lab) sufferOnce(spoil, repair func()) (healed, slip time.Duration) {
 		if tg := l.target(); tg.Ledger.Pending > 0 {
 			return fmt.Sprintf("the backlog is not sent while the disk is broken: %d pending, %s %s", tg.Ledger.Pending, tg.State, tg.Why)
 		}
-		if r := l.oracle.Verify(l.journal(), l.series); r.Missing > 0 { // takes seconds of a busy machine where millions have arrived
+		if r := l.oracle.Verify(l.journal(), l.series); r.Missing > 0 { // takes seconds on a busy machine after millions of samples
 			return fmt.Sprintf("the backlog is not sent while the disk is broken: %d of %d acknowledged samples have not arrived", r.Missing, r.Appended)
 		}
 		if l.status().WAL.Error == "" {

@@ -168,7 +168,7 @@ func (c *tally) add(raw []byte, wire int, now time.Time) {
 			}
 			v, at := sampleOf(sample)
 			c.samples++
-			if id < 0 || c.count(id, v) { // one that came before did not wait until now: by one a target is asked whether it takes old samples
+			if id < 0 || c.count(id, v) { // a repetition did not wait: the sender repeats a sample to find out whether a target takes old ones
 				oldest = min(oldest, at)
 			}
 		}
