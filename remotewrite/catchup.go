@@ -34,9 +34,7 @@ func (l *lane) splitDue(now time.Time, v gate.View) bool {
 	if l.behind || l.split == nil || l.cfg.Target.CatchUp != config.LiveFirst || !well || now.Before(l.noSplit) {
 		return false
 	}
-	at := l.read.Load()
-	return at.maxT > 0 && now.Sub(time.UnixMilli(at.maxT)) >= catchUpFrom &&
-		backlog(at.mark, l.source.Head()) >= catchUpTimes*l.backlogFrom()
+	return l.readAge(now) >= catchUpFrom && backlog(l.read.Load().mark, l.source.Head()) >= catchUpTimes*l.backlogFrom()
 }
 
 // splitIfDue hands the waiting samples to the backlog's lane if the window that has ended asked for it. That window

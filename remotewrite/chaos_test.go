@@ -53,6 +53,9 @@ func TestChaos(t *testing.T) {
 	if fired[mutedFired] == 0 {
 		t.Error("no series was ever muted")
 	}
+	if fired[takesOldFired] == 0 {
+		t.Error("no target was seen to take old samples")
+	}
 	if fired[splitFired] == 0 {
 		t.Error("there never was a backlog beside what is fresh")
 	}
@@ -110,6 +113,8 @@ const (
 	splitFired    = "backlog beside what is fresh"
 	seriesRefused = "series refused for ever"
 
+	takesOldFired = "target seen to take old samples"
+
 	mutedFired = "muted series"
 	gaveUpGood = "good samples given up beside refused series"
 )
@@ -137,6 +142,9 @@ func chaos(t *testing.T, seed uint64, fired map[string]int) {
 	r := newRig(t, to)
 	if seed%2 == 0 {
 		r.timed()
+	}
+	if seed%3 > 0 {
+		r.old()
 	}
 	chaosVersions(seed, to, &r.cfg)
 	r.cfg.Queue.MinShards = 1 << rnd.IntN(3)
@@ -222,6 +230,9 @@ func chaos(t *testing.T, seed uint64, fired map[string]int) {
 			r.start()
 		case 2:
 			r.q.CredentialsChanged()
+		}
+		if r.q.live.takesOld.Load() {
+			to.set(func() { fired[takesOldFired]++ })
 		}
 		if len(r.q.Status().Muted) > 0 {
 			to.set(func() { fired[mutedFired]++ })

@@ -175,6 +175,9 @@ func newFeatures(t *testing.T, seed uint64, fired map[string]int) *features {
 	if rnd.IntN(2) == 0 {
 		f.timed()
 	}
+	if seed%3 > 0 {
+		f.old()
+	}
 	c := &f.cfg
 	c.ProtobufMessage = []string{config.MessageV1, config.MessageV2, config.MessageAuto}[rnd.IntN(3)]
 	if c.AsksForV2() {

@@ -698,6 +698,12 @@ func (r *rig) timed() *rig {
 	return r
 }
 
+// old has rounds that begin an hour ago: they are the backlog of a target that was away.
+func (r *rig) old() *rig {
+	r.time -= time.Hour.Milliseconds()
+	return r
+}
+
 func (r *rig) start() {
 	r.t.Helper()
 	sender := r.sender

@@ -11,7 +11,7 @@ import (
 // delivered and the numbers of shards it had.
 func behind(t *testing.T, to *fakeReceiver, took time.Duration) (sent uint64, went []int) {
 	t.Helper()
-	r := newRig(t, to)
+	r := newRig(t, to).old()
 	r.cfg.Queue.MaxSamplesPerSend, r.cfg.Queue.Capacity = 20, 100
 	for range 500 {
 		r.round(200)

@@ -184,6 +184,15 @@ func (l *lane) order() order {
 // readBefore reports whether entries up to m are still to be read.
 func (l *lane) readBefore(m wal.Mark) bool { return l.read.Load().mark.Commit < m.Commit }
 
+// readAge returns the age of the newest sample of the entry that was read last, 0 if that is unknown.
+func (l *lane) readAge(now time.Time) time.Duration {
+	at := l.read.Load()
+	if at.maxT <= 0 {
+		return 0
+	}
+	return now.Sub(time.UnixMilli(at.maxT))
+}
+
 // readUpTo records that the reader has reached the end of e. It offers metadata only while the target accepts data, so
 // that a target that is down gets no requests for it. In remote write 2.0 metadata goes with the samples.
 func (l *lane) readUpTo(e *wal.Entry) {

@@ -131,7 +131,7 @@ func TestReturnsWhileABatchIsTakenApart(t *testing.T) {
 // down.
 func TestShardsFollowBacklog(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		r := newRig(t, &fakeReceiver{latency: 300 * time.Millisecond, anyOrder: true})
+		r := newRig(t, &fakeReceiver{latency: 300 * time.Millisecond, anyOrder: true}).old()
 		r.cfg.Queue.MaxShards, r.cfg.Queue.MaxSamplesPerSend, r.cfg.Queue.Capacity = 8, 2000, 10_000
 		series := 1000
 		if testing.Short() { // as many requests for the race detector, of fewer samples

@@ -16,6 +16,9 @@ import (
 const (
 	// askOldEvery is how often a target with a backlog is asked at most whether it takes old samples.
 	askOldEvery = time.Minute
+	// askOldFrom is how old the waiting samples are at least when the target is asked. If it is late for a moment only, the answer is
+	// not needed: the sample would come twice, and a receiver without a window for old samples would count it as refused.
+	askOldFrom = 5 * time.Second
 	// growsFor is how long a backlog may grow before a window holds several samples of a series.
 	growsFor = time.Minute
 )
@@ -84,7 +87,7 @@ func (w *window) awaitRound(ctx context.Context) error {
 // askOld asks a target with a backlog whether it takes old samples. The window is empty, so its shards are idle. The error is ctx's.
 func (w *window) askOld(ctx context.Context) error {
 	p := w.asking.sample
-	if w.round < 2 || !p.exists() || !w.lane.isBehind() {
+	if w.round < 2 || !p.exists() || !w.lane.isBehind() || w.lane.readAge(time.Now()) < askOldFrom {
 		return nil
 	}
 	if w.asking.sample = (point{}); !w.asking.newer || time.Since(w.lane.askedOld) < askOldEvery {
