@@ -102,9 +102,9 @@ func (n *network) suffer(f fault, d time.Duration) {
 	n.broken.doubtful(f.wire)
 	from := time.Now()
 	off := f.on(n)
-	time.Sleep(d) // the duration of the fault
+	time.Sleep(d)              // the duration of the fault
+	after := n.broken.counts() // before a command runs, which takes its time on a busy machine
 	told := n.told("broken")
-	after := n.broken.counts()
 	arrived := len(n.broken.lags(n.witness, from.Add(remoteTimeout), time.Now()))
 	if !f.leaky && !f.short {
 		if arrived > 0 && f.wire {
