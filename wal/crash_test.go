@@ -277,13 +277,13 @@ func (s *tally) fired(t *testing.T, times int) {
 	for _, kind := range []string{"cut in ", "kill in "} {
 		for _, op := range slices.Concat(prefixed(segmentDir+"/", segments), prefixed(savepointDir+"/", saves)) {
 			if n := s.Struck[kind+op]; n < times {
-				t.Errorf("%s%s came %d times, not %d", kind, op, n, times)
+				t.Errorf("%s%s came %d times, fewer than %d", kind, op, n, times)
 			}
 		}
 	}
 	for _, what := range []string{"commit", "second end that waits", "kill", "power cut", "failed fsync", "failed write", "full disk"} {
 		if n := s.Ended[what]; n < times {
-			t.Errorf("%s while a segment that had ended was synced came %d times, not %d", what, n, times)
+			t.Errorf("%s while a segment that had ended was synced came %d times, fewer than %d", what, n, times)
 		}
 	}
 	for what, n := range map[string]int{
@@ -292,7 +292,7 @@ func (s *tally) fired(t *testing.T, times int) {
 		"a backlog was left by a crash": s.Gaps, "the newest came first": s.Splits,
 	} {
 		if n < times {
-			t.Errorf("%s %d times, not %d", what, n, times)
+			t.Errorf("%s %d times, fewer than %d", what, n, times)
 		}
 	}
 	if s.Stock < s.Lives {
