@@ -211,6 +211,9 @@ func chaos(t *testing.T, seed uint64, fired map[string]int) {
 		for range 1 + rnd.IntN(40) {
 			r.round(series)
 			time.Sleep(time.Duration(rnd.IntN(2000)) * time.Millisecond)
+			if r.q.live.takesOld.Load() { // until the backlog is sent
+				to.set(func() { fired[takesOldFired]++ })
+			}
 			if live { // outages are longer, with samples during them
 				time.Sleep(time.Duration(rnd.IntN(5000)) * time.Millisecond)
 				r.time = max(r.time, time.Now().UnixMilli())
@@ -230,9 +233,6 @@ func chaos(t *testing.T, seed uint64, fired map[string]int) {
 			r.start()
 		case 2:
 			r.q.CredentialsChanged()
-		}
-		if r.q.live.takesOld.Load() {
-			to.set(func() { fired[takesOldFired]++ })
 		}
 		if len(r.q.Status().Muted) > 0 {
 			to.set(func() { fired[mutedFired]++ })
