@@ -12,6 +12,7 @@ import (
 	"net/http"
 	"os"
 	"os/exec"
+	"path/filepath"
 	"strconv"
 	"strings"
 	"sync"
@@ -228,8 +229,9 @@ func (in *inputs) stopAmid(n int) (stopped []*exec.Cmd) {
 	if err != nil {
 		cannot(in.t, "needs curl (Debian: apt-get install curl)")
 	}
+	trace := func(i int) string { return filepath.Join(in.dir, fmt.Sprintf("curl%d.trace", i)) }
 	for i := range n {
-		cmd := exec.Command("/bin/sh", "-c", `while echo "slow 1"; do sleep 0.02; done | `+curl+` -sS -H Expect: -T - "$0"`, in.url(byText, i))
+		cmd := exec.Command("/bin/sh", "-c", `while echo "slow 1"; do sleep 0.02; done | `+curl+` -sS -H Expect: --trace-ascii "$1" -T - "$0"`, in.url(byText, i), trace(i))
 		cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true, Pdeathsig: syscall.SIGKILL}
 		if err := children.start(cmd.Start); err != nil {
 			in.t.Fatal(err)
@@ -237,8 +239,13 @@ func (in *inputs) stopAmid(n int) (stopped []*exec.Cmd) {
 		in.t.Cleanup(func() { _ = syscall.Kill(-cmd.Process.Pid, syscall.SIGKILL) }) // it has ended
 		stopped = append(stopped, cmd)
 	}
-	time.Sleep(500 * time.Millisecond) // so that they are amid it; that the agent then finds them slow is the proof
-	for _, cmd := range stopped {
+	for i, cmd := range stopped {
+		eventually(in.t, 30*time.Second, func() string {
+			if sent, err := os.ReadFile(trace(i)); err != nil || !bytes.Contains(sent, []byte("=> Send data")) {
+				return fmt.Sprintf("program %d has not begun its body: %v", i, err)
+			}
+			return ""
+		})
 		if err := syscall.Kill(-cmd.Process.Pid, syscall.SIGSTOP); err != nil {
 			in.t.Fatal(err)
 		}

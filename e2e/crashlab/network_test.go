@@ -102,6 +102,7 @@ func (n *network) suffer(f fault, d time.Duration) {
 	n.broken.doubtful(f.wire)
 	from := time.Now()
 	off := f.on(n)
+	begun := n.broken.counts() // before the fault is there, the agent sends as usual
 	time.Sleep(d)              // the duration of the fault
 	after := n.broken.counts() // before a command runs, which takes its time on a busy machine
 	told := n.told("broken")
@@ -140,8 +141,8 @@ func (n *network) suffer(f fault, d time.Duration) {
 	// Pauses double up to half of max_backoff. A request that meets a connection that was
 	// closed meanwhile is sent twice.
 	escaped := f.naming && after.accepted > before.accepted
-	if limit := 20 + int(6*d/maxBackoff); !f.leaky && !escaped && after.requests-before.requests > limit {
-		n.t.Errorf("%s: %d requests in %s: a storm", f.name, after.requests-before.requests, d)
+	if limit := 20 + int(6*d/maxBackoff); !f.leaky && !escaped && after.requests-begun.requests > limit {
+		n.t.Errorf("%s: %d requests in %s: a storm", f.name, after.requests-begun.requests, d)
 	}
 }
 
