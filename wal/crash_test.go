@@ -91,6 +91,7 @@ func TestCrashesThatFoundFaults(t *testing.T) {
 		2675747734, // the same beside a backlog: the account had more samples than the log
 		3797847647, // where a failed fsync dropped what had been written since, a target got a refused commit that was there before
 		4050657054, // the only commit that survived behind a lost one had been asked for before it, and had no answer
+		828747815,  // the number at which a backlog ends belonged to a smaller commit: a power cut had taken the one before with that number
 		9305784,    // a commit read from a repetition: what the header of that segment called lost to a power cut counted as damage
 	} {
 		if c := liveCrashes(t, seed, dir); c.broken != nil {

@@ -132,6 +132,10 @@ func (c *cursor) next(head Mark) (*Entry, error) {
 	e.End.Log = head.Log // a damaged segment has no header
 	e.MinT, e.MaxT = commit.MinT, commit.MaxT
 	e.Missing = missing
+	if commit.Number == c.end.Commit && commit.Total < c.end.Total {
+		// A power cut took the commit at which the gap ends. A start that could read neither it nor the savepoint gave its number to another.
+		e.Missing.Dropped[queue.PowerCut] += c.end.Total - commit.Total
+	}
 	c.last, c.basis = e.End, c.opened
 	return e, nil
 }
