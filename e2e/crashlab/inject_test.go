@@ -64,18 +64,19 @@ func TestStickyErrors(t *testing.T) {
 // short. An agent that cannot start says why; one that runs goes on and loses nothing.
 // The short tier takes a random sample.
 func TestEveryErrorOnce(t *testing.T) {
-	t.Parallel()
 	endToEnd(t)
+	every, writes := places(t, ""), places(t, "write") // while no other test runs
+	t.Parallel()
 	rnd := seeded(t)
 	type fault struct {
 		place
 		ops, act string
 	}
 	var all []fault
-	for _, at := range places(t, "") {
+	for _, at := range every {
 		all = append(all, fault{at, "", actFail})
 	}
-	for _, at := range places(t, "write") {
+	for _, at := range writes {
 		all = append(all, fault{at, "write", actShort})
 	}
 	rnd.Shuffle(len(all), func(i, j int) { all[i], all[j] = all[j], all[i] })

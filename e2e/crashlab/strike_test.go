@@ -30,12 +30,13 @@ func (p place) String() string {
 // usualLife is long enough for segments to be sealed and removed and savepoints saved.
 const usualLife = 1600 * time.Millisecond
 
-// meet runs the agent under a tracer until a plan has met the place: its start and its
-// work, at most twenty seconds of it, for calls since the start; for those of its end also
-// that. The agent may be gone then.
+// meet runs the agent under a tracer until a plan, which is for that place unless it has calls of its own, has met it: the agent's start
+// and its work, at most twenty seconds of it, for calls since the start; for those of its end also that. The agent may be gone then.
 func (l *lab) meet(at place, p plan) {
 	l.t.Helper()
-	p.Below, p.From, p.To = l.storage, at.call, at.call
+	if p.Below = l.storage; p.To == 0 {
+		p.From, p.To = at.call, at.call
+	}
 	first := p
 	if at.ending {
 		first = plan{Below: l.storage}
@@ -82,8 +83,9 @@ func scripted(t *testing.T, sync string) *lab {
 // again, at the same place, in the life that recovers from that. The short tier takes a
 // random sample.
 func TestKillAtEverySystemCall(t *testing.T) {
-	t.Parallel()
 	endToEnd(t)
+	at := places(t, "") // while no other test runs
+	t.Parallel()
 	rnd := seeded(t)
 	type strike struct {
 		place
@@ -91,7 +93,7 @@ func TestKillAtEverySystemCall(t *testing.T) {
 		fraction float64
 	}
 	var all []strike
-	for _, at := range places(t, "") {
+	for _, at := range at {
 		for _, act := range []string{actKillBefore, actKillAfter, actTear} {
 			all = append(all, strike{at, act, rnd.Float64()})
 		}
@@ -178,27 +180,22 @@ func (c calls) of(kind string) (n int) {
 	return n
 }
 
-// countCalls counts the calls of one scripted life and of its end, and proves that the
-// tracer sees all kinds.
+// countCalls counts the calls of one scripted life, and of the end of one as short as those that meet strikes at their end. It proves
+// that the tracer sees all kinds.
 func countCalls(t *testing.T, sync string) (life, end calls) {
 	t.Helper()
+	every := plan{From: 1, To: everCalls, Act: actDelay}
 	l := scripted(t, sync)
-	all := plan{Below: l.storage, From: 1, To: everCalls, Act: actDelay}
-	tr := l.trace(all)
+	every.Below = l.storage
+	tr := l.trace(every)
 	l.ready()
 	time.Sleep(usualLife) // the load's own time
-	all.Anew = true
-	tr.change(all)
+	life = byKind(tr.events())
 	l.end()
-	tr.calls()
-	life, end = calls{}, calls{}
-	into := life
-	for i, e := range tr.events() {
-		if i > 0 && e.Count == 1 {
-			into = end
-		}
-		into[e.Op]++
-	}
+	l = scripted(t, sync)
+	l.meet(place{ending: true, sync: sync}, every)
+	l.tracer.calls() // all events are there
+	end = byKind(l.tracer.events())
 	t.Logf("a scripted life, sync %s: calls %v, and at its end %v", sync, life, end)
 	for _, op := range []string{"write", "fsync", "create", "unlink", "mkdir"} {
 		if life[op]+end[op] == 0 {
@@ -206,4 +203,13 @@ func countCalls(t *testing.T, sync string) (life, end calls) {
 		}
 	}
 	return life, end
+}
+
+// byKind counts events by their calls.
+func byKind(events []tracerEvent) calls {
+	n := calls{}
+	for _, e := range events {
+		n[e.Op]++
+	}
+	return n
 }
