@@ -88,11 +88,16 @@ func (c *crashLife) judge(f *crashTarget, t *target, l *Log) {
 	}
 }
 
-// beyond finds a range of sp that is not within one of before. A range may end at a later commit with the same total: a start moves a
-// savepoint at the end of the log over the numbers of commits that a power cut took, and may be struck before its target knows.
+// beyond finds a range of sp that is not within one of before. A range may end at a later commit with the same total, and so hold no
+// further sample: a start moves a savepoint at the end of the log over the numbers of commits that a power cut took, and may be struck
+// before its target knows. A savepoint without a range is at its start.
 func beyond(sp, before queue.Savepoint) (queue.Range, bool) {
+	done := before.Done
+	if len(done) == 0 {
+		done = []queue.Range{{From: before.Start, To: before.Start}}
+	}
 	for _, r := range sp.Done {
-		if r.From.Commit < r.To.Commit && !slices.ContainsFunc(before.Done, func(b queue.Range) bool {
+		if r.From.Commit < r.To.Commit && !slices.ContainsFunc(done, func(b queue.Range) bool {
 			return b.From.Commit <= r.From.Commit && (r.To.Commit <= b.To.Commit && r.To.Total <= b.To.Total || r.To.Total == b.To.Total)
 		}) {
 			return r, true
