@@ -89,8 +89,8 @@ func (c *crashLife) judge(f *crashTarget, t *target, l *Log) {
 }
 
 // beyond finds a range of sp that is not within one of before. A range may end at a later commit with the same total, and so hold no
-// further sample: a start moves a savepoint at the end of the log over the numbers of commits that a power cut took, and may be struck
-// before its target knows. A savepoint without a range is at its start.
+// further sample: a start moves a savepoint at the end of the log over the numbers of commits that a power cut took, or drops a segment
+// without samples for the budget, and may be struck before its target knows. A savepoint without a range is at its start.
 func beyond(sp, before queue.Savepoint) (queue.Range, bool) {
 	done := before.Done
 	if len(done) == 0 {

@@ -30,8 +30,8 @@ func (p place) String() string {
 // usualLife is long enough for segments to be sealed and removed and savepoints saved.
 const usualLife = 1600 * time.Millisecond
 
-// meet runs the agent under a tracer until a plan, which is for that place unless it has calls of its own, has met it: the agent's start
-// and its work, at most twenty seconds of it, for calls since the start; for those of its end also that. The agent may be gone then.
+// meet runs the agent under a tracer, for twenty seconds at most, until the plan has met the place. A plan with calls of its own keeps
+// them. For a place at the agent's end, meet also ends the agent. The agent may be gone then.
 func (l *lab) meet(at place, p plan) {
 	l.t.Helper()
 	if p.Below = l.storage; p.To == 0 {
@@ -84,7 +84,7 @@ func scripted(t *testing.T, sync string) *lab {
 // random sample.
 func TestKillAtEverySystemCall(t *testing.T) {
 	endToEnd(t)
-	at := places(t, "") // while no other test runs
+	every := places(t, "") // while no other test runs
 	t.Parallel()
 	rnd := seeded(t)
 	type strike struct {
@@ -93,7 +93,7 @@ func TestKillAtEverySystemCall(t *testing.T) {
 		fraction float64
 	}
 	var all []strike
-	for _, at := range at {
+	for _, at := range every {
 		for _, act := range []string{actKillBefore, actKillAfter, actTear} {
 			all = append(all, strike{at, act, rnd.Float64()})
 		}
@@ -180,8 +180,8 @@ func (c calls) of(kind string) (n int) {
 	return n
 }
 
-// countCalls counts the calls of one scripted life, and of the end of one as short as those that meet strikes at their end. It proves
-// that the tracer sees all kinds.
+// countCalls counts the calls of one scripted life, and those at the end of a shorter one: as short as that of an agent that is struck at
+// its end. It proves that the tracer sees all kinds.
 func countCalls(t *testing.T, sync string) (life, end calls) {
 	t.Helper()
 	every := plan{From: 1, To: everCalls, Act: actDelay}
