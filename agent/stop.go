@@ -21,10 +21,10 @@ const (
 	lastLook     = 100 * time.Millisecond  // for the last status from which events are taken
 	inputsWithin = 200 * time.Millisecond  // then the queues begin to stop, even if an input has not ended
 	intakeGrace  = time.Second             // for requests that bring samples
-	webUntil     = 1200 * time.Millisecond // the page and the pull endpoint are served until then at most
-	shownGrace   = 250 * time.Millisecond  // then, for their requests in flight
-	stopWithin   = 1600 * time.Millisecond
-	closeWithin  = 200 * time.Millisecond // for closing the log, after stopWithin
+	webUntil     = time.Second             // the page and the pull endpoint are served until then at most
+	shownGrace   = 250 * time.Millisecond  // then, for their requests in flight: they end no later than the queues, after 1.25 s
+	stopWithin   = 1600 * time.Millisecond // the rest is for a busy machine, and for a slow disk when the log is closed
+	closeWithin  = 200 * time.Millisecond  // for closing the log, after stopWithin
 )
 
 // LeftBehind is the error of a stop that abandoned a hanging part. No acknowledged sample is lost: samples are written
