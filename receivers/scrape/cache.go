@@ -272,7 +272,7 @@ func (c *cache) end(succeeded bool) (forced bool) {
 }
 
 // markEnded appends a stale marker for each series that the previous scrape showed and the current
-// one does not.
+// one does not. It ends with the scrape's context, because there may be very many.
 func (c *cache) markEnded(a *appender, t int64) error {
 	if c.kept == c.before {
 		return nil
@@ -290,7 +290,10 @@ func (c *cache) markEnded(a *appender, t int64) error {
 			goesOn[s.ref] = true
 		}
 	}
-	for _, s := range ended {
+	for i, s := range ended {
+		if i%1024 == 0 && a.ctx.Err() != nil {
+			return a.ctx.Err()
+		}
 		if goesOn[s.ref] {
 			continue
 		}

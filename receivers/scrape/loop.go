@@ -174,7 +174,11 @@ func (l *loop) round(start time.Time, t int64) {
 		batch = l.begin()
 		l.logger.Debug("Scrape failed", "job", l.job, "target", l.target.shown(), "err", o.err)
 		l.failures.Load().write(l.job, l.target.shown(), o.err)
-		if err := l.pass(batch, t).nothing(); err != nil {
+		err := l.pass(batch, t).nothing()
+		if l.requests.Err() != nil {
+			return
+		}
+		if err != nil {
 			l.logger.Warn("The series that ended with a failed scrape cannot be marked as stale", "job", l.job, "target", l.target.shown(), "err", err)
 			batch.rollback()
 			batch = l.begin()
@@ -258,7 +262,7 @@ func (l *loop) gone(job context.Context, ticker *time.Ticker) {
 	if !wait(job, l.target.interval/10) {
 		return
 	}
-	if err := l.guard.Do(func() error { return l.markGone(at.UnixMilli()) }); err != nil {
+	if err := l.guard.Do(func() error { return l.markGone(at.UnixMilli()) }); err != nil && l.requests.Err() == nil {
 		l.logger.Warn("The series of a target that has gone cannot be marked as stale", "job", l.job, "target", l.target.shown(), "err", err)
 	}
 }

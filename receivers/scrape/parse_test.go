@@ -81,6 +81,27 @@ func TestPageRefused(t *testing.T) {
 	}
 }
 
+// TestStopEndsStaleMarkers: a stop does not wait until all series of a target whose scrape failed have their stale markers.
+func TestStopEndsStaleMarkers(t *testing.T) {
+	m, c := newMemory(), newCache()
+	p, batch := passOf(t, m, c, "{job_name: j}")
+	if err := p.page([]byte("a 1\nb 1\n"), "text/plain"); err != nil {
+		t.Fatal(err)
+	}
+	batch.commit()
+	p, batch = passOf(t, m, c, "{job_name: j}")
+	ctx, cancel := context.WithCancel(t.Context())
+	batch.ctx = ctx
+	cancel()
+	if err := p.nothing(); !errors.Is(err, context.Canceled) {
+		t.Errorf("after the end: %v", err)
+	}
+	batch.commit()
+	if len(slices.Concat(m.commits...)) != 2 {
+		t.Errorf("markers after the end: %v", m.commits)
+	}
+}
+
 // TestPagesInAnyOrder: a page's order is a hint only. Series that move, come, go and come again are
 // stored alike, and end when they go.
 func TestPagesInAnyOrder(t *testing.T) {
