@@ -60,7 +60,7 @@ func TestPullSlowReaders(t *testing.T) {
 		bytes int64
 		err   error
 	}
-	steady, answered := make(chan outcome, 1), make(chan struct{})
+	steady, answered, served := make(chan outcome, 1), make(chan struct{}), make(chan struct{})
 	c := askSlowly(t, port)
 	go func() {
 		resp, err := http.ReadResponse(bufio.NewReader(c), nil)
@@ -71,17 +71,20 @@ func TestPullSlowReaders(t *testing.T) {
 		}
 		defer resp.Body.Close()
 		var n int64
-		for { // a megabyte a second
-			m, err := io.CopyN(io.Discard, resp.Body, 100_000)
+		for { // a quarter of a megabyte a second, so that it is not done before the others are served
+			m, err := io.CopyN(io.Discard, resp.Body, 25_000)
 			n += m
 			if errors.Is(err, io.EOF) {
 				err = nil
 			}
-			if err != nil || m < 100_000 {
+			if err != nil || m < 25_000 {
 				steady <- outcome{n, err}
 				return
 			}
-			time.Sleep(100 * time.Millisecond)
+			select {
+			case <-served:
+			case <-time.After(100 * time.Millisecond):
+			}
 		}
 	}()
 	<-answered     // so that it has a place: the agent accepts connections in any order
@@ -105,6 +108,7 @@ func TestPullSlowReaders(t *testing.T) {
 			t.Errorf("request %d: %s, %d bytes, %v after %v", i, resp.Status, n, err, time.Since(began))
 		}
 	}
+	close(served)
 	if o := <-steady; o.err != nil || o.bytes < 10<<20 {
 		t.Errorf("the steady reader got %d bytes and %v", o.bytes, o.err)
 	}

@@ -36,6 +36,21 @@ func (s *socket) share(limit int, refused func()) (net.Listener, error) {
 
 type shared struct{ *net.TCPListener }
 
+// writeBuffer bounds the part of an answer that the kernel holds until its reader takes it, in bytes. Linux doubles it, and lets the
+// server go on when a third is free. By default that is more than a megabyte, so a slow but steady reader of the pull endpoint seems to
+// read nothing for seconds.
+const writeBuffer = 256 << 10
+
+// Accept implements [net.Listener].
+func (s shared) Accept() (net.Conn, error) {
+	c, err := s.AcceptTCP()
+	if err != nil {
+		return nil, err
+	}
+	_ = c.SetWriteBuffer(writeBuffer) // an error does not matter: reads and writes show what is wrong
+	return c, nil
+}
+
 // Close makes Accept return. The socket keeps listening, for the next server.
 func (s shared) Close() error { return s.SetDeadline(time.Unix(1, 0)) }
 

@@ -15,8 +15,8 @@ const (
 	maxAtOnce = 4 // answers being written; each holds a snapshot of all series
 
 	// patience is how long a reader may stay below leastRate before it loses its place. Only time
-	// in which the answer waits for the reader counts. The kernel passes data on in pieces, on
-	// loopback of up to some 400 KB, so a shorter time would prove little.
+	// in which the answer waits for the reader counts. The kernel lets an answer go on only when a third
+	// of its buffer is free, so a shorter time would prove little.
 	patience  = 3 * time.Second
 	leastRate = 16 << 10 // bytes a second
 
