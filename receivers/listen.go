@@ -36,9 +36,9 @@ func (s *socket) share(limit int, refused func()) (net.Listener, error) {
 
 type shared struct{ *net.TCPListener }
 
-// writeBuffer bounds the part of an answer that the kernel holds until its reader takes it, in bytes. Linux doubles it, and lets the
-// server go on when a third is free. By default that is more than a megabyte, so a slow but steady reader of the pull endpoint seems to
-// read nothing for seconds.
+// writeBuffer bounds the part of an answer that the kernel holds until its reader takes it, in bytes. Linux doubles the bound, and lets
+// the server write on when a third of the buffer is free. A third of Linux's largest default buffer is more than a megabyte: a reader of
+// the pull endpoint that takes half a megabyte a second would seem to take nothing for seconds.
 const writeBuffer = 256 << 10
 
 // Accept implements [net.Listener].
@@ -47,7 +47,7 @@ func (s shared) Accept() (net.Conn, error) {
 	if err != nil {
 		return nil, err
 	}
-	_ = c.SetWriteBuffer(writeBuffer) // an error does not matter: reads and writes show what is wrong
+	_ = c.SetWriteBuffer(writeBuffer) // without it the connection works; only slow readers look slower
 	return c, nil
 }
 

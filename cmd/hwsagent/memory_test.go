@@ -35,8 +35,8 @@ func TestGarbageOfALargeAgentIsBounded(t *testing.T) {
 	}
 }
 
-// An agent gets more room for garbage while it makes much: for that of its start only if collections come within a second, and none
-// because of one collection.
+// An agent gets more room for garbage while it makes much, and none because of one collection. Those of its start give more room only if
+// they come within a second of each other.
 func TestCollectionsInQuickSuccession(t *testing.T) {
 	began := time.Now()
 	p := pace{from: began.Add(30 * time.Second)}
@@ -48,8 +48,8 @@ func TestCollectionsInQuickSuccession(t *testing.T) {
 		{90 * time.Second, busyTimes}, {150 * time.Second, busyTimes}, {211 * time.Second, 1}, {240 * time.Second, 1}, {241 * time.Second, busyTimes},
 		{241500 * time.Millisecond, rapidTimes}, {243 * time.Second, busyTimes}, {304 * time.Second, 1},
 	} {
-		if got := p.times(began.Add(c.after)); got != c.want {
-			t.Errorf("after the collection at %s it is %d times", c.after, got)
+		if got := p.factor(began.Add(c.after)); got != c.want {
+			t.Errorf("after the collection at %s the factor is %d", c.after, got)
 		}
 	}
 }
