@@ -25,6 +25,10 @@ type pushedSpecs struct {
 	probe    probes.Spec
 }
 
+// pushedWithin is how long a round of the push gateway may take if its interval is shorter. The groups are in memory, so a round that takes
+// long only lacks processor time. If it ended, the series that it has not read yet would be marked as stale.
+const pushedWithin = 10 * time.Second
+
 func (a *Agent) pushgateway(c *config.Pushgateway) (pushedSpecs, error) {
 	identity := a.ids.of("receiver "+config.PushgatewayName, c)
 	if a.pushed.identity != identity {
@@ -44,7 +48,7 @@ func (a *Agent) pushgateway(c *config.Pushgateway) (pushedSpecs, error) {
 		probe: probes.Spec{
 			Name: config.PushgatewayName, Type: config.PushgatewayName, Host: a.hostname, Identity: identity,
 			Probe: pushedProbe{a.pushed.receiver}, Out: a.inputs.Input(receiverKind, config.PushgatewayName, inputs.Settings{Interval: time.Duration(c.Interval)}),
-			Interval: time.Duration(c.Interval), Timeout: time.Duration(c.Interval),
+			Interval: time.Duration(c.Interval), Timeout: max(time.Duration(c.Interval), pushedWithin),
 			Labels:  labels.FromStrings(model.JobLabel, config.PushgatewayName, model.InstanceLabel, a.hostname),
 			Bare:    true,
 			Guard:   a.inputs.Guard(receiverKind, config.PushgatewayName),

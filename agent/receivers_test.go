@@ -2,9 +2,11 @@ package agent
 
 import (
 	"bytes"
+	"fmt"
 	"net/http"
 	"path/filepath"
 	"slices"
+	"strings"
 	"testing"
 	"time"
 
@@ -129,6 +131,31 @@ func TestPushgatewayRounds(t *testing.T) {
 		}
 		return false
 	})
+}
+
+// A round that takes longer than the interval, here because it has many samples, is not cut off: its last series arrive too.
+func TestPushgatewayRoundIsComplete(t *testing.T) {
+	sink := newSink(t)
+	r := &running{t: t, file: filepath.Join(t.TempDir(), "agent.yaml"), done: make(chan error, 1)}
+	r.extra = "receivers: {pushgateway: {listen: \"127.0.0.1:0\", interval: 10ms}}\n"
+	r.configure(entry("a", sink.URL, ""))
+	startAgentWith(t, r, t.TempDir(), "")
+	var body strings.Builder
+	const n = 50_000 // reading them takes several intervals
+	for i := range n {
+		fmt.Fprintf(&body, "pushed{n=\"%d\"} 1\n", i)
+	}
+	if code := pushGroup(t, r, http.MethodPut, body.String()); code != 200 {
+		t.Fatalf("PUT: %d", code)
+	}
+	until(t, "a round with all samples", func() bool {
+		return r.inputOf("pushgateway").Series >= n
+	})
+	for _, p := range r.Status().Probes {
+		if p.Name == "pushgateway" && p.LastError != "" {
+			t.Errorf("the round's error: %s", p.LastError)
+		}
+	}
 }
 
 // inputOf returns the input of a receiver.

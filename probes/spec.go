@@ -32,7 +32,7 @@ type Spec struct {
 	Guard *panics.Guard
 
 	Interval time.Duration // between the starts of two rounds, > 0
-	Timeout  time.Duration // of one round, 0 < Timeout <= Interval
+	Timeout  time.Duration // of one round, > 0. Rounds that would start while another one runs are skipped and counted.
 
 	// Labels are added to every sample: job, instance and the user's. A sample's own label with one of these names is
 	// kept as exported_<name>, as in a scrape.
