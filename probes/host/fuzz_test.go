@@ -41,6 +41,7 @@ func FuzzReaders(f *testing.F) {
 				b := content[path]
 				f.Add(uint16(i), b[:min(len(b), 4096)])
 				f.Add(uint16(i), b[:len(b)/2])
+				f.Add(uint16(i), []byte("Personalities : [raid1] [")) // made the parser of mdstat panic
 			}
 		}
 	}
@@ -59,13 +60,8 @@ func FuzzReaders(f *testing.F) {
 			}
 		}()
 		r := probes.NewRound(0)
-		if err := p.Collect(t.Context(), r); err != nil {
-			for line := range strings.SplitSeq(err.Error(), "\n") {
-				// procfs' parser of mdstat panics on some rubbish, which is caught.
-				if strings.Contains(line, " panicked: ") && !strings.HasPrefix(line, "mdadm: ") {
-					t.Errorf("%s: %v", path, err)
-				}
-			}
+		if err := p.Collect(t.Context(), r); err != nil && strings.Contains(err.Error(), " panicked: ") {
+			t.Errorf("%s: %v", path, err)
 		}
 		if n := len(r.Samples()); n > 20_000+len(b) {
 			t.Errorf("%s: %d samples of %d bytes", path, n, len(b))
