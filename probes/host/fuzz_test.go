@@ -60,8 +60,14 @@ func FuzzReaders(f *testing.F) {
 			}
 		}()
 		r := probes.NewRound(0)
-		if err := p.Collect(t.Context(), r); err != nil && strings.Contains(err.Error(), " panicked: ") {
-			t.Errorf("%s: %v", path, err)
+		if err := p.Collect(t.Context(), r); err != nil {
+			for line := range strings.SplitSeq(err.Error(), "\n") {
+				// procfs' parser of mdstat panics on some rubbish, which is caught: TestPanicIsContained relies on it.
+				known := strings.Contains(line, "mdadm: the work panicked: ") && strings.Contains(line, "/mdstat.go:")
+				if strings.Contains(line, " panicked: ") && !known {
+					t.Errorf("%s: %v", path, err)
+				}
+			}
 		}
 		if n := len(r.Samples()); n > 20_000+len(b) {
 			t.Errorf("%s: %d samples of %d bytes", path, n, len(b))

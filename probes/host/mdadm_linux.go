@@ -36,22 +36,12 @@ func newMdadm(e *environment) reader {
 	}
 }
 
-// mdstat reads /proc/mdstat. The parser of procfs panics on some damaged lines.
-func mdstat(fs procfs.FS, proc string) (all []procfs.MDStat, err error) {
-	defer func() {
-		if recover() != nil {
-			all, err = nil, fmt.Errorf("%s/mdstat is not as the kernel writes it", proc)
-		}
-	}()
-	return fs.MDStat()
-}
-
 func (m *mdadm) read(_ context.Context, r *probes.Round) error {
 	fs, err := procfs.NewFS(m.proc)
 	if err != nil {
 		return fmt.Errorf("open procfs: %w", err)
 	}
-	arrays, err := mdstat(fs, m.proc)
+	arrays, err := fs.MDStat()
 	if err != nil {
 		return optional(err)
 	}
