@@ -58,11 +58,11 @@ func opened(all []*bmcsim.BMC) (n, left int) {
 	return n, left
 }
 
-// strain is what a process holds at a moment: sockets of the one BMC that has most, other sockets, and goroutines.
-type strain struct{ ofOneBMC, others, goroutines int }
+// strain is what a process holds at a moment: all sockets, those of the one BMC that has most, those of none, and goroutines.
+type strain struct{ sockets, ofOneBMC, others, goroutines int }
 
 func (s strain) most(o strain) strain {
-	return strain{max(s.ofOneBMC, o.ofOneBMC), max(s.others, o.others), max(s.goroutines, o.goroutines)}
+	return strain{max(s.sockets, o.sockets), max(s.ofOneBMC, o.ofOneBMC), max(s.others, o.others), max(s.goroutines, o.goroutines)}
 }
 
 // sockets returns what each descriptor of the agent that is a socket points to.
@@ -85,6 +85,7 @@ func (a *agent) sockets() map[string]string {
 func (a *agent) strain() (s strain) {
 	a.t.Helper()
 	first := a.sockets()
+	s.sockets = len(first)
 	table, err := os.ReadFile(fmt.Sprintf("/proc/%d/net/udp", a.cmd.Process.Pid))
 	if err != nil {
 		a.t.Fatal(err)
@@ -207,8 +208,8 @@ func TestIPMIFleet(t *testing.T) {
 	rssAfter := float64(a.rss()) / (1 << 20)
 
 	for what, p := range map[string]phase{"without": before, "with": after} {
-		t.Logf("%s hanging BMCs: %d rounds of %d BMCs each %s; %d had too few; 99 of 100 within %s of their time; CPU %.2f %% of a core; at most %d sockets of a BMC, %d others, %d goroutines",
-			what, p.rounds, n, interval, p.short, p.late.Round(time.Millisecond), 100*p.cpu, p.strain.ofOneBMC, p.strain.others, p.strain.goroutines)
+		t.Logf("%s hanging BMCs: %d rounds of %d BMCs each %s; %d had too few; 99 of 100 within %s of their time; CPU %.2f %% of a core; at most %d sockets, %d of one BMC, %d of none, %d goroutines",
+			what, p.rounds, n, interval, p.short, p.late.Round(time.Millisecond), 100*p.cpu, p.strain.sockets, p.strain.ofOneBMC, p.strain.others, p.strain.goroutines)
 		if measure && p.short > 0 || p.rounds < n*(rounds-1) {
 			t.Errorf("%s hanging BMCs, %d well ones were not read in each round, and all had %d rounds", what, p.short, p.rounds)
 		}
@@ -216,8 +217,10 @@ func TestIPMIFleet(t *testing.T) {
 			t.Errorf("%s hanging BMCs, one of a hundred rounds is %s away from its time", what, p.late)
 		}
 	}
-	// A BMC has one socket during its round, and a hanging one its loop, its round and two helpers of that round. How many rounds of well
-	// BMCs overlap says little: on a busy machine many do, because the agent and the BMCs share it.
+	// A BMC has one socket during its round, and a hanging one its loop, its round and two helpers of that round.
+	if more := after.strain.sockets - before.strain.sockets; more > hanging+5 {
+		t.Errorf("%d sockets more with %d hanging BMCs", more, hanging)
+	}
 	if p := before.strain.most(after.strain); p.ofOneBMC != 1 {
 		t.Errorf("%d sockets of one BMC at a time", p.ofOneBMC)
 	}
@@ -226,6 +229,9 @@ func TestIPMIFleet(t *testing.T) {
 	}
 	if more := after.strain.goroutines - before.strain.goroutines; more > 4*hanging+20 {
 		t.Errorf("%d goroutines more with %d hanging BMCs", more, hanging)
+	}
+	if before.strain.sockets > n+20 {
+		t.Errorf("%d sockets for %d BMCs", before.strain.sockets, n)
 	}
 	if before.strain.others > 20 {
 		t.Errorf("%d sockets that are not of a BMC", before.strain.others)

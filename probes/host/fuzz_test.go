@@ -41,7 +41,9 @@ func FuzzReaders(f *testing.F) {
 				b := content[path]
 				f.Add(uint16(i), b[:min(len(b), 4096)])
 				f.Add(uint16(i), b[:len(b)/2])
-				f.Add(uint16(i), []byte("Personalities : [raid1] [")) // made the parser of mdstat panic
+				if name == "mdstat" {
+					f.Add(uint16(i), []byte("Personalities : [raid1] [")) // its parser panics
+				}
 			}
 		}
 	}
